@@ -1,0 +1,32 @@
+"""ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy."""
+
+from ovir.check import check
+from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError, Severity
+from ovir.model import Layer, Model, Port
+from ovir.reader import read_model
+from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
+from ovir.types import Dimension, ElementType, PartialShape
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CompiledModel",
+    "Diagnostic",
+    "Dimension",
+    "ElementType",
+    "InferRequest",
+    "InputError",
+    "Layer",
+    "Model",
+    "ModelError",
+    "OvirError",
+    "PartialShape",
+    "Port",
+    "ReadError",
+    "Results",
+    "RunError",
+    "Severity",
+    "check",
+    "compile_model",
+    "read_model",
+]

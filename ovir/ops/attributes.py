@@ -1,0 +1,139 @@
+"""Attributes of operations: their declaration in a class body and their texts in a file."""
+
+from __future__ import annotations
+
+import re
+import typing
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ovir.types import Dimension, ElementType, PartialShape
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A declared attribute. ``name`` is the file's (``exclude-pad``), ``field`` Python's."""
+
+    name: str
+    field: str
+    type: Any
+    default: Any
+    choices: tuple[str, ...]
+    minimum: int | float | None
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    def parse(self, text: str) -> Any:
+        """The typed value of a text; ValueError says what is wrong with it."""
+        return self.check(_PARSERS[self.type](text))
+
+    def check(self, value: Any) -> Any:
+        """The value, in canonical form, if it is one that the attribute takes; else ValueError."""
+        if self.choices:
+            value = str(value).lower()
+            if value not in self.choices:
+                raise ValueError(f"'{value}' is not one of {', '.join(self.choices)}")
+        if self.minimum is not None:
+            for item in value if isinstance(value, tuple) else (value,):
+                if not item >= self.minimum:
+                    raise ValueError(f"{item} is below {self.minimum}")
+        return value
+
+
+@dataclass(frozen=True)
+class _Declared:
+    default: Any
+    name: str | None
+    choices: tuple[str, ...]
+    minimum: int | float | None
+
+
+def attribute(
+    default: Any = REQUIRED,
+    *,
+    name: str | None = None,
+    choices: tuple[str, ...] = (),
+    minimum: int | float | None = None,
+) -> Any:
+    """Declare an attribute in the body of an Operator class.
+
+    The annotation is its type: int, float, bool, str, ElementType, PartialShape, Dimension, or
+    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``. Without ``default`` the file must give it.
+    ``choices`` makes a text an enumeration, written in any case; ``name`` is the file's name where
+    it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed.
+    """
+    return _Declared(default, name, choices, minimum)
+
+
+def declared_attributes(cls: type) -> dict[str, Attribute]:
+    """The attributes that a class and its bases declare, by the file's name."""
+    hints = typing.get_type_hints(cls)
+    found: dict[str, Attribute] = {}
+    for base in reversed(cls.__mro__):
+        for name, declared in vars(base).items():
+            if isinstance(declared, _Declared):
+                file_name = declared.name or name
+                found[file_name] = Attribute(
+                    file_name, name, hints[name], declared.default, declared.choices, declared.minimum
+                )
+    return found
+
+
+# --------------------------------------------------------------------------- texts
+
+
+def parse_int(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not an integer") from None
+
+
+def parse_float(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise ValueError(f"'{text}' is not a number") from None
+
+
+def parse_bool(text: str) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    value = known.get(text.strip().lower())
+    if value is None:
+        raise ValueError(f"'{text}' is neither true nor false")
+    return value
+
+
+def split_list(text: str) -> list[str]:
+    """The items of a comma-separated list; an empty text is an empty list."""
+    return [item.strip() for item in text.split(",")] if text.strip() else []
+
+
+def split_names(text: str) -> list[str]:
+    """Comma-separated names in which a comma of the name itself is written as ``\\,``."""
+    return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]
+
+
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {
+    int: parse_int,
+    float: parse_float,
+    bool: parse_bool,
+    str: str,
+    ElementType: ElementType.parse,
+    PartialShape: PartialShape.parse,
+    Dimension: Dimension.parse,
+    tuple[int, ...]: lambda text: tuple(parse_int(item) for item in split_list(text)),
+    tuple[float, ...]: lambda text: tuple(parse_float(item) for item in split_list(text)),
+    tuple[str, ...]: lambda text: tuple(split_list(text)),
+}

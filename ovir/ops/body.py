@@ -1,0 +1,62 @@
+"""How an operation with bodies (If, Loop, TensorIterator) is wired to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ovir.values import TensorType
+
+InferBody = Callable[[Sequence[TensorType]], list[TensorType]]
+"""Types of a body's parameters -> types of its results."""
+RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
+"""Arrays for a body's parameters -> arrays of its results."""
+
+
+@dataclass(frozen=True)
+class InputMap:
+    """One ``<input>`` of a port map: an input of the layer (-1: none) feeds a parameter of the body."""
+
+    external: int
+    parameter: int
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+
+
+@dataclass(frozen=True)
+class OutputMap:
+    """One ``<output>`` of a port map: a result of the body feeds an output of the layer (-1: none)."""
+
+    external: int
+    result: int
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+
+
+@dataclass(frozen=True)
+class BackEdge:
+    """A result of one iteration becomes a parameter of the next."""
+
+    result: int
+    parameter: int
+
+
+@dataclass(frozen=True)
+class BodyMap:
+    """The wiring of one body. Positions, not ids: inputs and outputs of the layer, parameters and
+    results of the body, each counted from 0."""
+
+    inputs: tuple[InputMap, ...] = ()
+    outputs: tuple[OutputMap, ...] = ()
+    back_edges: tuple[BackEdge, ...] = ()

@@ -1,0 +1,251 @@
+"""The base of all operations, and the registry that finds one by type and opset.
+
+An operation is a class: its attributes, what it infers and its kernel stand together. See
+docs/adding-an-operation.md for a worked example.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from itertools import product
+from types import MappingProxyType
+from typing import Any, ClassVar, Final, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.diagnostics import Code, OperatorError
+from ovir.ops.attributes import Attribute, declared_attributes
+from ovir.ops.body import BodyMap
+from ovir.types import ElementType, PartialShape
+from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds
+
+Array = NDArray[Any]
+Kernel = Callable[..., "Array | tuple[Array, ...]"]
+
+ALL: Final = (-1,)
+"""For ``carries``: every input."""
+
+
+class Operator:
+    """One version of one operation, with the attribute values of one layer.
+
+    A subclass declares its attributes (``axis: int = attribute(default=0)``) and defines
+
+    ``infer(self, data: TensorType, ...) -> TensorType`` (or a tuple): output types and shapes. Its
+    parameters name the inputs; those with a default are optional; ``*inputs`` takes any number.
+
+    ``run(self, data, ..., *, out=None)``: the kernel on arrays. Where ``out`` is given and usable the
+    result is written there; the result is returned in any case. Inputs must not be written to,
+    except where ``inplace`` says that ``out`` may be one of them. A kernel without ``out`` is never given one.
+    With several outputs ``out`` and the result are tuples. A keyword ``bodies`` or ``variable`` in
+    either signature asks for the layer's bodies or its state variable.
+    """
+
+    type: ClassVar[str]
+    opset: ClassVar[int]
+    attributes: ClassVar[dict[str, Attribute]] = {}
+
+    views: ClassVar[bool] = False
+    """Whether an output may share memory with an input."""
+    inplace: ClassVar[tuple[int, ...]] = ()
+    """The inputs that ``out`` may be the same array as."""
+    pure: ClassVar[bool] = True
+    """Whether equal inputs give equal outputs, so that constants may be folded."""
+    carries: ClassVar[tuple[int, ...]] = ()
+    """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
+    monotone: ClassVar[bool] = False
+    """Elementwise, and monotone in each input: the bounds of the output lie at corners of the inputs' bounds."""
+
+    input_types: tuple[ElementType, ...] = ()
+    """The inputs' element types, set once inference has passed."""
+    output_types: tuple[ElementType, ...] = ()
+    wiring: Mapping[str, BodyMap] = MappingProxyType({})
+    """Of an operation with bodies: how each is joined to the layer's inputs and outputs."""
+
+    def __init__(self, **attributes: Any) -> None:
+        """Attributes by Python name; those left out take their default. ValueError names a bad one."""
+        declared = {a.field: a for a in self.attributes.values()}
+        for field, spec in declared.items():
+            if field in attributes:
+                try:
+                    value = spec.check(attributes.pop(field))
+                except ValueError as error:
+                    raise ValueError(f"attribute '{spec.name}': {error}") from None
+            elif spec.required:
+                raise ValueError(f"attribute '{spec.name}' is missing")
+            else:
+                value = spec.default
+            setattr(self, field, value)
+        if attributes:
+            raise ValueError(f"{self.type} has no attribute '{next(iter(attributes))}'")
+
+    # ----- to be defined by each operation
+
+    infer: Callable[..., TensorType | tuple[TensorType, ...]]
+    run: Kernel
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        """A form of ``run`` that has done what can be done once; None where there is no better one.
+
+        ``constants`` has, for each input, its array where it is the same in every call, else None.
+        The result takes the arguments of ``run``, the constants included.
+        """
+        return None
+
+    def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
+        """What is known of the output's content when not all inputs are constants; several outputs: a tuple.
+
+        The default follows ``carries`` and ``monotone``: the kernel is run on bounds and symbols.
+        """
+        if self.carries:
+            return self._carried(inputs)
+        return self._cornered(inputs) if self.monotone else None
+
+    # ----- for the use of operations
+
+    def require(self, condition: object, message: str, *values: object, code: Code | None = None) -> None:
+        """Raise the message, its ``{}`` filled with ``values``, unless the condition holds."""
+        if not condition:
+            self.fail(message, *values, code=code)
+
+    def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
+        """Raise the message; whoever called the operation adds file, line and layer."""
+        raise OperatorError(message.format(*values) if values else message, code, hint)
+
+    def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
+        """The axis counted from the front; as it is where the rank is unknown. ``of`` is shown in the error."""
+        if rank is None:
+            return axis
+        # OpenVINO allows axis 0 and -1 on a scalar.
+        low, high = (-rank, rank - 1) if rank else (-1, 0)
+        if not low <= axis <= high:
+            place = f" for data of shape {of}" if of is not None else f" of a tensor of rank {rank}"
+            self.fail("{} {} is outside [{}, {}]{}", name, axis, low, high, place)
+        return axis + max(rank, 1) if axis < 0 else axis
+
+    def normalize_axes(
+        self, axes: Sequence[int], rank: int | None, name: str = "axis", *, unique: bool = True
+    ) -> list[int]:
+        """Each axis counted from the front; a repeated one is an error unless ``unique`` is False."""
+        result = [self.normalize_axis(int(axis), rank, name) for axis in axes]
+        if unique:
+            self.require(len(set(result)) == len(result), "{} {} names a dimension twice", name, list(map(int, axes)))
+        return result
+
+    def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
+        """The one element type that all the inputs have; an error names the two that differ."""
+        merged = types[0]
+        for i, other in enumerate(types[1:], 1):
+            both = merged.merged_with(other)
+            if both is None:
+                first, second = (names[0], names[i]) if names else ("input 0", f"input {i}")
+                self.fail("{} is {} and {} is {}: their element types must be equal", first, merged, second, other)
+            merged = both
+        return merged
+
+    def require_type(
+        self, name: str, element_type: ElementType, allowed: Callable[[ElementType], bool], words: str
+    ) -> None:
+        """Raise unless the element type is dynamic or one of those allowed, which ``words`` describe."""
+        if not (element_type.is_dynamic or allowed(element_type)):
+            self.fail("{} must be {}, got {}", name, words, element_type)
+
+    def require_integers(self, name: str, element_type: ElementType) -> None:
+        """Raise unless the element type is an integer one (or not known yet)."""
+        self.require_type(name, element_type, lambda t: t.is_integral, "of an integer type")
+
+    def require_rank(self, name: str, shape: PartialShape, *ranks: int) -> None:
+        """Raise unless the shape's rank is one of those given (or not known yet)."""
+        if shape.rank is not None and shape.rank not in ranks:
+            self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape)
+
+    # ----- value propagation
+
+    def _carried(self, inputs: tuple[TensorType, ...]) -> Value | tuple[Value | None, ...] | None:
+        carried = range(len(inputs)) if self.carries == ALL else self.carries
+        values: list[Value] = []
+        for i, tensor in enumerate(inputs):
+            value = tensor.bounds_or_unknown() if i in carried else tensor.value
+            if value is None or (i not in carried and value.constant is None):
+                return None
+            values.append(value)
+
+        def moved(part: Callable[[Value], Array]) -> tuple[Array, ...]:
+            result = self.run(*(part(v) if i in carried else v.constant for i, v in enumerate(values)))
+            return result if isinstance(result, tuple) else (result,)
+
+        parts = zip(
+            self.output_types,
+            moved(lambda v: v.lower),
+            moved(lambda v: v.upper),
+            moved(lambda v: v.symbols),
+            strict=True,
+        )
+        return tuple(from_bounds(*part) for part in parts)
+
+    def _cornered(self, inputs: tuple[TensorType, ...]) -> Value | None:
+        values = [tensor.bounds_or_unknown() for tensor in inputs]
+        known = [v for v in values if v is not None]
+        if len(known) < len(values):
+            return None
+        ends = [(v.lower,) if v.constant is not None else (v.lower, v.upper) for v in known]
+        corners = [np.asarray(self.run(*corner), np.float64) for corner in product(*ends)]
+        unknown = np.isnan(corners).any(axis=0)
+        lower = np.where(unknown, -np.inf, np.min(corners, axis=0))
+        upper = np.where(unknown, np.inf, np.max(corners, axis=0))
+        return from_bounds(self.output_types[0], lower, upper)
+
+
+# --------------------------------------------------------------------------- the registry
+
+_registry: dict[str, dict[int, type[Operator]]] = {}
+T = TypeVar("T", bound=type[Operator])
+
+
+def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
+    """Register a class as ``type_name`` from ``opset`` (the first that holds it) on.
+
+    ``type_name`` is the type as it stands in a file (``Const``, ``ReLU``).
+    """
+
+    def register(cls: T) -> T:
+        cls.type = type_name
+        cls.opset = opset
+        cls.attributes = declared_attributes(cls)
+        versions = _registry.setdefault(type_name.lower(), {})
+        if opset in versions:
+            raise ValueError(f"{type_name} of opset{opset} is registered twice")
+        versions[opset] = cls
+        return cls
+
+    return register
+
+
+def registered(type_name: str, opset: int) -> type[Operator] | None:
+    """The class of an operation version, None where ovir has none."""
+    return _registry.get(type_name.lower(), {}).get(opset)
+
+
+def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
+    """Of ``infer`` or ``run``: the inputs' names, how many are required, whether any number may
+    follow, and the keywords it asks for."""
+    names: list[str] = []
+    required = 0
+    variadic = False
+    keywords: set[str] = set()
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            variadic = True
+        elif parameter.kind is parameter.KEYWORD_ONLY:
+            keywords.add(parameter.name)
+        else:
+            names.append(parameter.name)
+            required += parameter.default is parameter.empty
+    return names, required, variadic, frozenset(keywords)
+
+
+def can_fold(op: Operator, inputs: Sequence[TensorType]) -> bool:
+    """Whether inference may run the kernel on these inputs: all constant, and small together."""
+    return op.pure and all(t.constant is not None and t.constant.size <= 16 * MAX_ELEMENTS for t in inputs)

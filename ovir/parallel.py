@@ -1,0 +1,94 @@
+"""Threads for kernels: NumPy releases the GIL in its inner loops, so blocks of one operation can run side by side.
+
+A kernel splits its work with `run_blocks`; how many threads it may use is `threads()`, which `limit(n)` sets for the
+current context, so that two requests in one process can have different limits.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
+from functools import cache
+
+_BLOCKS_PER_THREAD = 4
+
+_limit: ContextVar[int | None] = ContextVar("ovir_thread_limit", default=None)
+
+
+@cache
+def _available() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@cache
+def _pool(workers: int) -> ThreadPoolExecutor:
+    # A block that calls another kernel must not ask for more threads: all of them are busy with its siblings.
+    return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_limit.set, initargs=(1,))
+
+
+if hasattr(os, "register_at_fork"):
+    # The threads of a pool do not survive a fork, its queue does.
+    os.register_at_fork(after_in_child=_pool.cache_clear)
+
+
+def threads() -> int:
+    """The number of threads that a kernel may use now, the calling one included."""
+    return _limit.get() or _available()
+
+
+@contextmanager
+def limit(count: int | None) -> Iterator[None]:
+    """Let kernels called from this context use at most `count` threads; None is as many as the process may run on."""
+    if count is not None and count < 1:
+        raise ValueError(f"a thread limit must be at least 1, got {count}")
+    token = _limit.set(count)
+    try:
+        yield
+    finally:
+        _limit.reset(token)
+
+
+def run_blocks(function: Callable[[int, int], object], items: int, min_items_per_thread: int = 1) -> None:
+    """Call `function(start, stop)` on contiguous blocks that together cover range(items), on several threads.
+
+    Runs in the calling thread alone where there is not enough work for two. The first exception is raised again when
+    no block runs any more; blocks that had not begun by then are left out.
+    """
+    workers = min(threads(), items // max(min_items_per_thread, 1))
+    if workers <= 1:
+        if items:
+            function(0, items)
+        return
+
+    length = -(-items // (workers * _BLOCKS_PER_THREAD))
+    starts = iter(range(0, items, length))
+    failed = False
+
+    def work() -> None:
+        nonlocal failed
+        for start in starts:
+            if failed:
+                return
+            try:
+                function(start, min(start + length, items))
+            except BaseException:
+                failed = True
+                raise
+
+    # Threads draw blocks from one iterator, so a thread that is late, or never comes, only leaves more to the others:
+    # the caller waits for those that have begun and for nothing else, hence never for itself.
+    pool = _pool(threads() - 1)
+    helpers: list[Future[None]] = []
+    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no thread left to give
+        for _ in range(workers - 1):
+            helpers.append(pool.submit(work))
+    try:
+        work()
+    finally:
+        errors = [helper.exception() for helper in helpers if not helper.cancel()]
+    for error in errors:
+        if error is not None:
+            raise error

@@ -1,0 +1,434 @@
+"""Reads IR versions 10 and 11: the .xml with lxml, every line known, into a Model.
+
+Nothing in a file is trusted: entities are not expanded, no address is fetched, and every number is
+checked before it is used. All findings are collected; ``read_model`` raises those that are errors.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from lxml import etree
+
+from ovir import ops
+from ovir.diagnostics import (
+    BAD_ATTRIBUTE,
+    BAD_EDGE,
+    BODY,
+    DUPLICATE_ID,
+    MISSING_ELEMENT,
+    MISSING_INPUT,
+    NOT_IR,
+    NOT_XML,
+    OLD_IR,
+    UNKNOWN_ATTRIBUTE,
+    UNKNOWN_OPERATION,
+    UNREADABLE,
+    WEIGHTS,
+    Diagnostic,
+    Findings,
+    ModelError,
+    OperatorError,
+    Place,
+    ReadError,
+    Severity,
+    diagnostic,
+)
+from ovir.inference import infer_into
+from ovir.model import Edge, Layer, Model, Port
+from ovir.ops import opsets
+from ovir.ops.attributes import split_names
+from ovir.ops.infrastructure import Const
+from ovir.port_maps import BODY_OPERATIONS, read_body_map
+from ovir.types import Dimension, ElementType, PartialShape
+from ovir.weights import Weights
+
+Source = str | os.PathLike[str] | bytes | BinaryIO
+
+
+def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
+    """Read an IR file, infer every shape and type, and return the Model.
+
+    ``model`` is the path of the .xml, its content as bytes, or an open binary file. ``weights`` is a
+    path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of version 10 is read
+    as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
+
+    Raises ReadError when a file cannot be read as IR, ModelError when the model is wrong; either
+    carries all the findings.
+    """
+    findings = Findings()
+    result = load(model, weights, findings, legacy_io=legacy_io)
+    findings.raise_errors(ReadError if result is None else ModelError)
+    assert result is not None
+    return result
+
+
+def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = False) -> Model | None:
+    """The same, with all findings added to ``findings``; None when there is no model to speak of."""
+    try:
+        root, name = _parse(model)
+        reader = _Reader(name, _find_weights(name, weights), findings)
+        result = reader.document(root, legacy_io)
+    except (ReadError, ModelError) as error:
+        for found in error.diagnostics:
+            findings.add(found)
+        return None
+    result.diagnostics = [d for d in findings if d.severity is not Severity.ERROR]
+    return result
+
+
+# --------------------------------------------------------------------------- files
+
+
+def _parse(model: Source) -> tuple[etree._Element, str | None]:
+    name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
+    if isinstance(model, bytes):
+        data = model
+    elif name is None:
+        data = model.read()  # type: ignore[union-attr]  # a path or bytes has been dealt with above
+    else:
+        try:
+            data = Path(name).read_bytes()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ReadError(diagnostic(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
+    if not data.strip():
+        raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_comments=True, remove_pis=True
+    )
+    try:
+        return etree.fromstring(data, parser), name
+    except etree.XMLSyntaxError as error:
+        raise ReadError(_syntax_error(error, data, name)) from None
+
+
+def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
+    if data.lstrip()[:1] != b"<":
+        message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
+        hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
+        if data.startswith(b"version https://git-lfs"):
+            message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
+        return diagnostic(NOT_XML, message, Place(name, 1), hint=hint)
+    line, column = error.lineno or 1, error.offset or 1
+    lines = data.splitlines()
+    text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
+    reason = str(error.msg).rsplit(", line", 1)[0]
+    first = next(iter(error.error_log), None)  # what follows the first is mostly its consequence
+    hint = _SYNTAX_HINTS.get(first.type_name) if first is not None else None
+    shown = f" in: {text[:120]}" if text else ""
+    return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
+
+
+_SYNTAX_HINTS = {
+    "ERR_ATTRIBUTE_NOT_STARTED": 'write the value of an attribute in quotes, as axis="1"',
+    "ERR_NAME_REQUIRED": "a tag needs a name; '...' in a documentation snippet stands for what is left out",
+    "ERR_TAG_NOT_FINISHED": "the file seems to be truncated",
+    "ERR_DOCUMENT_END": "the file seems to be truncated",
+}
+
+
+def _find_weights(name: str | None, weights: Any) -> Weights:
+    if isinstance(weights, (str, os.PathLike)):
+        return Weights.open(weights)
+    if weights is not None:
+        return Weights.of(weights)
+    if name is None:
+        return Weights.none("of weights")
+    beside = Path(name).with_suffix(".bin")
+    return Weights.open(beside) if beside.exists() else Weights.none(str(beside))
+
+
+# --------------------------------------------------------------------------- the document
+
+
+class _Reader:
+    """Reads one document; remembers where it is for messages."""
+
+    def __init__(self, file: str | None, weights: Weights, findings: Findings) -> None:
+        self.file = file
+        self.weights = weights
+        self.findings = findings
+
+    def at(self, element: etree._Element) -> Place:
+        return Place(self.file, _line(element))
+
+    def document(self, root: etree._Element, legacy_io: bool) -> Model:
+        version = self._version(root)
+        model = self.network(root, "", version)
+        infer_into(model, self.findings)
+        return model
+
+    def _version(self, root: etree._Element) -> int:
+        if etree.QName(root).localname.lower() != "net":
+            message = f"the root element is <{_tag(root)}>; that of OpenVINO IR is <net>"
+            raise ReadError(diagnostic(NOT_IR, message, self.at(root)))
+        text = root.get("version")
+        if text is None or not text.strip().isdigit():
+            message = "the <net> element has no version" if text is None else f"version '{text}' is not a number"
+            raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11"))
+        version = int(text)
+        if version in (10, 11):
+            return version
+        if version < 10:
+            message = f"this is IR version {version}; versions 10 and 11 are read, by OpenVINO too since release 2022.1"
+            hint = "convert the original model again with a current OpenVINO (`ovc model.onnx`)"
+        else:
+            message = f"this is IR version {version}; versions 10 and 11 are known"
+            hint = "a newer release of ovir may read it"
+        raise ReadError(diagnostic(OLD_IR, message, self.at(root), hint=hint))
+
+    def network(self, element: etree._Element, scope: str, version: int) -> Model:
+        """A <net> or a body: its layers and edges, joined."""
+        layers: dict[int, Layer] = {}
+        if (group := element.find("layers")) is None:
+            self.findings.error(MISSING_ELEMENT, f"<{_tag(element)}> has no <layers>", self.at(element))
+            group = etree.Element("layers")
+        for item in group.iterfind("layer"):
+            layer = self.layer(item, scope, version)
+            if layer is None:
+                continue
+            if layer.id in layers:
+                other = layers[layer.id]
+                message = f"id {layer.id} is also that of layer '{other.name}' on line {other.line}"
+                self.findings.error(DUPLICATE_ID, message, layer.place)
+                continue
+            layers[layer.id] = layer
+        edges = list(self.edges(element, layers))
+        self._missing_inputs(layers)
+        return Model(
+            layers.values(),
+            edges,
+            name=element.get("name", ""),
+            version=version,
+            path=self.file,
+            rt_info=element.find("rt_info"),
+        )
+
+    # ----- layers
+
+    def layer(self, element: etree._Element, scope: str, version: int) -> Layer | None:
+        required = ("id", "name", "type", "version")
+        if missing := [key for key in required if element.get(key) is None]:
+            name = element.get("name") or element.get("id") or ""
+            message = f"<layer> {name!r} has no attribute '{missing[0]}'"
+            self.findings.error(MISSING_ELEMENT, message, self.at(element))
+            return None
+        number = self._unsigned(element, "id")
+        if number is None:
+            return None
+        layer = Layer(
+            number,
+            element.get("name", ""),
+            element.get("type", ""),
+            element.get("version", ""),
+            line=_line(element),
+            file=self.file,
+            scope=scope,
+            rt_info=element.find("rt_info"),
+        )
+        layer.inputs = self.ports(element, layer, is_output=False)
+        layer.outputs = self.ports(element, layer, is_output=True)
+        self.operator(element, layer)
+        if layer.type in BODY_OPERATIONS:
+            self.bodies(element, layer, version)
+        return layer
+
+    def ports(self, element: etree._Element, layer: Layer, *, is_output: bool) -> list[Port]:
+        ports: list[Port] = []
+        for group in element.iterfind("output" if is_output else "input"):
+            for item in group.iterfind("port"):
+                number = self._unsigned(item, "id", layer)
+                if number is None:
+                    continue
+                port = Port(layer, len(ports), number, is_output, line=_line(item))
+                port.names = frozenset(split_names(item.get("names", "")))
+                port.rt_info = item.find("rt_info")
+                self._stated(item, port)
+                ports.append(port)
+        ids = Counter(port.id for port in ports)
+        for port in ports:
+            if ids[port.id] > 1:
+                kind = "output" if is_output else "input"
+                message = f"{ids[port.id]} {kind} ports have the id {port.id}"
+                self.findings.error(DUPLICATE_ID, message, layer.place)
+                break
+        return ports
+
+    def _stated(self, element: etree._Element, port: Port) -> None:
+        place = Place(self.file, _line(element), port.layer.title, port.layer.id)
+        if (text := element.get("precision")) is not None:
+            try:
+                port.stated_element_type = ElementType.parse(text)
+            except ValueError as error:
+                self.findings.error(BAD_ATTRIBUTE, f"port {port.id}: precision {error}", place)
+        dims: list[Dimension] = []
+        for item in element.iterfind("dim"):
+            text = (item.text or "").strip()
+            try:
+                dims.append(Dimension.parse(text))
+            except ValueError:
+                message = f"port {port.id}: <dim>{text}</dim> is not a size: it must be an integer of at least -1"
+                self.findings.error(BAD_ATTRIBUTE, message, Place(self.file, _line(item), place.layer, place.layer_id))
+                return
+        port.stated_shape = PartialShape(dims)
+
+    def operator(self, element: etree._Element, layer: Layer) -> None:
+        """Find the operation and parse its attributes by its declaration."""
+        data = element.find("data")
+        texts = dict(data.attrib) if data is not None else {}
+        place = layer.place if data is None else Place(self.file, _line(data), layer.title, layer.id)
+        layer.type = opsets.canonical_type(layer.type) or layer.type
+        if layer.type == "Result" and "output_names" in element.attrib:
+            texts["output_names"] = element.get("output_names", "")
+        layer.attributes = dict(texts)
+        cls = ops.resolve(layer.type, layer.version)
+        if cls is None:
+            known = opsets.resolve(layer.type, layer.version)
+            if known is None:
+                why = opsets.why_unresolved(layer.type, layer.version)
+                hint = "its stated shapes are used; it can be run once it is registered with `ovir.register`"
+                found = diagnostic(UNKNOWN_OPERATION, why, layer.place, hint=hint, severity=Severity.WARNING)
+                self.findings.add(found)
+            return
+        values: dict[str, Any] = {}
+        wrong = False
+        for name, text in texts.items():
+            spec = cls.attributes.get(name)
+            if spec is None:
+                if name not in _ALWAYS_KNOWN:
+                    message = f"{cls.type} of opset{cls.opset} has no attribute '{name}'; it is ignored"
+                    self.findings.warning(UNKNOWN_ATTRIBUTE, message, place)
+                continue
+            try:
+                values[spec.field] = layer.attributes[name] = spec.parse(text)
+            except ValueError as error:
+                self.findings.error(BAD_ATTRIBUTE, f"attribute '{name}': {error}", place)
+                wrong = True
+        for spec in cls.attributes.values():
+            if spec.required and spec.name not in texts:
+                message = f"{cls.type} needs the attribute '{spec.name}', and <data> does not give it"
+                self.findings.error(MISSING_ELEMENT, message, place)
+                wrong = True
+        if wrong:
+            return
+        layer.operator = cls(**values)
+        if isinstance(layer.operator, Const):
+            self._constant(layer.operator, layer, data)
+
+    def _constant(self, op: Const, layer: Layer, data: etree._Element | None) -> None:
+        place = layer.place if data is None else Place(self.file, _line(data), layer.title, layer.id)
+        weights, offset, size = self.weights, op.offset, op.size
+        if data is not None and "value" in data.attrib:
+            weights = Weights.of(op.value.encode())
+            offset, size = 0, weights.data.size
+        elif data is None or not {"offset", "size"} <= set(data.attrib):
+            missing = "offset" if data is None or "offset" not in data.attrib else "size"
+            self.findings.error(MISSING_ELEMENT, f"Const needs the attribute '{missing}'", place)
+            layer.operator = None
+            return
+        try:
+            weights.check(op.element_type, op.shape, offset, size)
+        except OperatorError as error:
+            self.findings.error(error.code or WEIGHTS, error.message, place, error.hint)
+            layer.operator = None
+            return
+        op.set_loader(lambda: weights.array(op.element_type, op.shape, offset, size))
+
+    # ----- bodies
+
+    def bodies(self, element: etree._Element, layer: Layer, version: int) -> None:
+        for key, tags in BODY_OPERATIONS[layer.type].items():
+            body = element.find(tags.body)
+            if body is None:
+                self.findings.error(BODY, f"{layer.type} has no <{tags.body}>", layer.place)
+                layer.operator = None
+                continue
+            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version)
+            layer.bodies[key] = model
+            try:
+                wiring = read_body_map(element, tags, layer, model, self.file)
+            except ModelError as error:
+                for found in error.diagnostics:
+                    self.findings.add(found)
+                layer.operator = None
+                continue
+            if layer.operator is not None:
+                layer.operator.wiring = {**layer.operator.wiring, key: wiring}
+
+    # ----- edges
+
+    def edges(self, element: etree._Element, layers: dict[int, Layer]) -> Iterator[Edge]:
+        for item in element.iterfind("edges/edge"):
+            keys = ("from-layer", "from-port", "to-layer", "to-port")
+            numbers = [n for n in (self._unsigned(item, key) for key in keys) if n is not None]
+            if len(numbers) < len(keys):
+                continue
+            edge = Edge(numbers[0], numbers[1], numbers[2], numbers[3], _line(item))
+            if self._connect(edge, layers):
+                yield edge
+
+    def _connect(self, edge: Edge, layers: dict[int, Layer]) -> bool:
+        source, target = layers.get(edge.from_layer), layers.get(edge.to_layer)
+        place = Place(self.file, edge.line)
+        for end, key, layer in (("from", edge.from_layer, source), ("to", edge.to_layer, target)):
+            if layer is None:
+                self.findings.error(BAD_EDGE, f"the edge leads {end} layer {key}, which does not exist", place)
+        if source is None or target is None:
+            return False
+        output = next((p for p in source.outputs if p.id == edge.from_port), None)
+        target_port = next((p for p in target.inputs if p.id == edge.to_port), None)
+        for kind, number, layer, port in (
+            ("output", edge.from_port, source, output),
+            ("input", edge.to_port, target, target_port),
+        ):
+            if port is None:
+                ids = [p.id for p in (layer.outputs if kind == "output" else layer.inputs)]
+                message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
+                self.findings.error(BAD_EDGE, message, place)
+        if output is None or target_port is None:
+            return False
+        if target_port.source is not None:
+            other = target_port.source.layer
+            message = f"a second edge into port {edge.to_port} of {target.title}; the first comes from {other.title}"
+            self.findings.error(BAD_EDGE, message, place)
+            return False
+        target_port.source = output
+        return True
+
+    def _missing_inputs(self, layers: dict[int, Layer]) -> None:
+        for layer in layers.values():
+            for port in layer.inputs:
+                if port.source is None:
+                    place = Place(self.file, port.line, layer.title, layer.id)
+                    self.findings.error(MISSING_INPUT, f"no edge leads to input port {port.id}", place)
+            if layer.type == "Result" and not layer.inputs:
+                self.findings.error(MISSING_INPUT, "the Result has no input port", layer.place)
+
+    def _unsigned(self, element: etree._Element, key: str, layer: Layer | None = None) -> int | None:
+        text = element.get(key)
+        if text is not None and text.strip().isdigit():
+            return int(text)
+        found = "is missing" if text is None else f"is '{text}', not an unsigned integer"
+        place = self.at(element) if layer is None else Place(self.file, _line(element), layer.title, layer.id)
+        self.findings.error(BAD_ATTRIBUTE, f"attribute '{key}' of <{_tag(element)}> {found}", place)
+        return None
+
+
+_ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
+"""Attributes that any operation may have; they tell how to execute, not what."""
+
+
+def _tag(element: etree._Element) -> str:
+    return str(element.tag)
+
+
+def _line(element: etree._Element) -> int | None:
+    return element.sourceline
+
+
+__all__ = ["load", "read_model"]

@@ -1,0 +1,1 @@
+"""Runs models: the plan, the executor, infer requests."""

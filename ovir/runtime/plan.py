@@ -1,0 +1,158 @@
+"""Turns a model into a flat list of steps over numbered slots: constants folded, last uses known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.diagnostics import NOT_SUPPORTED, OperatorError, RunError, diagnostic
+from ovir.model import Layer, Model, Port
+from ovir.ops.operator import Operator, signature
+from ovir.runtime.memory import MemoryPlan, plan_memory
+
+Array = NDArray[Any]
+
+FOLD_LIMIT = 16 << 20
+"""A constant that folding would make larger than this, and larger than what it is made from, is
+computed at each run instead: Broadcast or Tile of a scalar must not fill the memory."""
+
+
+@dataclass(slots=True)
+class Step:
+    """One layer of the plan. ``inputs`` and ``outputs`` are slots; those in ``release`` are not used
+    after it. ``takes`` are the keywords its kernel asks for."""
+
+    layer: Layer
+    operator: Operator
+    kernel: Callable[..., Any]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    takes: frozenset[str]
+    release: tuple[int, ...] = ()
+
+
+@dataclass
+class Plan:
+    """What an executor needs to run a model."""
+
+    model: Model
+    slot_count: int
+    parameters: list[int]
+    """The slot of each input of the model."""
+    constants: dict[int, Array]
+    steps: list[Step]
+    results: list[int]
+    """The slot of each output of the model."""
+    bodies: dict[int, dict[str, Plan]] = field(default_factory=dict)
+    """By step: the plans of its bodies."""
+    memory: MemoryPlan = field(default_factory=MemoryPlan)
+
+
+def make_plan(model: Model, keep: Collection[str] = ()) -> Plan:
+    """Plan a model whose inference has passed.
+
+    Layers named in ``keep`` are run as steps even where they could be folded or nothing needs them.
+    RunError names the first operation that ovir cannot execute.
+    """
+    builder = _Builder(model, keep)
+    for layer in model.layers:
+        builder.add(layer)
+    return builder.finish()
+
+
+class _Builder:
+    def __init__(self, model: Model, keep: Collection[str]) -> None:
+        self.model = model
+        self.keep = keep
+        self.slots: dict[Port, int] = {}
+        self.types: list[Port] = []
+        self.constants: dict[int, Array] = {}
+        self.steps: list[Step] = []
+        self.bodies: dict[int, dict[str, Plan]] = {}
+        self.needed = self._needed()
+
+    def _needed(self) -> set[Layer]:
+        """The layers that results, states and kept layers depend on."""
+        needed = {layer for layer in self.model.layers if not layer.is_dead or layer.name in self.keep}
+        for layer in reversed(self.model.layers):
+            if layer in needed:
+                needed.update(port.source.layer for port in layer.inputs if port.source is not None)
+        return needed
+
+    def slot(self, port: Port) -> int:
+        if port not in self.slots:
+            self.slots[port] = len(self.types)
+            self.types.append(port)
+        return self.slots[port]
+
+    def add(self, layer: Layer) -> None:
+        if layer.type == "Parameter":
+            self.slot(layer.outputs[0])
+        if layer not in self.needed or layer.type in ("Parameter", "Result"):
+            return
+        op = layer.operator
+        if op is None or not hasattr(op, "run"):
+            message = f"ovir does not execute {layer.type} of {layer.version} yet"
+            raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place))
+        inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
+        outputs = tuple(self.slot(port) for port in layer.outputs)
+        if layer.name not in self.keep and self._fold(layer, op, inputs, outputs):
+            return
+        kernel = op.prepare(*(self.constants.get(slot) for slot in inputs)) or op.run
+        takes = signature(kernel)[3]
+        if layer.bodies:
+            self.bodies[len(self.steps)] = {key: make_plan(body) for key, body in layer.bodies.items()}
+        self.steps.append(Step(layer, op, kernel, inputs, outputs, takes))
+
+    def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
+        """Make the outputs constants if they can be; whether that was done."""
+        known = [port.type.constant for port in layer.outputs]
+        if outputs and all(array is not None for array in known) and op.pure:
+            self.constants.update((s, a) for s, a in zip(outputs, known, strict=True) if a is not None)
+            return True
+        if not op.pure or layer.bodies or not all(slot in self.constants for slot in inputs):
+            return False
+        arrays = [self.constants[slot] for slot in inputs]
+        if self._grows_too_much(layer, arrays):
+            return False
+        try:
+            with np.errstate(all="ignore"):
+                result = op.run(*arrays)
+        except OperatorError:
+            return False  # the error belongs to the run, and comes there with its place
+        results = result if isinstance(result, tuple) else (result,)
+        for slot, array in zip(outputs, results, strict=True):
+            array = array.view()
+            array.flags.writeable = False
+            self.constants[slot] = array
+        return True
+
+    @staticmethod
+    def _grows_too_much(layer: Layer, arrays: list[Array]) -> bool:
+        made_from = sum(array.nbytes for array in arrays)
+        for port in layer.outputs:
+            upper = port.shape.size().upper
+            itemsize = 8 if port.element_type.is_dynamic else port.element_type.to_dtype().itemsize
+            if upper is not None and upper * itemsize > max(FOLD_LIMIT, 4 * made_from):
+                return True
+        return False
+
+    def finish(self) -> Plan:
+        results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
+        parameters = [self.slots[port] for port in self.model.inputs]
+        self._set_releases(results)
+        used = {slot for step in self.steps for slot in step.inputs} | set(results)
+        constants = {slot: array for slot, array in self.constants.items() if slot in used}
+        memory = plan_memory(self.steps, self.types, set(results), {*parameters, *constants})
+        return Plan(self.model, len(self.types), parameters, constants, self.steps, results, self.bodies, memory)
+
+    def _set_releases(self, results: list[int]) -> None:
+        permanent = {*results, *self.constants}
+        for step in reversed(self.steps):
+            last = {slot for slot in (*step.inputs, *step.outputs) if slot not in permanent}
+            permanent |= last
+            step.release = tuple(last)

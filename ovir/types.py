@@ -1,0 +1,435 @@
+"""Element types, dimensions and partial shapes: what is known of a tensor before it exists.
+
+Everything here is immutable. Texts follow OpenVINO's notation: ``[1,?,2..5]``, ``[...]``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import ml_dtypes
+import numpy as np
+from numpy.dtypes import StringDType
+
+# --------------------------------------------------------------------------- element types
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """One of OpenVINO's element types.
+
+    ``bits`` is the size of a value in the weights file; ``dtype`` the NumPy dtype a tensor of this
+    type has in memory. Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one
+    value (for nf4: one 4-bit code) a byte.
+    """
+
+    name: str
+    bits: int
+    kind: str  # "float", "signed", "unsigned", "boolean", "string", "dynamic"
+    dtype: np.dtype[Any] | None
+
+    def to_dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype (ml_dtypes' where NumPy has none); ValueError for ``dynamic``."""
+        if self.dtype is None:
+            raise ValueError("element type 'dynamic' has no NumPy dtype")
+        return self.dtype
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.kind == "dynamic"
+
+    @property
+    def is_real(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integral(self) -> bool:
+        """An integer number; boolean is not one."""
+        return self.kind in ("signed", "unsigned")
+
+    def merged_with(self, other: ElementType) -> ElementType | None:
+        """The type that both can be (dynamic gives way), or None where they differ."""
+        if other.is_dynamic or other == self:
+            return self
+        return other if self.is_dynamic else None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, text: str) -> ElementType:
+        """From a ``precision`` or ``element_type`` text, in any case; ValueError when it is none."""
+        key = text.strip().lower()
+        found = _BY_NAME.get(_ALIASES.get(key, key))
+        if found is None:
+            raise ValueError(f"'{text}' is not an element type; known are {', '.join(sorted(_BY_NAME))}")
+        return found
+
+    @classmethod
+    def from_dtype(cls, dtype: Any) -> ElementType:
+        """The element type of a NumPy dtype; ValueError when OpenVINO has none."""
+        dtype = np.dtype(dtype)
+        if dtype.kind in "USOT":
+            return string
+        for element_type in (boolean, *_PREFERRED):
+            if element_type.dtype == dtype:
+                return element_type
+        raise ValueError(f"OpenVINO has no element type for NumPy's {dtype}")
+
+
+def _type(name: str, bits: int, kind: str, dtype: Any) -> ElementType:
+    return ElementType(name, bits, kind, None if dtype is None else np.dtype(dtype))
+
+
+boolean = _type("boolean", 8, "boolean", np.bool_)
+bf16 = _type("bf16", 16, "float", ml_dtypes.bfloat16)
+f16 = _type("f16", 16, "float", np.float16)
+f32 = _type("f32", 32, "float", np.float32)
+f64 = _type("f64", 64, "float", np.float64)
+i4 = _type("i4", 4, "signed", ml_dtypes.int4)
+i8 = _type("i8", 8, "signed", np.int8)
+i16 = _type("i16", 16, "signed", np.int16)
+i32 = _type("i32", 32, "signed", np.int32)
+i64 = _type("i64", 64, "signed", np.int64)
+u1 = _type("u1", 1, "unsigned", np.uint8)
+u2 = _type("u2", 2, "unsigned", ml_dtypes.uint2)
+u3 = _type("u3", 3, "unsigned", np.uint8)
+u4 = _type("u4", 4, "unsigned", ml_dtypes.uint4)
+u6 = _type("u6", 6, "unsigned", np.uint8)
+u8 = _type("u8", 8, "unsigned", np.uint8)
+u16 = _type("u16", 16, "unsigned", np.uint16)
+u32 = _type("u32", 32, "unsigned", np.uint32)
+u64 = _type("u64", 64, "unsigned", np.uint64)
+nf4 = _type("nf4", 4, "float", np.uint8)
+f8e4m3 = _type("f8e4m3", 8, "float", ml_dtypes.float8_e4m3fn)
+f8e5m2 = _type("f8e5m2", 8, "float", ml_dtypes.float8_e5m2)
+f8e8m0 = _type("f8e8m0", 8, "float", ml_dtypes.float8_e8m0fnu)
+f4e2m1 = _type("f4e2m1", 4, "float", ml_dtypes.float4_e2m1fn)
+string = _type("string", 0, "string", StringDType())
+dynamic = _type("dynamic", 0, "dynamic", None)
+
+ELEMENT_TYPES: tuple[ElementType, ...] = (
+    boolean, bf16, f16, f32, f64, i4, i8, i16, i32, i64, u1, u2, u3, u4, u6, u8, u16, u32, u64,
+    nf4, f8e4m3, f8e5m2, f8e8m0, f4e2m1, string, dynamic,
+)  # fmt: skip
+_BY_NAME = {t.name: t for t in ELEMENT_TYPES}
+_PREFERRED = [t for t in ELEMENT_TYPES if t not in (u1, u3, u6, nf4, dynamic)]
+# Spellings of ``precision`` attributes that are not just the upper-case name.
+_ALIASES = {
+    "unspecified": "dynamic", "undefined": "dynamic", "bool": "boolean", "bin": "u1",
+    "fp16": "f16", "fp32": "f32", "fp64": "f64",
+}  # fmt: skip
+
+# --------------------------------------------------------------------------- dimensions
+
+_symbol_ids = itertools.count(1)
+
+
+def new_symbol() -> int:
+    """A fresh symbol: the identity of a size that is unknown but equal wherever the symbol stands."""
+    return next(_symbol_ids)
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A size known to lie in ``[lower, upper]``; ``upper`` None means no bound.
+
+    ``symbol`` (0: none) says which unknown size it is, so that two dynamic dimensions can be known
+    to be equal. It takes no part in comparison.
+    """
+
+    lower: int = 0
+    upper: int | None = None
+    symbol: int = field(default=0, compare=False)
+
+    @property
+    def is_static(self) -> bool:
+        return self.lower == self.upper
+
+    @property
+    def length(self) -> int:
+        """The size of a static dimension; ValueError otherwise."""
+        if self.lower != self.upper:
+            raise ValueError(f"dimension {self} has no single length")
+        return self.lower
+
+    def compatible(self, other: Dimension) -> bool:
+        """Whether some size lies in both."""
+        return self.merged_with(other) is not None
+
+    def merged_with(self, other: Dimension) -> Dimension | None:
+        """The sizes that both allow (this one's symbol first), or None when there are none."""
+        if self is other:
+            return self
+        lower = max(self.lower, other.lower)
+        uppers = [u for u in (self.upper, other.upper) if u is not None]
+        upper = min(uppers) if uppers else None
+        if upper is not None and lower > upper:
+            return None
+        return Dimension(lower, upper, self.symbol or other.symbol)
+
+    def broadcast_with(self, other: Dimension) -> Dimension | None:
+        """The size of NumPy broadcasting (1 gives way), or None where the two cannot meet."""
+        if self.is_static and self.lower == 1:
+            return other
+        if other.is_static and other.lower == 1:
+            return self
+        if self.symbol and self.symbol == other.symbol:
+            return self.merged_with(other)
+        if self.contains(1) and other.contains(1):
+            upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+            return Dimension(min(self.lower, other.lower), upper)
+        if self.contains(1):
+            return other
+        return self if other.contains(1) else self.merged_with(other)
+
+    def contains(self, size: int) -> bool:
+        return self.lower <= size and (self.upper is None or size <= self.upper)
+
+    def union(self, other: Dimension) -> Dimension:
+        """The smallest interval that holds both."""
+        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+        return Dimension(min(self.lower, other.lower), upper, self.symbol if self.symbol == other.symbol else 0)
+
+    def map(self, function: Callable[[int], int]) -> Dimension:
+        """``function``, which must not decrease, over both bounds; results below 0 count as 0."""
+        upper = None if self.upper is None else max(function(self.upper), 0)
+        return Dimension(max(function(self.lower), 0), upper)
+
+    def __add__(self, other: Dimension | int) -> Dimension:
+        other = as_dimension(other)
+        if other.lower == other.upper == 0:
+            return self
+        if self.lower == self.upper == 0:
+            return other
+        return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b))
+
+    def __mul__(self, other: Dimension | int) -> Dimension:
+        other = as_dimension(other)
+        if other.lower == other.upper == 1:
+            return self
+        if self.lower == self.upper == 1:
+            return other
+        if 0 in (self.upper, other.upper):
+            return Dimension(0, 0)
+        return Dimension(self.lower * other.lower, _bound(self.upper, other.upper, lambda a, b: a * b))
+
+    def __floordiv__(self, divisor: int) -> Dimension:
+        """Every size divided by ``divisor``, which must be positive, rounded down."""
+        return self if divisor == 1 else self.map(lambda size: size // divisor)
+
+    def ceil_div(self, divisor: int) -> Dimension:
+        """Every size divided by ``divisor``, which must be positive, rounded up."""
+        return self if divisor == 1 else self.map(lambda size: -(-size // divisor))
+
+    def exact_div(self, divisor: int) -> Dimension | None:
+        """The sizes whose product with ``divisor`` lies in this; None when there are none."""
+        if divisor == 1:
+            return self
+        result = Dimension(-(-self.lower // divisor), None if self.upper is None else self.upper // divisor)
+        return None if result.upper is not None and result.lower > result.upper else result
+
+    def __str__(self) -> str:
+        if self.is_static:
+            return str(self.lower)
+        if self.upper is None:
+            return f"{self.lower}.." if self.lower else "?"
+        return f"{self.lower or ''}..{self.upper}"
+
+    __repr__ = __str__
+
+    @classmethod
+    def parse(cls, text: str) -> Dimension:
+        """From ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; ValueError when it is none."""
+        text = text.strip()
+        if text in ("?", "-1"):
+            return cls()
+        low, dots, high = text.partition("..")
+        try:
+            lower = int(low) if low.strip() or not dots else 0
+            upper = lower if not dots else int(high) if high.strip() else None
+        except ValueError:
+            raise ValueError(f"'{text}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
+        if lower < 0 or (upper is not None and upper < lower):
+            raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
+        return cls(lower, upper)
+
+
+def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) -> int | None:
+    return None if a is None or b is None else function(a, b)
+
+
+def as_dimension(value: Dimension | int | str) -> Dimension:
+    """A Dimension from itself, from a size (-1: unknown) or from a text such as ``2..5``."""
+    if isinstance(value, Dimension):
+        return value
+    if isinstance(value, str):
+        return Dimension.parse(value)
+    size = int(value)
+    if size < -1:
+        raise ValueError(f"{size} is not a dimension: use -1 for an unknown size")
+    return UNKNOWN if size == -1 else Dimension(size, size)
+
+
+UNKNOWN = Dimension()
+
+# --------------------------------------------------------------------------- shapes
+
+
+class PartialShape:
+    """A shape of which rank and sizes may be partly unknown.
+
+    ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Sizes past the end
+    of an unknown rank read as unknown, so that most inference needs no case for it.
+    """
+
+    __slots__ = ("_dims",)
+
+    def __init__(self, dims: Iterable[Dimension | int | str] | None = None) -> None:
+        self._dims = None if dims is None else tuple(as_dimension(d) for d in dims)
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, None when unknown."""
+        return None if self._dims is None else len(self._dims)
+
+    @property
+    def dims(self) -> tuple[Dimension, ...]:
+        """The dimensions; ValueError for an unknown rank."""
+        if self._dims is None:
+            raise ValueError("a shape of unknown rank has no list of dimensions")
+        return self._dims
+
+    @property
+    def is_static(self) -> bool:
+        return self._dims is not None and all(d.is_static for d in self._dims)
+
+    def to_tuple(self) -> tuple[int, ...]:
+        """The sizes of a static shape; ValueError otherwise."""
+        return tuple(d.length for d in self.dims)
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def __iter__(self) -> Iterator[Dimension]:
+        return iter(self.dims)
+
+    def __getitem__(self, axis: int) -> Dimension:
+        """One dimension; unknown where the rank is unknown."""
+        return UNKNOWN if self._dims is None else self._dims[axis]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (list, tuple)):
+            other = PartialShape(other)
+        return isinstance(other, PartialShape) and self._dims == other._dims
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __str__(self) -> str:
+        return "[...]" if self._dims is None else "[" + ",".join(map(str, self._dims)) + "]"
+
+    def __repr__(self) -> str:
+        return f"PartialShape({self})"
+
+    # ----- derived shapes
+
+    def with_dim(self, axis: int, dim: Dimension | int) -> PartialShape:
+        """The same with one dimension replaced; an unknown rank stays so."""
+        if self._dims is None:
+            return self
+        dims = list(self._dims)
+        dims[axis] = as_dimension(dim)
+        return PartialShape(dims)
+
+    def slice(self, start: int | None = None, stop: int | None = None) -> PartialShape:
+        """The dimensions [start:stop]; an unknown rank stays so."""
+        return self if self._dims is None else PartialShape(self._dims[start:stop])
+
+    def __add__(self, other: PartialShape) -> PartialShape:
+        if self._dims is None or other._dims is None:
+            return PartialShape(None)
+        return PartialShape(self._dims + other._dims)
+
+    def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
+        """What both shapes allow, None where they contradict each other.
+
+        On ``except_axis`` (normalised) this shape's dimension is kept as it is.
+        """
+        if self._dims is None:
+            return other
+        if other._dims is None:
+            return self
+        if len(self._dims) != len(other._dims):
+            return None
+        dims = []
+        for axis, (a, b) in enumerate(zip(self._dims, other._dims, strict=True)):
+            merged = a if axis == except_axis else a.merged_with(b)
+            if merged is None:
+                return None
+            dims.append(merged)
+        return PartialShape(dims)
+
+    def broadcast_with(self, other: PartialShape) -> PartialShape | None:
+        """The shape of NumPy broadcasting, None where the two cannot meet."""
+        if self._dims is None or other._dims is None:
+            return PartialShape(None)
+        dims: list[Dimension] = []
+        one = Dimension(1, 1)
+        for a, b in itertools.zip_longest(reversed(self._dims), reversed(other._dims), fillvalue=one):
+            dim = a.broadcast_with(b)
+            if dim is None:
+                return None
+            dims.append(dim)
+        return PartialShape(reversed(dims))
+
+    def compatible(self, other: PartialShape) -> bool:
+        """Whether some static shape fits both."""
+        return self.merged_with(other) is not None
+
+    def union(self, other: PartialShape) -> PartialShape:
+        """The tightest shape that holds both."""
+        if self._dims is None or other._dims is None or len(self._dims) != len(other._dims):
+            return PartialShape(None)
+        return PartialShape(a.union(b) for a, b in zip(self._dims, other._dims, strict=True))
+
+    def contains(self, shape: Sequence[int]) -> bool:
+        """Whether a static shape is one of those that this allows."""
+        if self._dims is None:
+            return True
+        return len(shape) == len(self._dims) and all(d.contains(s) for d, s in zip(self._dims, shape, strict=True))
+
+    def size(self) -> Dimension:
+        """The number of elements."""
+        return product(self._dims) if self._dims is not None else UNKNOWN
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From ``[1,?,2..5]`` or ``1,?,2..5``; ``...`` is an unknown rank, an empty text a scalar."""
+        text = text.strip()
+        if text[:1] + text[-1:] in ("[]", "{}", "()"):
+            text = text[1:-1].strip()
+        if text == "...":
+            return cls(None)
+        return cls(Dimension.parse(part) for part in text.split(",")) if text else cls([])
+
+
+def product(dims: Iterable[Dimension]) -> Dimension:
+    """The product of dimensions, 1 for none."""
+    result = Dimension(1, 1)
+    for dim in dims:
+        result = result * dim
+    return result
+
+
+def as_shape(value: PartialShape | Sequence[Dimension | int | str] | str) -> PartialShape:
+    """A PartialShape from itself, a list of dimensions, or a text."""
+    if isinstance(value, PartialShape):
+        return value
+    return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

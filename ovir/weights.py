@@ -1,0 +1,185 @@
+"""The .bin file: memory-mapped, range-checked, and its packed types decoded.
+
+Layouts are those of the IR format: values of less than a byte share bytes in an order that differs
+by type. See docs/ir-format.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import mmap
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.diagnostics import UNREADABLE, WEIGHTS, OperatorError, Place, ReadError, diagnostic
+from ovir.types import ElementType, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
+
+Bytes = NDArray[np.uint8]
+_LFS_HEAD = b"version https://git-lfs"
+
+
+class Weights:
+    """The bytes that constants point into. Nothing is read before it is used."""
+
+    def __init__(self, data: Bytes, name: str, missing: bool = False) -> None:
+        self.data = data
+        self.name = name
+        self.missing = missing
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Weights:
+        """Map a file; ReadError when it cannot be read or is a git-LFS pointer."""
+        name = os.fspath(path)
+        try:
+            with open(path, "rb") as file:
+                empty = os.fstat(file.fileno()).st_size == 0
+                data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ReadError(diagnostic(UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
+        if data[: len(_LFS_HEAD)] == _LFS_HEAD:
+            raise ReadError(
+                diagnostic(
+                    UNREADABLE,
+                    "this is a git-LFS pointer, a text that stands in place of the weights",
+                    Place(name),
+                    hint="fetch the real file with `git lfs pull`",
+                )
+            )
+        return cls(np.frombuffer(data, np.uint8), name)
+
+    @classmethod
+    def of(cls, buffer: Any) -> Weights:
+        """Weights that are in memory: anything with the buffer protocol."""
+        return cls(np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8), "weights")
+
+    @classmethod
+    def none(cls, expected: str) -> Weights:
+        """No weights at all, which is an error only once a constant needs some."""
+        return cls(np.empty(0, np.uint8), expected, missing=True)
+
+    def check(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> None:
+        """OperatorError unless the bytes are there and suffice for the shape."""
+        if self.missing and size:
+            raise OperatorError(
+                f"the constant needs {size} bytes of weights, and there is no file {self.name}",
+                WEIGHTS,
+                hint="put the .bin beside the .xml, or give its path as the weights",
+            )
+        if offset + size > self.data.size:
+            raise OperatorError(
+                f"the constant needs bytes [{offset}, {offset + size}) of {self.name}, which has {self.data.size}: "
+                "the file is truncated, or belongs to another .xml",
+                WEIGHTS,
+            )
+        needed = -(-math.prod(shape) * element_type.bits // 8)
+        if size < needed:
+            shown = ",".join(map(str, shape))
+            raise OperatorError(
+                f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", WEIGHTS
+            )
+
+    def array(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> NDArray[Any]:
+        """The read-only array of a constant that has been checked; a view wherever that is possible."""
+        return decode(self.data[offset : offset + size], element_type, shape)
+
+
+def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:
+    """Bytes as they stand in a .bin -> a read-only array of ``element_type.to_dtype()``.
+
+    Raises OperatorError where the bytes are no string data.
+    """
+    count = math.prod(shape)
+    if element_type == string:
+        array: NDArray[Any] = _decode_strings(raw, count)
+    elif element_type in _UNPACK:
+        array = _UNPACK[element_type](raw)[:count]
+        array = array.view(element_type.to_dtype()) if element_type in (u2, u4, f4e2m1) else array
+        array = array.astype(element_type.to_dtype()) if element_type == i4 else array
+    else:
+        dtype = element_type.to_dtype()
+        array = raw[: count * dtype.itemsize].view(dtype)
+        if not array.flags.aligned:
+            array = array.copy()
+    array = array.reshape(shape)
+    array.flags.writeable = False
+    return array
+
+
+# --------------------------------------------------------------------------- packed layouts
+
+
+def _padded(raw: Bytes, block: int) -> Bytes:
+    missing = -raw.size % block
+    return np.concatenate([raw, np.zeros(missing, np.uint8)]) if missing else raw
+
+
+def _unpack_u1(raw: Bytes) -> Bytes:
+    return np.unpackbits(raw)  # most significant bit first
+
+
+def _unpack_u2(raw: Bytes) -> Bytes:
+    return (raw[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()
+
+
+def _unpack_4(raw: Bytes) -> Bytes:
+    out = np.empty(2 * raw.size, np.uint8)
+    np.bitwise_and(raw, 15, out=out[0::2])
+    np.right_shift(raw, 4, out=out[1::2])
+    return out
+
+
+def _unpack_i4(raw: Bytes) -> NDArray[np.int8]:
+    codes = _unpack_4(raw).view(np.int8)
+    return np.right_shift(np.left_shift(codes, 4), 4)  # the shift back extends the sign
+
+
+def _unpack_u3(raw: Bytes) -> Bytes:
+    """Blocks of 8 values in 3 bytes: two bytes of low pairs, one of high bits, each from the top down."""
+    blocks = _padded(raw, 3).reshape(-1, 3)
+    low = (blocks[:, :2, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1, 8)
+    high = np.unpackbits(blocks[:, 2:], axis=1)
+    return (low | high << 2).ravel()
+
+
+def _unpack_u6(raw: Bytes) -> Bytes:
+    """Blocks of 4 values in 3 bytes: two bytes of low nibbles, one of high pairs, each from the top down."""
+    blocks = _padded(raw, 3).reshape(-1, 3)
+    low = (blocks[:, :2, None] >> np.array([4, 0], np.uint8) & 15).reshape(-1, 4)
+    high = blocks[:, 2:] >> np.array([6, 4, 2, 0], np.uint8) & 3
+    return (low | high << 4).ravel()
+
+
+_UNPACK: dict[ElementType, Callable[[Bytes], NDArray[Any]]] = {
+    u1: _unpack_u1,
+    u2: _unpack_u2,
+    u3: _unpack_u3,
+    u4: _unpack_4,
+    u6: _unpack_u6,
+    i4: _unpack_i4,
+    nf4: _unpack_4,
+    f4e2m1: _unpack_4,
+}
+
+
+def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
+    """A count, count + 1 offsets (int32) and UTF-8 bytes."""
+    head = raw[: raw.size // 4 * 4].view("<i4") if raw.size else np.zeros(1, np.int32)
+    stated = int(head[0])
+    if stated != count:
+        raise OperatorError(f"the string data holds {stated} strings, the shape {count}", WEIGHTS)
+    ends = head[1 : count + 2].astype(np.int64)
+    text = raw[4 * (count + 2) :]
+    if ends.size < count + 1 or ends[0] < 0 or (np.diff(ends) < 0).any() or ends[-1] > text.size:
+        raise OperatorError(f"the offsets of the {count} strings do not lie in the {text.size} bytes of text", WEIGHTS)
+    whole = text.tobytes()
+    try:
+        items = [whole[a:b].decode() for a, b in itertools.pairwise(ends)]
+    except UnicodeDecodeError as error:
+        raise OperatorError(f"the string data is not UTF-8: {error}", WEIGHTS) from None
+    return np.array(items, dtype=string.to_dtype())
