@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from ovir.diagnostics import Diagnostic, Findings
+from ovir.diagnostics import UNKNOWN_OPERATION, Diagnostic, Findings, Severity
 from ovir.reader import Source, load
 
 
@@ -15,4 +16,9 @@ def check(model: Source, weights: Any = None) -> list[Diagnostic]:
     """
     findings = Findings()
     load(model, weights, findings)
-    return sorted(findings, key=lambda d: (d.line or 0, d.column or 0))
+    found = (replace(d, severity=_SEVERITY.get(d.code, d.severity)) for d in findings)
+    return sorted(found, key=lambda d: (d.line or 0, d.column or 0))
+
+
+# A reader can live with an operation that it does not know; a file that needs one is not whole.
+_SEVERITY = {UNKNOWN_OPERATION.id: Severity.ERROR}

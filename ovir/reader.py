@@ -114,21 +114,22 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
         if data.startswith(b"version https://git-lfs"):
             message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
         return diagnostic(NOT_XML, message, Place(name, 1), hint=hint)
-    line, column = error.lineno or 1, error.offset or 1
+    line, column = error.position
     lines = data.splitlines()
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
     reason = str(error.msg).rsplit(", line", 1)[0]
-    first = next(iter(error.error_log), None)  # what follows the first is mostly its consequence
-    hint = _SYNTAX_HINTS.get(first.type_name) if first is not None else None
+    hint = _SYNTAX_HINTS.get(error.code)
     shown = f" in: {text[:120]}" if text else ""
     return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
+_TRUNCATED = "the file seems to be truncated"
 _SYNTAX_HINTS = {
-    "ERR_ATTRIBUTE_NOT_STARTED": 'write the value of an attribute in quotes, as axis="1"',
-    "ERR_NAME_REQUIRED": "a tag needs a name; '...' in a documentation snippet stands for what is left out",
-    "ERR_TAG_NOT_FINISHED": "the file seems to be truncated",
-    "ERR_DOCUMENT_END": "the file seems to be truncated",
+    etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
+    etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a documentation snippet stands for what is left out",
+    etree.ErrorTypes.ERR_TAG_NOT_FINISHED: _TRUNCATED,
+    etree.ErrorTypes.ERR_GT_REQUIRED: _TRUNCATED,
+    etree.ErrorTypes.ERR_DOCUMENT_END: _TRUNCATED,
 }
 
 
@@ -234,6 +235,7 @@ class _Reader:
         layer.inputs = self.ports(element, layer, is_output=False)
         layer.outputs = self.ports(element, layer, is_output=True)
         self.operator(element, layer)
+        self._repeated_rt_info(element, layer)
         if layer.type in BODY_OPERATIONS:
             self.bodies(element, layer, version)
         return layer
@@ -276,6 +278,17 @@ class _Reader:
                 self.findings.error(BAD_ATTRIBUTE, message, Place(self.file, _line(item), place.layer, place.layer_id))
                 return
         port.stated_shape = PartialShape(dims)
+
+    def _repeated_rt_info(self, element: etree._Element, layer: Layer) -> None:
+        """An attribute that stands twice in one <rt_info>; OpenVINO refuses such a file."""
+        for group in element.iterfind(".//rt_info"):
+            seen: set[tuple[str | None, str | None]] = set()
+            for item in group.iterfind("attribute"):
+                key = (item.get("name"), item.get("version"))
+                if key in seen:
+                    place = Place(self.file, _line(item), layer.title, layer.id)
+                    self.findings.error(DUPLICATE_ID, f"attribute '{key[0]}' stands twice in one <rt_info>", place)
+                seen.add(key)
 
     def operator(self, element: etree._Element, layer: Layer) -> None:
         """Find the operation and parse its attributes by its declaration."""

@@ -90,7 +90,7 @@ class Executor:
             except MemoryError as error:
                 raise RunError(diagnostic(RUN, f"out of memory: {error}", step.layer.place)) from None
             except Exception as error:
-                shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments )
+                shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
                 message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
                 hint = "this is a fault of ovir; please report it"
                 raise RunError(diagnostic(INTERNAL, message, step.layer.place, hint=hint)) from error

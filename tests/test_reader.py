@@ -1,0 +1,178 @@
+"""Reading: what a good file gives, and what each fault in a file is told."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.diagnostics import Severity
+
+
+def small() -> Net:
+    """relu(data) on lines of their own."""
+    net = Net()
+    data = net.parameter("data", "2,?")
+    net.result(net.op("ReLU", data, name="relu", names=["a\\,b,c"]), name="out")
+    return net
+
+
+def replaced(old: str, new: str) -> bytes:
+    text = small().xml()
+    assert old in text
+    return text.replace(old, new).encode()
+
+
+def test_structure() -> None:
+    model = small().model()
+    relu = model.layer("relu")
+    assert (relu.id, relu.type, relu.version) == (1, "ReLU", "opset1")
+    assert relu.line == 8
+    assert relu.outputs[0].names == {"a,b", "c"}
+    assert [port.any_name for port in model.inputs] == ["data"]
+    assert str(relu.outputs[0].shape) == "[2,?]"
+    assert str(relu.outputs[0].element_type) == "f32"
+    assert model.outputs[0].names == {"a,b", "c"}
+    assert [layer.name for layer in model.layers] == ["data", "relu", "out"]
+
+
+def test_graph_is_keyed_by_the_to_port() -> None:
+    net = Net()
+    data = net.parameter("data", "2")
+    net.result(net.op("Multiply", data, data, name="square"))
+    graph = net.model().graph
+    assert sorted(graph[0][1]) == [0, 1]  # both edges of x * x are there
+    assert graph[0][1][1]["from_port"] == 0
+    assert graph.nodes[1]["layer"].name == "square"
+
+
+def test_attributes_are_typed_by_the_operation() -> None:
+    net = Net()
+    data = net.parameter("data", "3,4")
+    gather = net.op("GatherElements", data, net.parameter("i", "3,2", "i64"), opset=6, axis=" 1 ")
+    net.result(gather)
+    layer = net.model().layers[2]
+    assert layer.attributes == {"axis": 1}
+    assert layer.operator is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('<net name="test" version="11">', '<net name="test" version="7">', r":2: .*this is IR version 7"),
+        ('<net name="test" version="11">', '<net name="test" version="12">', r"this is IR version 12"),
+        ('<net name="test" version="11">', '<net name="test">', r"has no version"),
+        ("net", "model", r"root element is <model>"),
+        ('id="1" name="relu"', 'id="0" name="relu"', r"id 0 is also that of layer 'data' on line 4"),
+        ('id="1" name="relu"', 'name="relu"', r"<layer> 'relu' has no attribute 'id'"),
+        ('type="ReLU" version="opset1"', 'type="ReLU"', r"has no attribute 'version'"),
+        ('id="1" name="relu"', 'id="one" name="relu"', r"'one', not an unsigned integer"),
+        ('element_type="f32"', 'element_type="fp99"', r"attribute 'element_type': 'fp99' is not an element type"),
+        ('shape="2,?"', 'shape="2,-3"', r"attribute 'shape': '-3' is not a dimension"),
+        ('shape="2,?"', "", r"Parameter needs the attribute 'shape'"),
+        ('from-layer="0"', 'from-layer="9"', r"the edge leads from layer 9, which does not exist"),
+        ('to-port="0"', 'to-port="5"', r"the edge names input port 5 of layer 1 'relu'"),
+        ('from-port="0"', 'from-port="5"', r"the edge names output port 5 of layer 0 'data'"),
+        ("</edges>", '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges>', "a second edge into port 0"),
+        ('<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>', "", r"no edge leads to input port 0"),
+        ('from-layer="0" from-port="0" to-layer="1"', 'from-layer="1" from-port="1" to-layer="1"', "depend on each other"),
+        ("<port id=\"0\"/>", '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
+        ("<port id=\"0\"/>", '<port id="0"><dim>-2</dim></port>', r"<dim>-2</dim> is not a size"),
+    ],
+)  # fmt: skip
+def test_faults(old: str, new: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.xml"
+    path.write_bytes(replaced(old, new))
+    with pytest.raises(ovir.OvirError, match=message) as caught:
+        ovir.read_model(path)
+    assert caught.value.diagnostic.file == str(path)
+    assert caught.value.diagnostic.line is not None
+    assert any(found.severity is Severity.ERROR for found in ovir.check(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "the file is empty"),
+        (b"hello world", "this is not XML"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "git-LFS pointer"),
+        (b'<net version="11">\n<layers>\n', "not well-formed XML"),
+        (b'<net version="11">\n<data axis=1 />\n</net>', r"(?s):2:\d+: .*in quotes"),
+        (b'<... type="Gather" ...>', r"(?s):1:2: .*a tag needs a name"),
+    ],
+)
+def test_not_a_model(content: bytes, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "bad.xml"
+    path.write_bytes(content)
+    with pytest.raises(ovir.ReadError, match=message):
+        ovir.read_model(path)
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(ovir.ReadError, match="No such file"):
+        ovir.read_model(tmp_path / "none.xml")
+    with pytest.raises(ovir.ReadError, match="directory"):
+        ovir.read_model(tmp_path)
+
+
+def with_constant() -> Net:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "3"), net.const(np.float32([1, 2, 3])), name="sum"))
+    return net
+
+
+def test_missing_bin(tmp_path: Path) -> None:
+    path = with_constant().write(tmp_path)
+    (tmp_path / "model.bin").unlink()
+    with pytest.raises(ovir.ModelError, match=r"needs 12 bytes of weights, and there is no file .*model\.bin"):
+        ovir.read_model(path)
+
+
+def test_truncated_bin(tmp_path: Path) -> None:
+    path = with_constant().write(tmp_path)
+    (tmp_path / "model.bin").write_bytes(b"\0" * 8)
+    with pytest.raises(ovir.ModelError, match=r"bytes \[0, 12\) of .*model\.bin, which has 8: the file is truncated"):
+        ovir.read_model(path)
+
+
+def test_size_too_small_for_the_shape() -> None:
+    net = with_constant()
+    text = net.xml().replace('size="12"', 'size="8"').encode()
+    with pytest.raises(ovir.ModelError, match=r"'size' is 8, but f32\[3\] takes 12 bytes"):
+        ovir.read_model(text, bytes(net.blob))
+
+
+def test_all_errors_are_found_not_the_first() -> None:
+    text = replaced('shape="2,?"', 'shape="2,x"').replace(b"</edges>", b'<edge from-layer="7"/></edges>')
+    codes = [found.code for found in ovir.check(text) if found.severity is Severity.ERROR]
+    assert "OVIR102" in codes
+    assert len(codes) >= 2
+
+
+def test_entities_are_not_expanded(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("12345")
+    head = f'<!DOCTYPE net [<!ENTITY x SYSTEM "{secret.as_uri()}">]>\n'.encode()
+    text = replaced('shape="2,?"', 'shape="2,?"').replace(b'<?xml version="1.0"?>', head)
+    text = text.replace(b"<rt_info/>", b"<rt_info>&x;</rt_info>")
+    model = ovir.read_model(text)
+    assert model.rt_info is not None
+    assert b"12345" not in (b"".join(str(t).encode() for t in model.rt_info.itertext(tag=None)) or b"")
+
+
+def test_unknown_operation_keeps_its_stated_shape() -> None:
+    text = replaced('type="ReLU"', 'type="Sparkle"')
+    text = text.replace(b'<port id="1" names="a\\,b,c"/>', b'<port id="1" precision="FP16"><dim>2</dim><dim>9</dim></port>')
+    model = ovir.read_model(text)
+    assert str(model.layer("relu").outputs[0].type) == "f16[2,9]"
+    assert [found.code for found in model.diagnostics] == ["OVIR103"]
+    with pytest.raises(ovir.RunError, match="Sparkle"):
+        ovir.compile_model(model)
+
+
+def test_unknown_attribute_is_a_warning() -> None:
+    text = replaced('type="ReLU" version="opset1">', 'type="ReLU" version="opset1"><data slope="3"/>')
+    found = ovir.read_model(text).diagnostics
+    assert [(d.code, d.severity) for d in found] == [("OVIR110", Severity.WARNING)]
+    assert "'slope'" in found[0].message

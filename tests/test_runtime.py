@@ -1,0 +1,190 @@
+"""Running: inputs, outputs, state of requests, listeners, memory."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.model import Layer
+
+
+def add_and_multiply() -> Net:
+    """out0 = (x + 1) * y, out1 = x + 1"""
+    net = Net()
+    x, y = net.parameter("x", "2,3"), net.parameter("y", "?,3")
+    total = net.op("Add", x, net.const(np.float32(1)), name="total")
+    net.result(net.op("Multiply", total, y, name="product"), name="first")
+    net.result(total, name="second")
+    return net
+
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+def test_outputs_by_position_and_name() -> None:
+    results = add_and_multiply().compiled()({"x": X, "y": X[:1]})
+    np.testing.assert_array_equal(results[0], (X + 1) * X[:1])
+    for key in (1, "total", "second"):
+        np.testing.assert_array_equal(results[key], X + 1)
+    assert len(results) == 2
+    assert "nothing" not in results
+    with pytest.raises(KeyError, match="no output is named 'nothing'"):
+        results["nothing"]
+
+
+@pytest.mark.parametrize("feeds", [[X, X], {0: X, 1: X}, {"x": X.tolist(), "y": X.astype(np.float64)}])
+def test_ways_to_feed(feeds: Any) -> None:
+    np.testing.assert_array_equal(add_and_multiply().compiled()(feeds)[0], (X + 1) * X)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        ({"x": X}, r"no value is given for 'y' f32\[\?,3\]"),
+        ({"x": X, "y": X, "z": X}, r"no input 'z'; its inputs are 0 'x', 1 'y'"),
+        ({"x": X, "y": X, 0: X}, r"input 0 'x' is given twice"),
+        ([X, X, X], r"3 inputs are given, the model has 2"),
+        (X, r"one array is given, the model has 2 inputs"),
+        ({"x": X.T, "y": X}, r"input 'x' takes shape \[2,3\], got \[3,2\]"),
+        ({"x": X, "y": X[0]}, r"the input has 2 dimensions, the array 1"),
+        ({"x": X.astype(complex), "y": X}, r"takes f32, got an array of complex128"),
+        ({"x": "text", "y": X}, r"takes f32"),
+        ({"x": [[1, 2], [3]], "y": X}, r"input 'x'"),
+        ({"x": None, "y": X}, r"a NoneType is no array"),
+    ],
+)
+def test_inputs_that_do_not_fit(feeds: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        add_and_multiply().compiled()(feeds)
+
+
+def test_integers_are_converted_when_no_value_is_lost() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2", "i32"), net.const(np.int32([1, 1]))))
+    compiled = net.compiled()
+    assert compiled([np.int64([1, -2])])[0].tolist() == [2, -1]
+    with pytest.raises(ovir.InputError, match="cannot hold 4294967297"):
+        compiled([np.int64([0, 2**32 + 1])])
+    with pytest.raises(ovir.InputError, match=r"takes i32, got an array of float32"):
+        compiled([np.float32([1, 2])])
+
+
+def test_results_are_the_callers_unless_shared() -> None:
+    request = add_and_multiply().compiled().create_infer_request()
+    first = request.infer([X, X])
+    before = first[0].copy()
+    request.infer([X + 5, X])
+    np.testing.assert_array_equal(first[0], before)
+    shared = request.infer([X, X], share_outputs=True)[1]
+    np.testing.assert_array_equal(request.infer([X + 5, X], share_outputs=True)[1], X + 6)
+    np.testing.assert_array_equal(shared, X + 6)  # the same memory
+
+
+def test_an_input_passed_through_is_copied() -> None:
+    net = Net()
+    net.result(net.parameter("x", "2,3"))
+    given = X.copy()
+    for share in (False, True):
+        assert not np.shares_memory(net.compiled()([given], share_outputs=share)[0], given)
+
+
+def test_one_tensor_for_two_results() -> None:
+    net = Net()
+    value = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
+    net.result(value, name="a")
+    net.result(value, name="b")
+    results = net.compiled()([X])
+    results["a"][...] = 0
+    np.testing.assert_array_equal(results["b"], X + 1)
+
+
+def test_memory_of_a_value_that_is_used_late_is_not_taken() -> None:
+    net = Net()
+    value = net.parameter("x", "64,64")
+    early = net.op("Add", value, net.const(np.float32(1)))
+    for _ in range(6):
+        value = net.op("Multiply", value, net.const(np.float32(2)))
+    net.result(net.op("Add", value, early))
+    x = np.random.default_rng(0).random((64, 64), np.float32)
+    compiled = net.compiled()
+    assert len(compiled.plan().memory.block_sizes) <= 3
+    for _ in range(2):
+        np.testing.assert_array_equal(compiled([x])[0], x * 64 + (x + 1))
+
+
+def test_in_place_spares_what_a_view_still_shows() -> None:
+    net = Net()
+    total = net.op("Add", net.parameter("x", "2,3"), net.const(np.float32(1)))
+    view = net.op("Reshape", total, net.const(np.int64([3, 2])), special_zero="false")
+    doubled = net.op("Multiply", total, net.const(np.float32(2)))
+    net.result(doubled)
+    net.result(net.op("Add", view, net.const(np.float32(0))))
+    results = net.compiled()([X])
+    np.testing.assert_array_equal(results[0], (X + 1) * 2)
+    np.testing.assert_array_equal(results[1], (X + 1).reshape(3, 2))
+
+
+def test_taps_see_layers_that_are_folded_or_dead() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.op("Add", net.const(np.float32(1)), net.const(np.float32(2)), name="three")
+    net.result(net.op("Add", x, net.const(np.float32(1)), name="total"))
+    results = net.compiled()([X], taps=["three", "total"])
+    assert results.taps["three"][0] == 3
+    np.testing.assert_array_equal(results.taps["total"][0], X + 1)
+    with pytest.raises(ovir.InputError, match="no layer is named 'none'"):
+        net.compiled()([X], taps=["none"])
+
+
+def test_constants_are_folded() -> None:
+    net = Net()
+    weight = net.op("Multiply", net.const(X), net.const(np.float32(2)), name="weight")
+    net.result(net.op("Add", net.parameter("x", "2,3"), weight, name="sum"))
+    compiled = net.compiled()
+    assert [step.layer.name for step in compiled.plan().steps] == ["sum"]
+    np.testing.assert_array_equal(compiled([X])[0], 3 * X)
+
+
+def test_listeners_see_every_step() -> None:
+    class Seen:
+        def __init__(self) -> None:
+            self.calls: list[str] = []
+
+        def will_run(self, layer: Layer, inputs: Sequence[Any]) -> None:
+            self.calls.append(f"will {layer.name} {len(inputs)}")
+
+        def did_run(self, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+            self.calls.append(f"did {layer.name} {outputs[0].shape}")
+
+    seen = Seen()
+    add_and_multiply().compiled()([X, X], listeners=[seen])
+    assert seen.calls == ["will total 2", "did total (2, 3)", "will product 2", "did product (2, 3)"]
+
+
+def test_a_failing_layer_is_named() -> None:
+    net = Net()
+    data, indices = net.parameter("data", "3"), net.parameter("indices", "2", "i64")
+    net.result(net.op("GatherElements", data, indices, opset=6, axis=0, name="pick"))
+    with pytest.raises(ovir.RunError, match=r"layer 2 'pick' \(GatherElements, opset6\).*5.*\[-3, 2\]"):
+        net.compiled()([np.float32([1, 2, 3]), np.int64([0, 5])])
+
+
+def test_strict_turns_a_report_into_an_error() -> None:
+    net = Net()
+    data, indices = net.parameter("data", "3"), net.parameter("indices", "2", "i64")
+    net.result(net.op("Gather", data, indices, net.const(np.int64(0)), opset=8, name="pick"))
+    feeds = [np.float32([1, 2, 3]), np.int64([1, 7])]
+    results = net.compiled()(feeds)
+    assert results[0].tolist() == [2, 0]
+    assert [d.layer_id for d in results.diagnostics] == [3]
+    with pytest.raises(ovir.RunError, match="7"):
+        net.compiled(strict=True)(feeds)
+
+
+def test_threads_must_be_positive() -> None:
+    with pytest.raises(ovir.InputError, match="threads must be at least 1, got 0"):
+        add_and_multiply().compiled(threads=0)
+    np.testing.assert_array_equal(add_and_multiply().compiled(threads=1)([X, X])[1], X + 1)
