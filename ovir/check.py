@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ovir.diagnostics import UNKNOWN_OPERATION, Diagnostic, Findings, Severity
-from ovir.reader import Source, load
+from ovir.reader import load
+from ovir.source import Source
 
 
 def check(model: Source, weights: Any = None) -> list[Diagnostic]:

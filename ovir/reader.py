@@ -6,11 +6,9 @@ checked before it is used. All findings are collected; ``read_model`` raises tho
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from lxml import etree
 
@@ -23,13 +21,10 @@ from ovir.diagnostics import (
     MISSING_ELEMENT,
     MISSING_INPUT,
     NOT_IR,
-    NOT_XML,
     OLD_IR,
     UNKNOWN_ATTRIBUTE,
     UNKNOWN_OPERATION,
-    UNREADABLE,
     WEIGHTS,
-    Diagnostic,
     Findings,
     ModelError,
     OperatorError,
@@ -44,10 +39,9 @@ from ovir.ops import opsets
 from ovir.ops.attributes import split_names
 from ovir.ops.infrastructure import Const
 from ovir.port_maps import BODY_OPERATIONS, read_body_map
+from ovir.source import Source, find_weights, parse_xml
 from ovir.types import Dimension, ElementType, PartialShape
 from ovir.weights import Weights
-
-Source = str | os.PathLike[str] | bytes | BinaryIO
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
@@ -70,8 +64,8 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
 def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = False) -> Model | None:
     """The same, with all findings added to ``findings``; None when there is no model to speak of."""
     try:
-        root, name = _parse(model)
-        reader = _Reader(name, _find_weights(name, weights), findings)
+        root, name = parse_xml(model)
+        reader = _Reader(name, find_weights(name, weights), findings)
         result = reader.document(root, legacy_io)
     except (ReadError, ModelError) as error:
         for found in error.diagnostics:
@@ -79,69 +73,6 @@ def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = F
         return None
     result.diagnostics = [d for d in findings if d.severity is not Severity.ERROR]
     return result
-
-
-# --------------------------------------------------------------------------- files
-
-
-def _parse(model: Source) -> tuple[etree._Element, str | None]:
-    name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
-    if isinstance(model, bytes):
-        data = model
-    elif name is None:
-        data = model.read()  # type: ignore[union-attr]  # a path or bytes has been dealt with above
-    else:
-        try:
-            data = Path(name).read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnostic(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
-    if not data.strip():
-        raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_comments=True, remove_pis=True
-    )
-    try:
-        return etree.fromstring(data, parser), name
-    except etree.XMLSyntaxError as error:
-        raise ReadError(_syntax_error(error, data, name)) from None
-
-
-def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
-    if data.lstrip()[:1] != b"<":
-        message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
-        hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
-        if data.startswith(b"version https://git-lfs"):
-            message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
-        return diagnostic(NOT_XML, message, Place(name, 1), hint=hint)
-    line, column = error.position
-    lines = data.splitlines()
-    text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
-    reason = str(error.msg).rsplit(", line", 1)[0]
-    hint = _SYNTAX_HINTS.get(error.code)
-    shown = f" in: {text[:120]}" if text else ""
-    return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
-
-
-_TRUNCATED = "the file seems to be truncated"
-_SYNTAX_HINTS = {
-    etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
-    etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a documentation snippet stands for what is left out",
-    etree.ErrorTypes.ERR_TAG_NOT_FINISHED: _TRUNCATED,
-    etree.ErrorTypes.ERR_GT_REQUIRED: _TRUNCATED,
-    etree.ErrorTypes.ERR_DOCUMENT_END: _TRUNCATED,
-}
-
-
-def _find_weights(name: str | None, weights: Any) -> Weights:
-    if isinstance(weights, (str, os.PathLike)):
-        return Weights.open(weights)
-    if weights is not None:
-        return Weights.of(weights)
-    if name is None:
-        return Weights.none("of weights")
-    beside = Path(name).with_suffix(".bin")
-    return Weights.open(beside) if beside.exists() else Weights.none(str(beside))
 
 
 # --------------------------------------------------------------------------- the document
