@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -112,7 +113,7 @@ def _infer_layer(layer: Layer, findings: Findings) -> tuple[TensorType, ...]:
     inputs = [port.type for port in layer.inputs]
     keywords = _check_arity(op, inputs)
     if "bodies" in keywords:
-        bodies = {key: _body_inference(body, findings) for key, body in layer.bodies.items()}
+        bodies = {key: _BodyInference(body, findings) for key, body in layer.bodies.items()}
         inferred = op.infer(*inputs, bodies=bodies)
     else:
         inferred = op.infer(*inputs)
@@ -122,8 +123,20 @@ def _infer_layer(layer: Layer, findings: Findings) -> tuple[TensorType, ...]:
     return _with_values(op, inputs, outputs) if outputs and inputs else outputs
 
 
-def _body_inference(body: Model, findings: Findings) -> Callable[[Sequence[TensorType]], list[TensorType]]:
-    return lambda given: _walk(body, findings, given)
+@dataclass(frozen=True)
+class _BodyInference:
+    """A body as its operation sees it while it infers."""
+
+    body: Model
+    findings: Findings
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        operators = (port.layer.operator for port in self.body.inputs)
+        return [op.infer() if isinstance(op, Parameter) else UNKNOWN_TENSOR for op in operators]
+
+    def __call__(self, given: Sequence[TensorType]) -> list[TensorType]:
+        return _walk(self.body, self.findings, given)
 
 
 @cache
@@ -160,6 +173,8 @@ def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[Tens
             values = tuple(Value(array) for array in arrays)
         elif all(t.shape.is_static for t in outputs):
             found = op.infer_value(*inputs)
+            if found is None:
+                return outputs
             values = found if isinstance(found, tuple) else (found,)
         else:
             return outputs

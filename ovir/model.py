@@ -185,7 +185,7 @@ class Model:
 
         self.diagnostics = infer_model(self)
 
-    def reshape(self, shapes: Mapping[str | int, ShapeLike] | ShapeLike) -> None:
+    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes and infer again. ``shapes`` maps an input's name or position to its
         shape; one shape alone is for a model with one input. On an error nothing changes."""
         from ovir.inference import reshape_model  # see infer_shapes

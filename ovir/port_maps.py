@@ -38,23 +38,28 @@ def read_body_map(element: etree._Element, tags: BodyTags, layer: Layer, body: M
     parameters = {port.layer.id: i for i, port in enumerate(body.inputs)}
     results = {port.layer.id: i for i, port in enumerate(body.outputs)}
     read = _MapReader(layer, file)
-    seen: dict[int, int] = {}
+    seen: set[int] = set()
     for item in group.iterfind("input"):
-        external = read.port(item, layer.inputs)
+        external = read.port(item, [port.id for port in layer.inputs])
         internal = read.inner(item, "internal_layer_id", parameters, "Parameter")
         if internal in seen:
             read.fail(item, f"parameter {item.get('internal_layer_id')} of the body is fed a second time")
-        seen[internal] = external
+        seen.add(internal)
         inputs.append(InputMap(external, internal, **read.slicing(item)))
+    ids = read.output_ids(group)
     for item in group.iterfind("output"):
-        external = read.port(item, layer.outputs)
+        external = read.port(item, ids)
         internal = read.inner(item, "internal_layer_id", results, "Result")
+        if external >= 0 and any(output.external == external for output in outputs):
+            read.fail(item, f"output port {item.get('external_port_id')} of the layer is fed a second time")
         outputs.append(OutputMap(external, internal, **read.slicing(item)))
     for item in element.iterfind(f"{tags.back_edges}/edge"):
         result = read.inner(item, "from-layer", results, "Result")
         parameter = read.inner(item, "to-layer", parameters, "Parameter")
         backs.append(BackEdge(result, parameter))
-    return BodyMap(tuple(inputs), tuple(outputs), tuple(backs))
+    wiring = BodyMap(tuple(inputs), tuple(outputs), tuple(backs), len(parameters))
+    read.check_complete(group, wiring, body)
+    return wiring
 
 
 class _MapReader:
@@ -75,17 +80,37 @@ class _MapReader:
             self.fail(item, f"attribute '{key}' of <{item.tag}> {found}")
             raise
 
-    def port(self, item: etree._Element, ports: list[Any]) -> int:
+    def port(self, item: etree._Element, ids: list[int]) -> int:
         """The position of the layer's port that ``external_port_id`` names, -1 for none."""
         number = self.integer(item, "external_port_id")
         if number == -1:
             return -1
-        for port in ports:
-            if port.id == number:
-                return int(port.index)
-        ids = [port.id for port in ports]
-        self.fail(item, f"external_port_id {number} is not an {item.tag} port of the layer, whose ports are {ids}")
-        raise AssertionError
+        if number not in ids:
+            self.fail(item, f"external_port_id {number} is not an {item.tag} port of the layer, whose ports are {ids}")
+        return ids.index(number)
+
+    def output_ids(self, group: etree._Element) -> list[int]:
+        """The ids of the layer's outputs, in order, as the port map counts them.
+
+        It may count them from 0, as in the specification of If; OpenVINO goes by their order alone.
+        """
+        ids = [port.id for port in self.layer.outputs]
+        used = sorted(self.integer(item, "external_port_id") for item in group.iterfind("output"))
+        used = [number for number in used if number != -1]
+        return used if len(used) == len(ids) and not set(used) & set(ids) else ids
+
+    def check_complete(self, group: etree._Element, wiring: BodyMap, body: Model) -> None:
+        """Every output of the layer comes from a result, and every parameter that is used from somewhere."""
+        given = {item.external for item in wiring.outputs}
+        for port in self.layer.outputs:
+            if port.index not in given:
+                self.fail(group, f"no <output> of the port map feeds output port {port.id} of the layer")
+        fed = {item.parameter for item in wiring.inputs if item.external >= 0 or item.purpose == "current_iteration"}
+        used = {edge.from_layer for edge in body.edges if not body.layer(edge.to_layer).is_dead}
+        for index, parameter in enumerate(body.inputs):
+            if index not in fed and parameter.layer.id in used:
+                name = parameter.layer.name
+                self.fail(group, f"no <input> of the port map feeds parameter {parameter.layer.id} '{name}' of the body")
 
     def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str) -> int:
         number = self.integer(item, key)

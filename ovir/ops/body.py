@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
 from ovir.values import TensorType
 
-InferBody = Callable[[Sequence[TensorType]], list[TensorType]]
-"""Types of a body's parameters -> types of its results."""
+
+class InferBody(Protocol):
+    """Types of a body's parameters -> types of its results. The layers of the body show the last call."""
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        """The types that the body declares."""
+
+    def __call__(self, given: Sequence[TensorType]) -> list[TensorType]: ...
+
+
 RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
 """Arrays for a body's parameters -> arrays of its results."""
 
@@ -60,3 +69,4 @@ class BodyMap:
     inputs: tuple[InputMap, ...] = ()
     outputs: tuple[OutputMap, ...] = ()
     back_edges: tuple[BackEdge, ...] = ()
+    parameter_count: int = 0

@@ -40,7 +40,8 @@ class Operator:
     result is written there; the result is returned in any case. Inputs must not be written to,
     except where ``inplace`` says that ``out`` may be one of them. A kernel without ``out`` is never given one.
     With several outputs ``out`` and the result are tuples. A keyword ``bodies`` or ``variable`` in
-    either signature asks for the layer's bodies or its state variable.
+    either signature asks for the layer's bodies or its state variable; ``wanted`` in that of ``run`` tells for
+    each output whether it is read at all: where it is not, the result may have None.
     """
 
     type: ClassVar[str]
@@ -248,4 +249,6 @@ def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, froze
 
 def can_fold(op: Operator, inputs: Sequence[TensorType]) -> bool:
     """Whether inference may run the kernel on these inputs: all constant, and small together."""
-    return op.pure and all(t.constant is not None and t.constant.size <= 16 * MAX_ELEMENTS for t in inputs)
+    if not op.pure or op.wiring:
+        return False
+    return all(t.constant is not None and t.constant.size <= 16 * MAX_ELEMENTS for t in inputs)

@@ -130,6 +130,8 @@ class Executor:
             keywords["bodies"] = {key: self._body(body) for key, body in self._bodies.get(index, {}).items()}
         if "variable" in step.takes:
             keywords["variable"] = self.variables.of(step.layer)
+        if "wanted" in step.takes:  # a listener is to see all outputs
+            keywords["wanted"] = (True,) * len(step.outputs) if self._listeners else step.wanted
         return step.kernel(*arguments, **keywords)
 
     def _body(self, executor: Executor) -> RunBody:

@@ -24,7 +24,7 @@ computed at each run instead: Broadcast or Tile of a scalar must not fill the me
 @dataclass(slots=True)
 class Step:
     """One layer of the plan. ``inputs`` and ``outputs`` are slots; those in ``release`` are not used
-    after it. ``takes`` are the keywords its kernel asks for."""
+    after it. ``takes`` are the keywords its kernel asks for; ``wanted`` tells which outputs are read."""
 
     layer: Layer
     operator: Operator
@@ -33,6 +33,7 @@ class Step:
     outputs: tuple[int, ...]
     takes: frozenset[str]
     release: tuple[int, ...] = ()
+    wanted: tuple[bool, ...] = ()
 
 
 @dataclass
@@ -55,7 +56,8 @@ class Plan:
 def make_plan(model: Model, keep: Collection[str] = ()) -> Plan:
     """Plan a model whose inference has passed.
 
-    Layers named in ``keep`` are run as steps even where they could be folded or nothing needs them.
+    Layers named in ``keep`` (those in bodies as ``outer/body/name``) are run as steps even where they could be
+    folded or nothing needs them.
     RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep)
@@ -75,9 +77,12 @@ class _Builder:
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
 
+    def _kept(self, layer: Layer) -> bool:
+        return layer.scope + layer.name in self.keep
+
     def _needed(self) -> set[Layer]:
         """The layers that results, states and kept layers depend on."""
-        needed = {layer for layer in self.model.layers if not layer.is_dead or layer.name in self.keep}
+        needed = {layer for layer in self.model.layers if not layer.is_dead or self._kept(layer)}
         for layer in reversed(self.model.layers):
             if layer in needed:
                 needed.update(port.source.layer for port in layer.inputs if port.source is not None)
@@ -100,12 +105,12 @@ class _Builder:
             raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place))
         inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
         outputs = tuple(self.slot(port) for port in layer.outputs)
-        if layer.name not in self.keep and self._fold(layer, op, inputs, outputs):
+        if not self._kept(layer) and self._fold(layer, op, inputs, outputs):
             return
         kernel = op.prepare(*(self.constants.get(slot) for slot in inputs)) or op.run
         takes = signature(kernel)[3]
         if layer.bodies:
-            self.bodies[len(self.steps)] = {key: make_plan(body) for key, body in layer.bodies.items()}
+            self.bodies[len(self.steps)] = {key: make_plan(body, self.keep) for key, body in layer.bodies.items()}
         self.steps.append(Step(layer, op, kernel, inputs, outputs, takes))
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
@@ -146,6 +151,8 @@ class _Builder:
         parameters = [self.slots[port] for port in self.model.inputs]
         self._set_releases(results)
         used = {slot for step in self.steps for slot in step.inputs} | set(results)
+        for step in self.steps:
+            step.wanted = tuple(slot in used for slot in step.outputs)
         constants = {slot: array for slot, array in self.constants.items() if slot in used}
         memory = plan_memory(self.steps, self.types, set(results), {*parameters, *constants})
         return Plan(self.model, len(self.types), parameters, constants, self.steps, results, self.bodies, memory)

@@ -1,0 +1,101 @@
+"""Arguments that several commands take, and what they mean."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from ovir.diagnostics import USAGE, InputError, diagnostic
+from ovir.model import Model
+from ovir.reader import read_model
+from ovir.types import PartialShape
+
+Commands = Any  # argparse names the type of add_subparsers' result only in private
+
+
+def add_command(
+    commands: Commands, name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
+) -> argparse.ArgumentParser:
+    """A subcommand with its help."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:\n{examples}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def add_model(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL.xml", help="the topology; its weights are the .bin beside it")
+    parser.add_argument("--weights", metavar="FILE", help="the weights, where they are not the .bin beside the model")
+
+
+def add_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape",
+        action="append",
+        default=[],
+        metavar="NAME=1,3,?,2..5",
+        help="give an input another shape (NAME= may be left out where there is one input); may be repeated",
+    )
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
+    """The model that the arguments name, in the shapes that they give."""
+    model = read_model(arguments.model, arguments.weights, **options)
+    shapes = parse_shapes(model, arguments.shape)
+    if shapes:
+        model.reshape(shapes)
+    return model
+
+
+def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
+    """``--shape`` texts -> the shape for each input given, by position."""
+    shapes: dict[int, PartialShape] = {}
+    for text in texts:
+        name, shape_text = split_name(model, text)
+        if name is None and len(model.inputs) != 1:
+            names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
+            misused(f"--shape {text}: say for which input, as NAME={text}; the model's inputs are {names}")
+        try:
+            shape = PartialShape.parse(shape_text)
+        except ValueError as error:
+            misused(f"--shape {text}: {error}")
+        index = find_input(model, name) if name is not None else 0
+        if index in shapes:
+            misused(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
+        shapes[index] = shape
+    return shapes
+
+
+def split_name(model: Model, text: str) -> tuple[str | None, str]:
+    """``NAME=rest`` in two. Names may hold ``=`` themselves: the first split that gives an input's name counts."""
+    splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "="]
+    if not splits:
+        return None, text
+    known = {name for port in model.inputs for name in (*port.names, port.layer.name)}
+    for name, rest in splits:
+        if name in known:
+            return name, rest
+    return (None, text) if Path(text).is_file() else splits[0]
+
+
+def find_input(model: Model, name: str) -> int:
+    """The position of an input by name, or by the number of its position."""
+    known = any(name in port.names or name == port.layer.name for port in model.inputs)
+    return model.input_index(int(name) if name.isdecimal() and not known else name)
+
+
+def misused(message: str, hint: str | None = None) -> Any:
+    """Raise the error of a wrong usage."""
+    raise InputError(diagnostic(USAGE, message, hint=hint))

@@ -1,0 +1,105 @@
+"""``ovir ops``: every operation version of every opset, and what ovir can do with it."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+from ovir.cli.arguments import add_command, add_json
+from ovir.cli.output import say, say_json, say_table
+from ovir.ops import opsets
+from ovir.ops.operator import Operator, registered
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One operation version."""
+
+    name: str
+    opset: int
+    opsets: str
+    """Those that hold this version, as ``8-16``."""
+    cls: type[Operator] | None
+
+    @property
+    def infers(self) -> bool:
+        return hasattr(self.cls, "infer")
+
+    @property
+    def runs(self) -> bool:
+        return hasattr(self.cls, "run")
+
+    @property
+    def doc(self) -> str:
+        """The first sentence of its documentation."""
+        text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
+        return text.split(". ")[0].rstrip(".:")
+
+
+def entries() -> list[Entry]:
+    return [
+        Entry(type_name, birth, ",".join(p for p in ranges.split(",") if p != "x"), registered(type_name, birth))
+        for type_name, versions in sorted(opsets.OPERATIONS.items(), key=lambda item: item[0].lower())
+        for birth, ranges in versions.items()
+    ]
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "ops",
+        run,
+        "list every operation version: whether it is inferred and whether it is run",
+        "  ovir ops\n  ovir ops --markdown > docs/operations.md\n",
+    )
+    form = parser.add_mutually_exclusive_group()
+    add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
+    form.add_argument("--markdown", action="store_true", help="print the page docs/operations.md")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    listed = entries()
+    if arguments.json:
+        say_json([_as_json(entry) for entry in listed])
+    elif arguments.markdown:
+        _print_markdown(listed)
+    else:
+        rows = ((e.name, f"opset{e.opset}", e.opsets, _yes(e.infers), _yes(e.runs)) for e in listed)
+        say_table(("operation", "version", "opsets", "inference", "kernel"), rows)
+        say()
+        say(_totals(listed))
+    return 0
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _totals(listed: list[Entry]) -> str:
+    infers, runs = sum(e.infers for e in listed), sum(e.runs for e in listed)
+    return f"{len(listed)} operation versions: {infers} inferred, {runs} run"
+
+
+def _as_json(entry: Entry) -> dict[str, Any]:
+    return {
+        "type": entry.name,
+        "version": f"opset{entry.opset}",
+        "opsets": entry.opsets,
+        "inference": entry.infers,
+        "kernel": entry.runs,
+    }
+
+
+def _print_markdown(listed: list[Entry]) -> None:
+    say("# Operations")
+    say()
+    say("Made by `ovir ops --markdown`. *Version* is the first opset that holds an operation so, *opsets* are all.")
+    say()
+    say(f"{_totals(listed)}.")
+    say()
+    say("| Operation | Version | Opsets | Inference | Kernel | What it is |")
+    say("|---|---|---|---|---|---|")
+    for e in listed:
+        doc = e.doc.replace("|", "\\|")
+        say(f"| {e.name} | opset{e.opset} | {e.opsets} | {_yes(e.infers)} | {_yes(e.runs)} | {doc} |")

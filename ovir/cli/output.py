@@ -1,0 +1,106 @@
+"""How commands print: tables, JSON and numbers on stdout, messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ovir.diagnostics import Diagnostic
+
+
+def say(text: str = "") -> None:
+    """A line of the result."""
+    _write(sys.stdout, text)
+
+
+def complain(text: str) -> None:
+    """A message to the user."""
+    sys.stdout.flush()  # what came before is to stand before
+    _write(sys.stderr, text)
+
+
+def complain_of(findings: Iterable[Diagnostic]) -> None:
+    for found in findings:
+        complain(str(found))
+
+
+def say_json(value: Any) -> None:
+    """JSON that every parser reads: what is not finite is written as a text."""
+    say(json.dumps(_plain(value), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
+    """A table. A column whose head begins with ``>`` is set to the right. A terminal folds long cells; elsewhere
+    a row is a line."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    on_terminal = sys.stdout.isatty()
+    width = shutil.get_terminal_size().columns if on_terminal else 100_000
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for head in columns:
+        table.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_one_line(str(cell))) for cell in row))
+    console = Console(width=width, no_color=not on_terminal, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(table)
+    if title:
+        say(title)
+    for line in captured.get().splitlines():
+        say(line.rstrip())
+
+
+def number(value: float | int | None) -> str:
+    """A value in at most some seven figures."""
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
+
+
+def count(value: int) -> str:
+    return f"{value:,}"
+
+
+def size(value: int) -> str:
+    """Bytes for people."""
+    amount = float(value)
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if amount < 1000 or unit == "GB":
+            break
+        amount /= 1000
+    return f"{value} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
+
+
+def plural(amount: int, noun: str) -> str:
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+
+
+def _write(stream: Any, text: str) -> None:
+    """A line, with what the stream's encoding lacks written as an escape."""
+    try:
+        print(text, file=stream)
+    except UnicodeEncodeError:
+        encoding = stream.encoding or "ascii"
+        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    return str(value)

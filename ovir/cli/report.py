@@ -1,0 +1,130 @@
+"""What `ovir run` prints of a run: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from numpy.typing import NDArray
+
+from ovir.cli.output import number, plural, say, say_json, say_table
+from ovir.model import Model
+from ovir.profile import Profile, Timing
+from ovir.random_inputs import RandomInput
+from ovir.runtime.compiled import Results
+from ovir.tensor_stats import as_numbers, likely_classes, stats, type_name
+
+Array = NDArray[Any]
+
+IN_FULL = 1024
+"""JSON has the values of tensors of up to so many elements."""
+FIRST_VALUES = 6
+SLOWEST = 20
+"""So many layers the table of the profile shows; JSON has all."""
+
+
+@dataclass
+class Report:
+    """Of one run."""
+
+    model: Model
+    feeds: Mapping[int, Array]
+    made: Sequence[RandomInput]
+    results: Results
+    profile: Profile | None
+    seconds: float
+
+    # ----- for people
+
+    def print_tables(self) -> None:
+        head = ("type", "shape", ">min", ">max", ">mean", ">nonfinite", "first values")
+        outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
+        say_table(("output", *head), (_row(name, array) for name, array in outputs))
+        for name, array in outputs:
+            if classes := likely_classes(array):
+                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10])
+                say(f"\n{name}: the most probable class by row: {shown}{', ...' if len(classes) > 10 else ''}")
+        if self.results.taps:
+            say()
+            say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
+        if self.profile is not None:
+            self._print_profile(self.profile)
+
+    def _tapped(self) -> Iterator[tuple[str, Array]]:
+        for name, arrays in self.results.taps.items():
+            for index, array in enumerate(arrays):
+                yield (name if len(arrays) == 1 else f"{name}:{index}"), array
+
+    def _print_profile(self, profile: Profile) -> None:
+        types, layers = profile.types(), profile.layers()
+        say(f"\ntime in layers {profile.seconds * 1000:.2f} ms, of the run {self.seconds * 1000:.2f} ms\n")
+        head = (">calls", ">ms", ">share")
+        say_table(("operation", *head), ((t.type, *_times(t, profile)) for t in types))
+        say()
+        say_table(("layer", "operation", *head), ((t.name, t.type, *_times(t, profile)) for t in layers[:SLOWEST]))
+        if len(layers) > SLOWEST:
+            say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+
+    # ----- for programs
+
+    def print_json(self, seed: int | None) -> None:
+        random = {self.model.inputs.index(item.port) for item in self.made}
+        document: dict[str, Any] = {
+            "model": self.model.path,
+            "seed": seed,
+            "seconds": self.seconds,
+            "inputs": [
+                {"name": port.any_name, **_tensor(self.feeds[i]), "random": i in random}
+                for i, port in enumerate(self.model.inputs)
+            ],
+            "outputs": [
+                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i])}
+                for i, port in enumerate(self.model.outputs)
+            ],
+            "taps": {name: [_tensor(a) for a in arrays] for name, arrays in self.results.taps.items()},
+            "diagnostics": [d.to_dict() for d in (*self.model.diagnostics, *self.results.diagnostics)],
+        }
+        if self.profile is not None:
+            document["profile"] = {
+                "seconds": self.profile.seconds,
+                "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
+                "layers": [vars(t) for t in self.profile.layers()],
+            }
+        say_json(document)
+
+
+def _row(name: str, array: Array) -> tuple[str, ...]:
+    s = stats(array)
+    shape = f"[{','.join(map(str, array.shape))}]"
+    mean = "-" if s.mean is None else f"{s.mean:.6g}"
+    return name, type_name(array), shape, number(s.minimum), number(s.maximum), mean, str(s.nonfinite), _first(array)
+
+
+def _first(array: Array) -> str:
+    if array.dtype.kind in "TUSO":
+        values = [repr(str(x)) for x in islice(array.flat, FIRST_VALUES)]
+    else:
+        values = [number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
+    return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
+
+
+def _times(timing: Timing, profile: Profile) -> tuple[str, str, str]:
+    share = timing.seconds / profile.seconds if profile.seconds else 0.0
+    return str(timing.calls), f"{timing.seconds * 1000:.3f}", f"{share:.1%}"
+
+
+def _tensor(array: Array) -> dict[str, Any]:
+    s = stats(array)
+    entry: dict[str, Any] = {
+        "shape": list(array.shape),
+        "type": type_name(array),
+        "min": s.minimum,
+        "max": s.maximum,
+        "mean": s.mean,
+        "nonfinite": s.nonfinite,
+    }
+    if array.size <= IN_FULL:
+        entry["values"] = array.tolist() if array.dtype.kind in "TUSOb" else as_numbers(array).tolist()
+    return entry

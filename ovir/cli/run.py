@@ -1,0 +1,219 @@
+"""``ovir run``: run a model on files or on random numbers, and say what came out."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.cli.arguments import add_command, add_json, add_model, add_shape, find_input, misused, open_model, split_name
+from ovir.cli.output import complain, complain_of
+from ovir.cli.progress import ProgressBar
+from ovir.cli.report import Report
+from ovir.diagnostics import BAD_INPUT, NOT_SUPPORTED, InputError, ModelError, Place, RunError, diagnostic
+from ovir.model import Model
+from ovir.profile import Profile
+from ovir.random_inputs import RandomInput, fix_shapes, random_inputs
+from ovir.runtime.compiled import CompiledModel, Results, matching_layers
+from ovir.runtime.executor import Listener
+from ovir.tensor_files import load_npz, load_tensor, save_npz, with_element_type
+
+Array = NDArray[Any]
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "run",
+        run,
+        "run a model, and say what came out",
+        "  ovir run model.xml\n"
+        "  ovir run model.xml --shape image=4,3,224,224 --seed 7 --profile\n"
+        "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
+        "  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json\n"
+        "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
+    )
+    add_model(parser)
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="its value: NAME=file.npy, NAME=file.npz:key, or an inputs.npz with an array for each; may be repeated",
+    )
+    add_shape(parser)
+    parser.add_argument("--seed", type=_seed, metavar="N", help="of random inputs (default 0)")
+    parser.add_argument("--output", metavar="FILE.npz", help="save the outputs, and what was tapped under tap:NAME")
+    parser.add_argument(
+        "--tap", action="append", default=[], metavar="REGEX", help="show the outputs of layers of this name, too"
+    )
+    add_json(parser)
+    parser.add_argument("--threads", type=int, metavar="N", help="use at most N threads (default: all cores)")
+    parser.add_argument("--profile", action="store_true", help="show the time by layer and by operation type")
+    parser.add_argument(
+        "--strict", action="store_true", help="a value that the specification excludes is an error, not a warning"
+    )
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{value} is negative")
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.output is not None:
+        _check_target(Path(arguments.output))
+    model = open_model(arguments)
+    complain_of(model.diagnostics)
+    feeds, made, chosen = _inputs(model, arguments)
+    try:
+        taps = _taps(model, arguments.tap)
+        compiled = CompiledModel(model, threads=arguments.threads, strict=arguments.strict)
+        profile = Profile() if arguments.profile else None
+        results, seconds = _infer(compiled, feeds, taps, profile)
+    except RunError as error:
+        _hint_at_choices(error, made, chosen)
+        raise
+    complain_of(results.diagnostics)
+    if arguments.output is not None:
+        _save(arguments.output, results)
+    report = Report(model, feeds, made, results, profile, seconds)
+    if arguments.json:
+        report.print_json(seed=(arguments.seed or 0) if made else None)
+    else:
+        report.print_tables()
+    return 0
+
+
+def _infer(
+    compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], profile: Profile | None
+) -> tuple[Results, float]:
+    listeners: list[Listener] = []
+    bar = ProgressBar(len(compiled.plan(taps).steps)) if sys.stderr.isatty() else None
+    if bar is not None:
+        listeners.append(bar)
+    if profile is not None:
+        listeners.append(profile)
+    start = perf_counter()
+    try:
+        results = compiled(feeds, taps=taps, listeners=listeners)
+    finally:
+        if bar is not None:
+            bar.stop()
+    return results, perf_counter() - start
+
+
+def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        try:
+            names = matching_layers(model, pattern)
+        except re.error as error:
+            misused(f"--tap {pattern}: not a regular expression: {error}")
+        if not names:
+            misused(f"--tap {pattern}: no layer's name matches", "`ovir infer` lists the layers")
+        found.update(dict.fromkeys(names))
+    return list(found)
+
+
+# --------------------------------------------------------------------------- what goes in
+
+
+def _inputs(
+    model: Model, arguments: argparse.Namespace
+) -> tuple[dict[int, Array], list[RandomInput], dict[int, tuple[int, ...]]]:
+    """The arrays by position of the input; which of them are random; which shapes were chosen."""
+    feeds = _given_inputs(model, arguments.input)
+    missing = [i for i in range(len(model.inputs)) if i not in feeds]
+    if not missing:
+        return feeds, [], {}
+    if feeds and arguments.seed is None:
+        # A run on some real inputs and some random ones is hardly what one wants, unless one asks for it.
+        listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
+        hint = "with --seed N random values are made for what is not given"
+        raise InputError(diagnostic(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
+    # A given array that does not fit is refused later, as it would be without random ones beside it.
+    fitting = {i: array.shape for i, array in feeds.items() if model.inputs[i].shape.contains(array.shape)}
+    try:
+        chosen = fix_shapes(model, fitting)
+    except ModelError as error:
+        sizes = ", ".join(f"{port.any_name}={port.shape}" for port in model.inputs if not port.shape.is_static)
+        if sizes:
+            error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
+        raise
+    made = random_inputs(model, arguments.seed or 0, missing)
+    for item in made:
+        index = model.inputs.index(item.port)
+        was_chosen = " (size chosen)" if index in chosen else ""
+        complain(f"random input: {item}{was_chosen}")
+        feeds[index] = item.array
+    return feeds, made, chosen
+
+
+def _hint_at_choices(error: RunError, made: Sequence[RandomInput], chosen: dict[int, tuple[int, ...]]) -> None:
+    if error.diagnostic.code == NOT_SUPPORTED.id:
+        return
+    if chosen:
+        shapes = " ".join(f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in made)
+        error.add_note(f"  hint: sizes were chosen for this run; give others as in: {shapes}")
+    elif made:
+        error.add_note("  hint: the inputs were random; give real ones with --input NAME=file.npy")
+
+
+def _given_inputs(model: Model, texts: Sequence[str]) -> dict[int, Array]:
+    feeds: dict[int, Array] = {}
+
+    def give(index: int, array: Array, text: str) -> None:
+        port = model.inputs[index]
+        if index in feeds:
+            misused(f"--input {text}: input '{port.any_name}' is given twice")
+        feeds[index] = with_element_type(array, port.element_type)
+
+    for text in texts:
+        name, source = split_name(model, text)
+        if name is not None:
+            index = find_input(model, name)
+            path, key = _split_key(source)
+            give(index, load_tensor(path, key, wanted=model.inputs[index].any_name), text)
+        elif len(model.inputs) == 1 and source.endswith(".npy"):
+            give(0, load_tensor(source), text)
+        else:
+            for key, array in load_npz(source).items():
+                give(find_input(model, key), array, text)
+    return feeds
+
+
+def _split_key(source: str) -> tuple[str, str | None]:
+    """``file.npz:key`` in two, unless a file has that very name (or the colon is that of a drive)."""
+    if Path(source).exists():
+        return source, None
+    head, colon, key = source.partition(".npz:")
+    return (f"{head}.npz", key) if colon else (source, None)
+
+
+# --------------------------------------------------------------------------- what comes out
+
+
+def _check_target(path: Path) -> None:
+    """A long run should not end with a message that could have come at once."""
+    if path.is_dir():
+        misused(f"--output {path}: this is a directory; give the name of a file in it")
+    if not path.parent.is_dir():
+        misused(f"--output {path}: there is no directory {path.parent}")
+
+
+def _save(path: str, results: Results) -> None:
+    arrays: dict[str, Array] = dict(results.to_dict())
+    for name, tapped in results.taps.items():
+        for index, array in enumerate(tapped):
+            arrays[f"tap:{name}" if len(tapped) == 1 else f"tap:{name}:{index}"] = np.asarray(array)
+    save_npz(path, arrays)

@@ -1,0 +1,345 @@
+"""Activation functions: elementwise, one data input, the output of its type and shape.
+
+Kernels are written for blocks (see ``blocked``): ``y`` is filled from ``x``, both float32 or float64. They use
+``np.clip`` also where one bound is infinite, as it is three times faster than ``np.maximum`` of an array and a number.
+"""
+
+from __future__ import annotations
+
+from math import inf, pi, sqrt
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import map_blocks
+from ovir.ops.erf import erf
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, PartialShape
+from ovir.values import TensorType
+
+
+class Activation(Operator):
+    """What the operations here share."""
+
+    inplace = (0,)
+    real_only = False
+    """Whether integers are refused; other functions round their result to the nearest integer."""
+
+    def output_type(self, data: TensorType, element_type: ElementType) -> TensorType:
+        """The output's type for an element type that all inputs have."""
+        if self.real_only:
+            self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        else:
+            self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        return TensorType(element_type, data.shape)
+
+    def one_number(self, name: str, array: Array) -> float:
+        """The single element of a parameter tensor."""
+        self.require(array.size == 1, "{} must hold one number, got shape {}", name, list(array.shape))
+        return float(array.reshape(()))
+
+
+class Unary(Activation):
+    """An activation function of one input, defined by its kernel for blocks."""
+
+    def infer(self, data: TensorType) -> TensorType:
+        return self.output_type(data, data.element_type)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return map_blocks(self.block, data, out)
+
+    def block(self, x: Array, y: Array) -> None:
+        """Fill y from x."""
+        raise NotImplementedError
+
+
+@operator("ReLU", opset=1)
+class ReLU(Unary):
+    """max(0, x); NaN stays NaN. Source: ReLU-1"""
+
+    monotone = True
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return clipped(data, 0, inf, out)
+
+
+@operator("Clamp", opset=1)
+class Clamp(Unary):
+    """min(max(x, min), max); NaN stays NaN.
+
+    For integers ``min`` is rounded up and ``max`` down, and both are brought into the type's range. Source: Clamp-1
+    """
+
+    min: float = attribute()
+    max: float = attribute()
+    monotone = True
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)
+        return super().infer(data)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        low, high = self.min, self.max
+        if self.output_types[0].is_integral:
+            low, high = np.ceil(low), np.floor(high)
+        return clipped(data, low, high, out)
+
+
+def clipped(data: Array, low: float, high: float, out: Array | None = None) -> Array:
+    """min(max(data, low), high); NaN stays NaN, and a bound outside the type's range counts as the range's end."""
+    if data.dtype.kind in "iu":
+        info = np.iinfo(data.dtype)
+        ends = (int(min(max(bound, info.min), info.max)) for bound in (low, high))
+        return np.clip(data, *ends, out=np.empty_like(data, order="C") if out is None else out)
+    return map_blocks(lambda x, y: np.clip(x, low, high, out=y), data, out)
+
+
+@operator("Sigmoid", opset=1)
+class Sigmoid(Unary):
+    """1 / (1 + e^-x). Source: Sigmoid-1"""
+
+    def block(self, x: Array, y: Array) -> None:
+        np.negative(x, out=y)
+        np.exp(y, out=y)
+        np.add(y, 1, out=y)
+        np.reciprocal(y, out=y)
+
+
+@operator("Tanh", opset=1)
+class Tanh(Unary):
+    """The hyperbolic tangent. Source: Tanh-1"""
+
+    def block(self, x: Array, y: Array) -> None:
+        np.tanh(x, out=y)
+
+
+@operator("HSigmoid", opset=5)
+class HSigmoid(Unary):
+    """min(max(x + 3, 0), 6) / 6. Source: HSigmoid-5"""
+
+    def block(self, x: Array, y: Array) -> None:
+        np.add(x, 3, out=y)
+        np.clip(y, 0, 6, out=y)
+        np.divide(y, 6, out=y)
+
+
+@operator("HSwish", opset=4)
+class HSwish(Unary):
+    """x * min(max(x + 3, 0), 6) / 6. Source: HSwish-4"""
+
+    def block(self, x: Array, y: Array) -> None:
+        np.add(x, 3, out=y)
+        np.clip(y, 0, 6, out=y)
+        np.multiply(x, y, out=y)
+        np.divide(y, 6, out=y)
+
+
+@operator("HardSigmoid", opset=1)
+class HardSigmoid(Activation):
+    """max(0, min(1, alpha * x + beta)); alpha and beta are scalars of the data's type. Source: HardSigmoid-1"""
+
+    def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
+        element_type = self.merge_types(
+            data.element_type, alpha.element_type, beta.element_type, names=("data", "alpha", "beta")
+        )
+        self.require_rank("alpha", alpha.shape, 0)
+        self.require_rank("beta", beta.shape, 0)
+        return self.output_type(data, element_type)
+
+    def run(self, data: Array, alpha: Array, beta: Array, *, out: Array | None = None) -> Array:
+        a, b = self.one_number("alpha", alpha), self.one_number("beta", beta)
+
+        def block(x: Array, y: Array) -> None:
+            np.multiply(x, a, out=y)
+            np.add(y, b, out=y)
+            np.clip(y, 0, 1, out=y)
+
+        return map_blocks(block, data, out)
+
+
+@operator("Elu", opset=1)
+class Elu(Unary):
+    """x for x > 0, else alpha * (e^x - 1). Source: Elu-1"""
+
+    alpha: float = attribute(default=0.0)
+
+    def block(self, x: Array, y: Array) -> None:
+        _exponential_unit(x, y, self.alpha)
+
+
+@operator("Selu", opset=1)
+class Selu(Activation):
+    """lambda * (x for x > 0, else alpha * (e^x - 1)); alpha and lambda hold one element each. Source: Selu-1"""
+
+    real_only = True
+
+    def infer(self, data: TensorType, alpha: TensorType, lambda_: TensorType) -> TensorType:
+        element_type = self.merge_types(
+            data.element_type, alpha.element_type, lambda_.element_type, names=("data", "alpha", "lambda")
+        )
+        for name, tensor in (("alpha", alpha), ("lambda", lambda_)):
+            self.require(tensor.shape.size().contains(1), "{} must hold one number, got shape {}", name, tensor.shape)
+        return self.output_type(data, element_type)
+
+    def run(self, data: Array, alpha: Array, lambda_: Array, *, out: Array | None = None) -> Array:
+        a, scale = self.one_number("alpha", alpha), self.one_number("lambda", lambda_)
+
+        def block(x: Array, y: Array) -> None:
+            _exponential_unit(x, y, a)
+            np.multiply(y, scale, out=y)
+
+        return map_blocks(block, data, out)
+
+
+@operator("PReLU", opset=1)
+class PReLU(Activation):
+    """x for x >= 0, else slope * x.
+
+    A 1-D slope as long as the data's second dimension is one slope a channel; any other is broadcast to the data as
+    NumPy does. Source: PReLU-1
+    """
+
+    def infer(self, data: TensorType, slope: TensorType) -> TensorType:
+        element_type = self.merge_types(data.element_type, slope.element_type, names=("data", "slope"))
+        self.require(
+            _slope_fits(slope.shape, data.shape),
+            "slope of shape {} is neither one number a channel of data of shape {} nor broadcast to it",
+            slope.shape,
+            data.shape,
+        )
+        return self.output_type(data, element_type)
+
+    def run(self, data: Array, slope: Array, *, out: Array | None = None) -> Array:
+        if slope.size == 1:
+            slope = slope.reshape(())
+        elif data.ndim > 1 and slope.shape == data.shape[1:2]:
+            slope = slope.reshape(-1, *[1] * (data.ndim - 2))
+        finite = bool(np.isfinite(slope.astype(np.float32)).all())
+        return map_blocks(_leaky if finite else _leaky_selected, data, out, slope)
+
+
+def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
+    if slope.rank is None or data.rank is None or slope.size().contains(1):
+        return True
+    if len(slope) == 1 and len(data) > 1 and slope[0].compatible(data[1]):
+        return True
+    pairs = zip(reversed(slope.dims), reversed(data.dims), strict=False)
+    return len(slope) <= len(data) and all(s.contains(1) or s.compatible(d) for s, d in pairs)
+
+
+def _leaky(x: Array, y: Array, slope: Array) -> None:
+    # Selecting by a mask is many times slower in NumPy than this sum, of which one term is zero.
+    np.clip(x, -inf, 0, out=y)
+    np.multiply(y, slope, out=y)
+    np.add(y, np.clip(x, 0, inf), out=y)
+
+
+def _leaky_selected(x: Array, y: Array, slope: Array) -> None:
+    np.copyto(y, np.where(x >= 0, x, x * slope))
+
+
+@operator("Swish", opset=4)
+class Swish(Activation):
+    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 where it is left out. Source: Swish-4"""
+
+    real_only = True
+
+    def infer(self, data: TensorType, beta: TensorType | None = None) -> TensorType:
+        if beta is not None:
+            self.merge_types(data.element_type, beta.element_type, names=("data", "beta"))
+            self.require_rank("beta", beta.shape, 0)
+        return self.output_type(data, data.element_type)
+
+    def run(self, data: Array, beta: Array | None = None, *, out: Array | None = None) -> Array:
+        factor = 1.0 if beta is None else self.one_number("beta", beta)
+
+        def block(x: Array, y: Array) -> None:
+            np.multiply(x, -factor, out=y)
+            np.exp(y, out=y)
+            np.add(y, 1, out=y)
+            np.divide(x, y, out=y)
+
+        return map_blocks(block, data, out)
+
+
+@operator("Mish", opset=4)
+class Mish(Unary):
+    """x * tanh(ln(1 + e^x)). Source: Mish-4"""
+
+    real_only = True
+
+    def block(self, x: Array, y: Array) -> None:
+        # With n = e^x (e^x + 2) the tanh is n / (n + 2), which from x = 40 on is 1 in every type.
+        np.clip(x, -inf, 40, out=y)
+        np.exp(y, out=y)
+        np.multiply(y, y + 2, out=y)
+        np.divide(y, y + 2, out=y)
+        np.multiply(x, y, out=y)
+
+
+@operator("SoftPlus", opset=4)
+class SoftPlus(Unary):
+    """ln(1 + e^x), which is x where x is large. Source: SoftPlus-4"""
+
+    real_only = True
+
+    def block(self, x: Array, y: Array) -> None:
+        np.clip(x, -inf, 40, out=y)
+        np.exp(y, out=y)
+        np.add(y, 1, out=y)
+        np.log(y, out=y)
+        np.maximum(x, y, out=y)
+
+
+@operator("SoftSign", opset=9)
+class SoftSign(Unary):
+    """x / (1 + |x|). Source: SoftSign-9"""
+
+    real_only = True
+
+    def block(self, x: Array, y: Array) -> None:
+        np.absolute(x, out=y)
+        np.add(y, 1, out=y)
+        np.divide(x, y, out=y)
+
+
+@operator("Gelu", opset=2)
+class Gelu2(Unary):
+    """x / 2 * (1 + erf(x / sqrt(2))). Source: Gelu-2"""
+
+    real_only = True
+
+    def block(self, x: Array, y: Array) -> None:
+        np.multiply(x, sqrt(0.5), out=y)
+        erf(y, out=y)
+        np.add(y, 1, out=y)
+        np.multiply(x, y, out=y)
+        np.multiply(y, 0.5, out=y)
+
+
+@operator("Gelu", opset=7)
+class Gelu7(Gelu2):
+    """As Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). Source: Gelu-7"""
+
+    approximation_mode: str = attribute(default="erf", choices=("erf", "tanh"))
+
+    def block(self, x: Array, y: Array) -> None:
+        if self.approximation_mode == "erf":
+            super().block(x, y)
+            return
+        np.multiply(x, x, out=y)
+        np.multiply(y, 0.044715 * sqrt(2 / pi), out=y)
+        np.add(y, sqrt(2 / pi), out=y)
+        np.multiply(x, y, out=y)
+        np.tanh(y, out=y)
+        np.add(y, 1, out=y)
+        np.multiply(x, y, out=y)
+        np.multiply(y, 0.5, out=y)
+
+
+def _exponential_unit(x: Array, y: Array, alpha: float) -> None:
+    np.clip(x, -inf, 0, out=y)
+    np.exp(y, out=y)
+    np.subtract(y, 1, out=y)
+    np.multiply(y, alpha, out=y)
+    np.add(y, np.clip(x, 0, inf), out=y)

@@ -1,0 +1,188 @@
+"""ScaledDotProductAttention: softmax(query x key^T) x value, block by block."""
+
+from __future__ import annotations
+
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.parallel import run_blocks
+from ovir.types import UNKNOWN, ElementType, PartialShape, boolean
+from ovir.values import TensorType
+
+_BLOCK = 1 << 20
+"""Scores that are held at a time: blocks of heads where they are small, of rows of one head where it is large."""
+_PER_THREAD = 1 << 16
+
+
+@operator("ScaledDotProductAttention", opset=13)
+class ScaledDotProductAttention(Operator):
+    """softmax(query x key^T * scale + bias) x value; query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev].
+
+    The batch dimensions are broadcast. ``scale`` is 1 / sqrt(E) where it is left out. With ``causal`` query i attends
+    to keys 0 to i, and the mask is ignored; else a boolean mask says what is attended to, and one of numbers is added.
+    Rows that attend to nothing are NaN. A sixth input, which OpenVINO has though not the specification, holds for each
+    row the logit of a sink: it takes part in the softmax's sum and gives nothing. Source: ScaledDotProductAttention-13
+    """
+
+    causal: bool = attribute(default=False)
+
+    def infer(
+        self,
+        query: TensorType,
+        key: TensorType,
+        value: TensorType,
+        attention_mask: TensorType | None = None,
+        scale: TensorType | None = None,
+        sink: TensorType | None = None,
+    ) -> TensorType:
+        element_type = self._types(query, key, value, attention_mask, scale, sink)
+        tensors = {"query": query.shape, "key": key.shape, "value": value.shape}
+        for name, shape in tensors.items():
+            self.require(
+                shape.rank is None or shape.rank >= 3, "{} must have rank 3 or more, got shape {}", name, shape
+            )
+        self._require_equal("query", query.shape, -1, "key", key.shape, -1)
+        self._require_equal("key", key.shape, -2, "value", value.shape, -2)
+        batch, rows = query.shape.slice(stop=-2), query.shape[-2]
+        for name in ("key", "value"):
+            if tensors[name].rank is not None:
+                batch = self._broadcast(batch, tensors[name].slice(stop=-2), name)
+        mask = PartialShape([]) if attention_mask is None or self.causal else attention_mask.shape
+        if mask.rank:
+            self.require(mask.rank >= 2, "attention_mask must have rank 2 or more, or be a scalar, got shape {}", mask)
+            target = PartialShape([rows, key.shape[-2].merged_with(value.shape[-2]) or UNKNOWN])
+            both = target.broadcast_with(mask.slice(start=-2))
+            if both is None:
+                self.fail("attention_mask of shape {} does not broadcast to {} queries by {} keys", mask, *target)
+            rows = both[0]
+            batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
+        if scale is not None:
+            self.require_rank("scale", scale.shape, 0, 1)
+            self.require(scale.shape.size().contains(1), "scale must hold one number, got shape {}", scale.shape)
+        return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
+
+    def _types(
+        self, query: TensorType, key: TensorType, value: TensorType, mask: TensorType | None, *rest: TensorType | None
+    ) -> ElementType:
+        types = {"query": query.element_type, "key": key.element_type, "value": value.element_type}
+        if mask is not None and mask.element_type != boolean:
+            types["attention_mask"] = mask.element_type
+        types |= {name: t.element_type for name, t in zip(("scale", "sink"), rest, strict=True) if t is not None}
+        merged = self.merge_types(*types.values(), names=list(types))
+        self.require_type("query", merged, lambda t: t.is_real, "of a floating-point type")
+        return merged
+
+    def _require_equal(self, first: str, a: PartialShape, i: int, second: str, b: PartialShape, j: int) -> None:
+        message = "{} of shape {} and {} of shape {} must have equal dimensions {} and {}"
+        self.require(a[i].compatible(b[j]), message, first, a, second, b, i, j)
+
+    def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
+        both = batch.broadcast_with(other)
+        if both is None:
+            self.fail("the batch dimensions {} of {} do not broadcast with {} of the others", other, name, batch)
+        return both
+
+    def run(
+        self,
+        query: Array,
+        key: Array,
+        value: Array,
+        attention_mask: Array | None = None,
+        scale: Array | None = None,
+        sink: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        computed = np.dtype(np.float64 if query.dtype == np.float64 else np.float32)
+        bias = None if self.causal or attention_mask is None else _bias(attention_mask, computed)
+        batch = np.broadcast_shapes(
+            query.shape[:-2], key.shape[:-2], value.shape[:-2], () if bias is None else bias.shape[:-2]
+        )
+        keys = key.shape[-2]
+        rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
+        factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.reshape(()))
+        if out is None:
+            out = np.empty((*batch, rows, value.shape[-1]), query.dtype)
+        if not out.size:
+            return out
+        q, k, v = (_heads(x.astype(computed, copy=False), batch, x.shape[-2:]) for x in (query, key, value))
+        if q.shape[1] != rows:
+            q = np.broadcast_to(q, (len(q), rows, q.shape[2]))
+        k = k.swapaxes(1, 2)
+        bias = None if bias is None else _heads(bias, batch, (rows, keys))
+        sinks = None if sink is None else _heads(sink.astype(computed, copy=False), batch, (rows, 1))
+        result = out.reshape(-1, *out.shape[-2:])
+        heads = len(result)
+        # As many heads as fit, or where one does not, as many of its rows.
+        count = min(max(_BLOCK // max(rows * keys, 1), 1), heads)
+        height = min(max(_BLOCK // max(keys, 1), 32), rows)
+        buffer = np.empty(count * height * keys, computed)
+
+        def block(h: slice, r: slice) -> None:
+            # What lies behind the last of these queries is masked for all of them.
+            seen = slice(min(r.stop, keys)) if self.causal else slice(keys)
+            shape = (len(result[h]), r.stop - r.start, seen.stop)
+            scores = buffer[: prod(shape)].reshape(shape)
+            np.matmul(_part(q, h)[:, r] * factor, _part(k, h)[:, :, seen], out=scores)
+            if bias is not None:
+                scores += _part(bias, h)[:, r]
+            elif self.causal:
+                scores += np.triu(np.full(scores.shape[1:], -np.inf, computed), r.start + 1)
+            logits = None if sinks is None else np.broadcast_to(_part(sinks, h)[:, r], (*scores.shape[:2], 1))
+            total = _exponentials(scores, logits)
+            product = np.matmul(scores, _part(v, h)[:, seen])
+            np.divide(product, total, out=product)
+            result[h, r] = product
+
+        with np.errstate(all="ignore"):  # of masked rows
+            for head in range(0, heads, count):
+                for row in range(0, rows, height):
+                    block(slice(head, min(head + count, heads)), slice(row, min(row + height, rows)))
+        return out
+
+
+def _exponentials(scores: Array, logits: Array | None) -> Array:
+    """Turn scores [heads, rows, keys] into e^(score - largest of the row); the sums of the rows."""
+    keys = scores.shape[2]
+    total = np.empty((*scores.shape[:2], 1), scores.dtype)
+    flat, sums = scores.reshape(-1, keys), total.reshape(-1, 1)
+    sinks = None if logits is None else logits.reshape(-1, 1)
+
+    def work(start: int, stop: int) -> None:
+        part = flat[start:stop]
+        with np.errstate(all="ignore"):
+            top = part.max(1, keepdims=True, initial=-np.inf)
+            if sinks is not None:
+                np.maximum(top, sinks[start:stop], out=top)
+            np.subtract(part, top, out=part)
+            np.exp(part, out=part)
+            np.sum(part, 1, keepdims=True, out=sums[start:stop])
+            if sinks is not None:
+                sums[start:stop] += np.exp(sinks[start:stop] - top)
+
+    # BLAS has threads of its own: only what lies between the products is shared out here.
+    run_blocks(work, len(flat), max(_PER_THREAD // max(keys, 1), 1))
+    return total
+
+
+def _bias(mask: Array, dtype: np.dtype[Any]) -> Array | None:
+    """What is added to the scores; None where that is nothing."""
+    if mask.dtype == np.bool_:
+        return np.where(mask, 0, -np.inf).astype(dtype)
+    if mask.size == 1 and not mask.any():
+        return None
+    return np.atleast_2d(mask.astype(dtype, copy=False))
+
+
+def _heads(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> Array:
+    """x broadcast to one matrix a head, or to a single one for all heads."""
+    same = prod(x.shape[:-2]) == 1
+    return np.broadcast_to(x, (1,) * (max(x.ndim - 2, 0)) + shape if same else batch + shape).reshape(-1, *shape)
+
+
+def _part(x: Array, heads: slice) -> Array:
+    return x if len(x) == 1 else x[heads]

@@ -1,0 +1,196 @@
+"""Broadcast and Tile: the elements of a tensor repeated along its dimensions or along new ones."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType, Value
+
+
+@operator("Broadcast", opset=3)
+class Broadcast3(Operator):
+    """``data`` with its dimensions of 1 repeated until it has the shape that ``target_shape`` lists.
+
+    mode "numpy": the last dimensions of both are aligned; "bidirectional": so they are, and where the
+    target is 1 the dimension of ``data`` stays; "explicit": dimension i of ``data`` becomes dimension
+    ``axes_mapping[i]`` of the result, in ascending order; "pdpd", which is not in the specification: as bidirectional,
+    but with the dimensions of ``data`` from ``start_axis`` on. "none" is another name of "explicit".
+    Source: Broadcast-3.
+    """
+
+    mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
+    start_axis = 0
+    """For mode pdpd: the dimension of the result that the first of ``data`` becomes, -1 to align the last ones."""
+
+    views = True
+    carries = (0,)
+
+    def infer(self, data: TensorType, target_shape: TensorType, axes_mapping: TensorType | None = None) -> TensorType:
+        self._check_inputs(axes_mapping)
+        self.require_integers("target_shape", target_shape.element_type)
+        self.require_rank("target_shape", target_shape.shape, 1)
+        known = target_shape.bounds_or_unknown()
+        if known is None:
+            return TensorType(data.element_type, PartialShape(None))
+        target = self._target(known)
+        if self._is_explicit:
+            axes = None if axes_mapping is None else axes_mapping.constant
+            if data.shape.rank is None or axes is None:
+                return TensorType(data.element_type, target)
+            aligned = self._explicit(data.shape, target, axes)
+        elif data.shape.rank is None:
+            two_sided = {"bidirectional": PartialShape(None), "pdpd": PartialShape([UNKNOWN] * len(target))}
+            return TensorType(data.element_type, two_sided.get(self.mode, target))
+        else:
+            aligned = self._aligned(data.shape, target)
+        return TensorType(data.element_type, self._broadcast(aligned, target, data.shape))
+
+    def run(
+        self, data: Array, target_shape: Array, axes_mapping: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        target = self._target(Value(target_shape))
+        shape = PartialShape(data.shape)
+        if self._is_explicit:
+            assert axes_mapping is not None
+            aligned = self._explicit(shape, target, axes_mapping)
+        else:
+            aligned = self._aligned(shape, target)
+        result = self._broadcast(aligned, target, shape).to_tuple()
+        view = data.reshape(aligned.to_tuple())
+        if view.shape == result:
+            return view
+        if out is None:
+            out = np.empty(result, data.dtype)
+        np.copyto(out, view)
+        return out
+
+    def _target(self, value: Value) -> PartialShape:
+        for i, size in enumerate(value.upper):
+            self.require(size >= 0, "target_shape[{}] is {:.0f}: a size cannot be negative", i, size)
+        return PartialShape(value.dimensions())
+
+    @property
+    def _is_explicit(self) -> bool:
+        return self.mode in ("explicit", "none")
+
+    def _check_inputs(self, axes_mapping: TensorType | None) -> None:
+        if self._is_explicit:
+            self.require(axes_mapping is not None, "mode {} needs the input axes_mapping", self.mode)
+            assert axes_mapping is not None
+            self.require_integers("axes_mapping", axes_mapping.element_type)
+            self.require_rank("axes_mapping", axes_mapping.shape, 1)
+        else:
+            self.require(axes_mapping is None, "mode {} takes no input axes_mapping", self.mode)
+
+    def _aligned(self, shape: PartialShape, target: PartialShape) -> PartialShape:
+        """The shape of ``data`` with dimensions of 1 before and after it, so that its rank is the result's."""
+        before = len(target) - len(shape)
+        after = 0
+        if self.mode == "pdpd" and self.start_axis >= 0:
+            before, after = self.start_axis, before - self.start_axis
+        fits = min(before, after) >= 0 or self.mode == "bidirectional"
+        self.require(fits, "data of shape {} has more dimensions than the target {}", shape, target)
+        one = Dimension(1, 1)
+        return PartialShape([*[one] * before, *shape, *[one] * after])
+
+    def _explicit(self, shape: PartialShape, target: PartialShape, axes_mapping: Array) -> PartialShape:
+        """The shape of ``data`` with its dimensions where ``axes_mapping`` puts them, the others 1."""
+        axes = [int(axis) for axis in axes_mapping]
+        # A scalar may be mapped too: it counts as having one dimension of 1.
+        dims = list(shape) or [Dimension(1, 1)] * min(len(axes), 1)
+        self.require(
+            len(axes) == len(dims), "axes_mapping has {} elements for data of shape {}: one a dimension is needed",
+            len(axes), shape,
+        )  # fmt: skip
+        self.require(axes == sorted(set(axes)), "axes_mapping must be ascending, got {}", axes)
+        result = [Dimension(1, 1)] * len(target)
+        for axis, dim in zip(axes, dims, strict=True):
+            self.require(
+                0 <= axis < len(target), "axes_mapping {} leaves the {} dimensions of the target {}",
+                axes, len(target), target,
+            )  # fmt: skip
+            result[axis] = dim
+        if not shape.rank and axes:
+            message = "a scalar cannot be mapped to axis {} of the target {}, as that is not 1"
+            self.require(target[axes[0]].contains(1), message, axes[0], target)
+        return PartialShape(result)
+
+    def _broadcast(self, aligned: PartialShape, target: PartialShape, shape: PartialShape) -> PartialShape:
+        message = "data of shape {} cannot be broadcast to {} in mode {}"
+        if self.mode in ("bidirectional", "pdpd"):
+            both = target.broadcast_with(aligned)
+            self.require(both is not None, message, shape, target, self.mode)
+            assert both is not None
+            return both
+        dims = []
+        for dim, wanted in zip(aligned, target, strict=True):
+            merged = wanted if dim.contains(1) else wanted.merged_with(dim)
+            self.require(merged is not None, message, shape, target, self.mode)
+            assert merged is not None
+            dims.append(merged)
+        return PartialShape(dims)
+
+
+@operator("Broadcast", opset=1)
+class Broadcast1(Broadcast3):
+    """As Broadcast-3, without mode bidirectional; modes other than explicit ignore ``axes_mapping``.
+
+    Source: Broadcast-1.
+    """
+
+    mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"))
+    start_axis: int = attribute(default=0, name="mode.auto_broadcast_axis")
+
+    def _check_inputs(self, axes_mapping: TensorType | None) -> None:
+        if self._is_explicit:
+            super()._check_inputs(axes_mapping)
+
+
+@operator("Tile", opset=1)
+class Tile(Operator):
+    """``data`` repeated ``repeats[i]`` times along dimension i.
+
+    Where ``data`` or ``repeats`` is the shorter, it is extended by 1 at the front. A negative number counts
+    as 0. Source: Tile-1.
+    """
+
+    views = True
+    carries = (0,)
+
+    def infer(self, data: TensorType, repeats: TensorType) -> TensorType:
+        self.require_integers("repeats", repeats.element_type)
+        self.require_rank("repeats", repeats.shape, 1)
+        known = repeats.bounds_or_unknown()
+        if known is None or data.shape.rank is None:
+            return TensorType(data.element_type, PartialShape(None))
+        counts = known.dimensions()
+        rank = max(len(counts), data.shape.rank)
+        one = Dimension(1, 1)
+        counts = [*[one] * (rank - len(counts)), *counts]
+        dims = [*[one] * (rank - data.shape.rank), *data.shape]
+        return TensorType(data.element_type, PartialShape(d * n for d, n in zip(dims, counts, strict=True)))
+
+    def run(self, data: Array, repeats: Array, *, out: Array | None = None) -> Array:
+        rank = max(data.ndim, len(repeats))
+        counts = [1] * (rank - len(repeats)) + [max(int(count), 0) for count in repeats]
+        sizes = [1] * (rank - data.ndim) + list(data.shape)
+        if all(count == 1 for count in counts):
+            return data.reshape(sizes)
+        if out is None:
+            out = np.empty([size * count for size, count in zip(sizes, counts, strict=True)], data.dtype)
+        # One broadcast copy: each dimension is split into (count, size). Dimensions that follow one another
+        # unrepeated are joined, for NumPy to copy long runs.
+        split: list[int] = []
+        source: list[int] = []
+        for size, count in zip(sizes, counts, strict=True):
+            if count == 1 and split:
+                split[-1] *= size
+                source[-1] *= size
+            else:
+                split += [count, size]
+                source += [1, size]
+        np.copyto(out.reshape(split), data.reshape(source))
+        return out

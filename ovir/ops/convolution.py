@@ -1,0 +1,234 @@
+"""Convolution and GroupConvolution, of one, two or three spatial axes, and BinaryConvolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.diagnostics import NOT_SUPPORTED
+from ovir.ops.attributes import attribute
+from ovir.ops.correlation import Index, correlate
+from ovir.ops.operator import Array, Kernel, operator
+from ovir.ops.spatial import SlidingWindow, output_size
+from ovir.types import Dimension, ElementType, PartialShape, u1
+from ovir.values import TensorType
+
+
+class ConvolutionBase(SlidingWindow):
+    """What the convolutions of all kinds have in common: their types, and the number of spatial axes."""
+
+    def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
+        """The element type that data and filters share, which must be a numeric one."""
+        element_type = self.merge_types(data.element_type, filters.element_type, names=("data", "filters"))
+        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        return element_type
+
+    def spatial_axes(self, data: PartialShape, filters: PartialShape, filter_axes: int) -> int | None:
+        """How many spatial axes there are, by the ranks or else by the attributes; None where neither tells.
+
+        ``filter_axes`` are those of the filters that are not spatial.
+        """
+        self.require_rank("data", data, 3, 4, 5)
+        self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
+        if data.rank is not None and filters.rank is not None:
+            self.require(
+                data.rank - 2 == filters.rank - filter_axes,
+                "data {} has {} spatial axes and filters {} have {}",
+                *(data, data.rank - 2, filters, filters.rank - filter_axes),
+            )
+        if data.rank is not None:
+            return data.rank - 2
+        if filters.rank is not None:
+            return filters.rank - filter_axes
+        given = (self.strides, self.dilations, self.pads_begin, self.pads_end)
+        return next((len(items) for items in given if items), None)
+
+    def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
+        """The number of groups: the filters' first dimension, and data's channels by those of a filter."""
+        groups = filters[0]
+        if not depth.is_static or not depth.length:
+            return groups
+        counted = data[1].exact_div(depth.length)
+        merged = None if counted is None else groups.merged_with(counted)
+        if merged is None:
+            self.fail(
+                "data {} has {} channels, filters {} take {} groups of {}", data, data[1], filters, groups, depth.length
+            )
+        return merged
+
+
+class ForwardConvolution(ConvolutionBase):
+    """The kernel of a convolution whose filters are [groups, outputs, inputs, *kernel] once ``grouped``."""
+
+    def grouped(self, filters: Array) -> Array:
+        raise NotImplementedError
+
+    def infer_shape(self, data: PartialShape, filters: PartialShape) -> PartialShape:
+        """The shape of the output where filters are [outputs, inputs, *kernel]."""
+        axes = self.spatial_axes(data, filters, 2)
+        if axes is None:
+            return PartialShape(None)
+        self.require(
+            data[1].compatible(filters[1]),
+            "data {} has {} channels, filters {} take {}",
+            *(data, data[1], filters, filters[1]),
+        )
+        return PartialShape([data[0], filters[0], *self.output_dims(data.slice(2), spatial_dims(filters, 2, axes))])
+
+    def run(self, data: Array, filters: Array, *, out: Array | None = None) -> Array:
+        filters = self.grouped(filters)
+        computed = compute_dtype(data, filters)
+        return self._convolve(data, filters.shape[3:], packed(filters, computed), out)
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        if constants[1] is None or is_integer(constants[1].dtype):
+            return None  # which type can hold the sums of integers depends on the data
+        filters = self.grouped(constants[1])
+        kernel, weights = filters.shape[3:], packed(filters, compute_dtype(filters, filters))
+
+        def convolve(data: Array, filters: Array, *, out: Array | None = None) -> Array:
+            return self._convolve(data, kernel, weights, out)
+
+        return convolve
+
+    def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
+        groups, multiplier, depth, _ = weights.shape
+        self.require(
+            data.shape[1] == groups * depth,
+            "data has {} channels, the filters take {} (groups {}, input channels {})",
+            *(data.shape[1], groups * depth, groups, depth),
+        )
+        windows = self.windows(data.shape[2:], kernel)
+        sizes = [
+            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
+            for size, w in zip(data.shape[2:], windows, strict=True)
+        ]
+        self.require(
+            min(sizes) >= 0 and 0 not in kernel, "a filter of size {} does not fit into data {}", kernel, data.shape
+        )
+        starts = list(product(*([tap * w.dilation - w.pad_begin for tap in range(w.kernel)] for w in windows)))
+        shape = (data.shape[0], groups * multiplier, *sizes)
+        return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
+
+
+@operator("Convolution", opset=1)
+class Convolution(ForwardConvolution):
+    """out[n, o, p] = sum over c and k of filters[o, c, k] * data[n, c, p * strides + k * dilations - pads_begin].
+
+    data is [N, C_IN, *spatial], filters [C_OUT, C_IN, *kernel], out [N, C_OUT, *windows]; data counts as zero outside
+    of its bounds. auto_pad same_upper and same_lower choose the pads that give ceil(size / stride) windows, valid
+    means no pads; with these pads_begin and pads_end are ignored. Any numeric type; f16 and bf16 are summed in f32,
+    integers wrap around. Source: Convolution-1.
+    """
+
+    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
+        return TensorType(self.merged_types(data, filters), self.infer_shape(data.shape, filters.shape))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters[np.newaxis]
+
+
+@operator("GroupConvolution", opset=1)
+class GroupConvolution(ForwardConvolution):
+    """A Convolution for each group of channels; the results stand side by side.
+
+    data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
+    Attributes and types are those of Convolution. Source: GroupConvolution-1.
+    """
+
+    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.spatial_axes(data.shape, filters.shape, 3)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        groups = self.groups(data.shape, filters.shape, filters.shape[2])
+        spatial = self.output_dims(data.shape.slice(2), spatial_dims(filters.shape, 3, axes))
+        return TensorType(element_type, PartialShape([data.shape[0], groups * filters.shape[1], *spatial]))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters
+
+
+@operator("BinaryConvolution", opset=1)
+class BinaryConvolution(ForwardConvolution):
+    """A 2-D Convolution of bits that stand for -1 and 1; with mode xnor-popcount that is 2 * popcount(xnor) - bits.
+
+    Data above zero is 1, all other is -1; pad_value is what data counts as outside of its bounds. filters are u1; the
+    result has data's type. Source: BinaryConvolution-1.
+    """
+
+    mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",))
+    pad_value: float = attribute(default=0.0)
+
+    def infer(self, data: TensorType, filters: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_type("filters", filters.element_type, lambda t: t == u1, "u1")
+        self.require_rank("data", data.shape, 4)
+        self.require_rank("filters", filters.shape, 4)
+        return TensorType(data.element_type, self.infer_shape(data.shape, filters.shape))
+
+    def grouped(self, filters: Array) -> Array:
+        self.require(
+            filters.size % 8 == 0, "filters of shape {} do not fill whole bytes", filters.shape, code=NOT_SUPPORTED
+        )
+        # Elsewhere the first element of a u1 tensor is the highest bit of its byte; devices read filters the other way.
+        bits = np.ascontiguousarray(filters).reshape(-1, 8)[:, ::-1].reshape(1, *filters.shape)
+        return bits.astype(np.float32) * 2 - 1
+
+    def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
+        # With the pad value taken off everywhere, what is outside of the data is zero, as for every convolution.
+        signs = np.where(data > 0, np.float32(1 - self.pad_value), np.float32(-1 - self.pad_value))
+        sums = super()._convolve(signs, kernel, weights, None)
+        sums += self.pad_value * weights.sum(axis=(0, 2, 3)).reshape(-1, 1, 1)
+        return converted(sums, data.dtype, out)
+
+
+def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
+    """The dimensions from ``first`` on; unknown ones for an unknown rank."""
+    return [shape[first + axis] for axis in range(axes)]
+
+
+# --------------------------------------------------------------------------- types of the computation
+
+
+def is_integer(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" or "int" in dtype.name  # NumPy does not know ml_dtypes' kinds
+
+
+def compute_dtype(data: Array, filters: Array) -> np.dtype[Any]:
+    """The type to compute in: one that matrix products are fast in, and that holds every sum of integers."""
+    if not is_integer(data.dtype):
+        return np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
+    largest = [float(max(int(a.max()), -int(a.min()))) if a.size else 0.0 for a in (data, filters)]
+    return np.dtype(np.float64 if prod(largest) * filters.size < 2**53 else np.int64)
+
+
+def packed(filters: Array, dtype: np.dtype[Any]) -> Array:
+    """Filters [groups, outputs, inputs, *kernel] as the weights of ``correlate``."""
+    return np.ascontiguousarray(filters, dtype).reshape(*filters.shape[:3], prod(filters.shape[3:]))
+
+
+def correlated(
+    data: Array, weights: Array, starts: Sequence[Index], step: Index, shape: Sequence[int], out: Array | None
+) -> Array:
+    """``correlate`` into an array of data's type and of this shape, which is ``out`` where it is given."""
+    if out is not None and out.dtype == weights.dtype:
+        correlate(data, weights, starts, step, out)
+        return out
+    sums = np.empty(shape, weights.dtype)
+    correlate(data, weights, starts, step, sums)
+    return converted(sums, data.dtype, out)
+
+
+def converted(sums: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
+    """Sums in the type of the data: floats rounded once, integers wrapped around."""
+    if is_integer(dtype):
+        sums = sums.astype(np.int64, copy=False)  # a float outside of a narrow type's range converts to anything
+    if out is None:
+        return sums.astype(dtype, copy=False)
+    np.copyto(out, sums, casting="unsafe")
+    return out

@@ -1,0 +1,230 @@
+"""ConvolutionBackpropData and GroupConvolutionBackpropData: transposed convolutions.
+
+Output o gets filters[k] * data[i] wherever i * stride + k * dilation - pad_begin is o. So the outputs that are equal
+modulo the stride use the same taps, and for each such residue this is a convolution with step 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.convolution import ConvolutionBase, compute_dtype, converted, is_integer, spatial_dims
+from ovir.ops.correlation import Index, correlate
+from ovir.ops.operator import Array, Kernel, operator
+from ovir.ops.spatial import SAME, extent
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType
+
+TapWeights = Callable[[tuple[Index, ...]], Array]
+"""From the taps chosen on each axis to their weights [groups, outputs, inputs, taps]."""
+
+
+class TransposedConvolution(ConvolutionBase):
+    """The kernel of a transposed convolution, whose filters are [groups, inputs, outputs, *kernel] once ``grouped``."""
+
+    output_padding: tuple[int, ...] = attribute(default=())
+
+    def grouped(self, filters: Array) -> Array:
+        raise NotImplementedError
+
+    # ----- inference
+
+    def axes(self, data: PartialShape, filters: PartialShape, filter_axes: int, sizes: TensorType | None) -> int | None:
+        """How many spatial axes there are; where neither the ranks nor ``output_shape`` tell, by the attributes."""
+        axes = self.spatial_axes(data, filters, filter_axes)
+        if sizes is None:
+            return axes
+        self.require_integers("output_shape", sizes.element_type)
+        self.require_rank("output_shape", sizes.shape, 1)
+        count = sizes.shape[0]
+        if data.rank is None and filters.rank is None and count.is_static:
+            axes = count.length
+        self.require(
+            axes is None or count.contains(axes), "output_shape must have {} items, one for each spatial axis, got {}",
+            *(axes, count),
+        )  # fmt: skip
+        return axes
+
+    def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
+        """The spatial dimensions of the output."""
+        padding = self._output_padding(len(kernel))
+        if sizes is not None:
+            self.per_axis(len(kernel))  # for its checks
+            if sizes.constant is not None:
+                self.require(
+                    (sizes.constant >= 0).all(), "output_shape {} has a negative size", sizes.constant.tolist()
+                )
+            return [UNKNOWN] * len(kernel) if sizes.value is None else sizes.value.dimensions()
+        result = []
+        begins, ends = self._pads_without_sizes(len(kernel))
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        for axis, dim in enumerate(spatial_dims(data, 2, len(kernel))):
+            stride, dilation = strides[axis], dilations[axis]
+            more = padding[axis] - begins[axis] - ends[axis]
+            least, most = kernel[axis].lower, kernel[axis].upper
+            lower = max(dim.lower - 1, 0) * stride + extent(max(least, 1), dilation) + more
+            upper = None
+            if dim.upper is not None and most is not None:
+                upper = max(dim.upper - 1, 0) * stride + extent(max(most, 1), dilation) + more
+                self.require(
+                    upper >= 0,
+                    "on spatial axis {} the pads {} and {} leave nothing of data {} spread by stride {} and kernel {}",
+                    *(axis, begins[axis], ends[axis], dim, stride, kernel[axis]),
+                )
+            same = stride == 1 and least == most == 1 and more == 0
+            result.append(dim if same and dim.lower else Dimension(max(lower, 0), upper))
+        return result
+
+    def _output_padding(self, axes: int) -> Sequence[int]:
+        given = self.output_padding
+        self.require(
+            len(given) in (0, axes),
+            "output_padding {} must have {} items, one for each spatial axis",
+            list(given),
+            axes,
+        )
+        return given or (0,) * axes
+
+    def _pads_without_sizes(self, axes: int) -> tuple[Sequence[int], Sequence[int]]:
+        _, _, begins, ends = self.per_axis(axes)
+        none = (0,) * axes
+        return (none, none) if self.auto_pad == "valid" or self.auto_pad in SAME else (begins, ends)
+
+    # ----- the kernel
+
+    def run(self, data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None) -> Array:
+        filters = self.grouped(filters)
+        return self._transposed(data, filters, tap_weights(filters, compute_dtype(data, filters)), output_shape, out)
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        if constants[1] is None or is_integer(constants[1].dtype):
+            return None  # which type can hold the sums of integers depends on the data
+        grouped = self.grouped(constants[1])
+        weights = tap_weights(grouped, compute_dtype(grouped, grouped))
+
+        def convolve(
+            data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None
+        ) -> Array:
+            return self._transposed(data, grouped, weights, output_shape, out)
+
+        return convolve
+
+    def _transposed(
+        self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None
+    ) -> Array:
+        groups, depth, multiplier, *kernel = filters.shape
+        self.require(
+            data.shape[1] == groups * depth,
+            "data has {} channels, the filters take {} (groups {}, input channels {})",
+            *(data.shape[1], groups * depth, groups, depth),
+        )
+        begins, sizes = self._geometry(data.shape[2:], kernel, output_shape)
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        shape = (data.shape[0], groups * multiplier, *sizes)
+        dtype = weights(((),) * len(kernel)).dtype
+        sums = out if out is not None and out.dtype == dtype else np.empty(shape, dtype)
+        for residues in product(*(range(min(stride, size)) for stride, size in zip(strides, sizes, strict=True))):
+            taps, starts = [], []  # on each axis: those that reach this residue, and the data they read for its first
+            for residue, stride, dilation, begin, count in zip(
+                residues, strides, dilations, begins, kernel, strict=True
+            ):
+                reached = [(tap, residue + begin - tap * dilation) for tap in range(count)]
+                reached = [(tap, at // stride) for tap, at in reached if at % stride == 0]
+                taps.append(tuple(tap for tap, _ in reached))
+                starts.append([at for _, at in reached])
+            part = tuple(slice(residue, None, stride) for residue, stride in zip(residues, strides, strict=True))
+            correlate(data, weights(tuple(taps)), list(product(*starts)), (1,) * len(kernel), sums[:, :, *part])
+        return sums if sums is out else converted(sums, data.dtype, out)
+
+    def _geometry(
+        self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
+    ) -> tuple[Sequence[int], list[int]]:
+        """The pads at the begin, and the sizes of the output."""
+        strides, dilations, begins, ends = self.per_axis(len(kernel))
+        padding = self._output_padding(len(kernel))
+        full = [
+            (size - 1) * stride + extent(count, dilation) + more
+            for size, stride, count, dilation, more in zip(spatial, strides, kernel, dilations, padding, strict=True)
+        ]
+        if output_shape is None:
+            begins, ends = self._pads_without_sizes(len(kernel))
+            sizes = [size - begin - end for size, begin, end in zip(full, begins, ends, strict=True)]
+        else:
+            sizes = [int(size) for size in output_shape]
+            # The specification has explicit pads be recomputed here too; every implementation takes them as they are.
+            if self.auto_pad == "valid":
+                begins = [0] * len(sizes)
+            elif self.auto_pad in SAME:
+                totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
+                begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
+        self.require(min(sizes) >= 0, "the output would have the sizes {}", sizes)
+        return begins, sizes
+
+
+@operator("ConvolutionBackpropData", opset=1)
+class ConvolutionBackpropData(TransposedConvolution):
+    """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], from zero.
+
+    data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. Without ``output_shape`` a size
+    is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end + output_padding, pads being zero with
+    auto_pad valid and same; with it, it gives the sizes, and auto_pad same makes the pads fit, an odd one more at the
+    begin for same_upper. Any numeric type; f16 and bf16 are summed in f32. Source: ConvolutionBackpropData-1.
+    """
+
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.axes(data.shape, filters.shape, 2, output_shape)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        self.require(
+            data.shape[1].compatible(filters.shape[0]),
+            "data {} has {} channels, filters {} take {}",
+            *(data.shape, data.shape[1], filters.shape, filters.shape[0]),
+        )
+        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 2, axes), output_shape)
+        return TensorType(element_type, PartialShape([data.shape[0], filters.shape[1], *spatial]))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters[np.newaxis]
+
+
+@operator("GroupConvolutionBackpropData", opset=1)
+class GroupConvolutionBackpropData(TransposedConvolution):
+    """A ConvolutionBackpropData for each group of channels; the results stand side by side.
+
+    data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
+    Source: GroupConvolutionBackpropData-1.
+    """
+
+    def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
+        element_type = self.merged_types(data, filters)
+        axes = self.axes(data.shape, filters.shape, 3, output_shape)
+        if axes is None:
+            return TensorType(element_type, PartialShape(None))
+        groups = self.groups(data.shape, filters.shape, filters.shape[1])
+        spatial = self.spatial(data.shape, spatial_dims(filters.shape, 3, axes), output_shape)
+        return TensorType(element_type, PartialShape([data.shape[0], groups * filters.shape[2], *spatial]))
+
+    def grouped(self, filters: Array) -> Array:
+        return filters
+
+
+def tap_weights(filters: Array, dtype: np.dtype[Any]) -> TapWeights:
+    """The weights of chosen taps of filters [groups, inputs, outputs, *kernel], each choice collected only once."""
+    swapped = filters.swapaxes(1, 2).astype(dtype)
+    known: dict[tuple[Index, ...], Array] = {}
+
+    def chosen(taps: tuple[Index, ...]) -> Array:
+        if taps not in known:
+            whole: tuple[Any, ...] = (slice(None),) * 3
+            part = swapped[whole + np.ix_(*(np.asarray(axis, np.intp) for axis in taps))]
+            known[taps] = np.ascontiguousarray(part).reshape(*part.shape[:3], prod(part.shape[3:]))
+        return known[taps]
+
+    return chosen

@@ -1,0 +1,177 @@
+"""DeformableConvolution: a convolution whose taps are moved, for each output, by offsets that are an input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.convolution import ConvolutionBase, converted, is_integer, spatial_dims
+from ovir.ops.operator import Array, operator
+from ovir.ops.spatial import Window, output_size
+from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
+
+# The sampled data of a block of outputs should stay in a cache until the product has used it.
+_SAMPLE_BYTES = 4 << 20
+
+
+class DeformableBase(ConvolutionBase):
+    """Inference and kernel of both versions."""
+
+    group: int = attribute(minimum=1)
+    deformable_group: int = attribute(minimum=1)
+    bilinear_interpolation_pad: bool = False
+    """Whether a place less than a pixel outside of data counts, as lying between data and zero."""
+
+    # ----- inference
+
+    def inferred(
+        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
+    ) -> TensorType:
+        names = ("data", "offsets", "filters")
+        element_type = self.merge_types(data.element_type, offsets.element_type, filters.element_type, names=names)
+        given = {"data": data, "offsets": offsets, "filters": filters}
+        if mask is not None:
+            given["mask"] = mask
+        for name, tensor in given.items():
+            self.require_type(name, tensor.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+            self.require_rank(name, tensor.shape, 4)
+        self._require_multiple("data", data.shape, 1, self.group, "group")
+        self._require_multiple("filters", filters.shape, 0, self.group, "group")
+        channels = filters.shape[1] * self.group
+        self.require(
+            data.shape[1].compatible(channels),
+            "data {} has {} channels, filters {} with group {} take {}",
+            *(data.shape, data.shape[1], filters.shape, self.group, channels),
+        )
+        kernel = spatial_dims(filters.shape, 2, 2)
+        sizes = self.output_dims(data.shape.slice(2), kernel)
+        shape = PartialShape([data.shape[0], filters.shape[0], *sizes])
+        needed = kernel[0] * kernel[1] * self.deformable_group
+        shape = self._merged(shape, "offsets", offsets.shape, needed * 2)
+        if mask is not None:
+            shape = self._merged(shape, "mask", mask.shape, needed)
+        return TensorType(element_type, shape)
+
+    def _require_multiple(self, name: str, shape: PartialShape, axis: int, divisor: int, of: str) -> None:
+        if shape[axis].exact_div(divisor) is None:
+            self.fail("dimension {} of {} {} must be a multiple of {} {}", axis, name, shape, of, divisor)
+
+    def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
+        """The output's shape, with what offsets or mask, which lie on the same positions, tell of it."""
+        self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
+        self.require(
+            shape[1].compatible(channels),
+            "{} {} has {} channels, kernel and deformable_group {} need {}",
+            *(name, shape, shape[1], self.deformable_group, channels),
+        )
+        merged = output.merged_with(shape, except_axis=1)
+        if merged is None:
+            self.fail("{} {} does not fit to the output {}: batch and positions must be equal", name, shape, output)
+        return merged
+
+    # ----- the kernel
+
+    def run(
+        self, data: Array, offsets: Array, filters: Array, mask: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        images, channels, *spatial = data.shape
+        outputs, depth, *kernel = filters.shape
+        windows = self.windows(spatial, kernel)
+        sizes = [
+            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
+            for size, w in zip(spatial, windows, strict=True)
+        ]
+        moved, taps, positions = self.deformable_group, prod(kernel), prod(sizes)
+        self.require(
+            min(sizes) >= 0
+            and channels == depth * self.group
+            and offsets.shape == (images, 2 * moved * taps, *sizes)
+            and (mask is None or mask.shape == (images, moved * taps, *sizes)),
+            "data {}, offsets {}, filters {} and mask {} do not fit to an output of the size {}",
+            *(data.shape, offsets.shape, filters.shape, None if mask is None else mask.shape, sizes),
+        )
+        dtype = np.dtype(np.float64 if data.dtype == np.float64 or is_integer(data.dtype) else np.float32)
+        # Channels last: a sample is then a run of memory, and so is what one output reads.
+        weights = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
+        weights = weights.reshape(self.group, outputs // self.group, taps * depth)
+        pixels = data.reshape(images, channels, -1).swapaxes(1, 2).astype(dtype)
+        places = offsets.reshape(images, moved, taps, 2, positions).astype(dtype)
+        scales = None if mask is None else mask.reshape(images, moved, taps, positions).astype(dtype)
+        base = _tap_places(windows, sizes).astype(dtype)
+        sums = np.empty((images, self.group, outputs // self.group, positions), dtype)
+        count = max(_SAMPLE_BYTES // max(taps * channels * dtype.itemsize, 1), 1)
+        for image, start in product(range(images), range(0, positions, count)):
+            block = slice(start, start + count)
+            samples = np.empty((min(count, positions - start), taps, channels), dtype)
+            for i, part in enumerate(np.split(samples, moved, axis=2)):
+                own = pixels[image, :, i * part.shape[2] : (i + 1) * part.shape[2]]
+                scale = None if scales is None else scales[image, i, :, block]
+                self._sample(own, spatial, base[:, :, block] + places[image, i, :, :, block], scale, part)
+            grouped = samples.reshape(-1, taps, self.group, depth).transpose(2, 1, 3, 0)
+            columns = grouped.reshape(self.group, taps * depth, -1)
+            np.matmul(weights, columns, out=sums[image, :, :, block])
+        return converted(sums.reshape(images, outputs, *sizes), data.dtype, out)
+
+    def _sample(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None, out: Array) -> None:
+        """out[p, t] = pixels[y * width + x], interpolated from the four around places[t, :, p], times scale[t, p]."""
+        inside = np.ones(places.shape[::2], np.bool_)
+        corners = []  # on each axis: the two positions and the shares that they have
+        for axis, size in enumerate(spatial):
+            at = places[:, axis]
+            inside &= (at > -1 if self.bilinear_interpolation_pad else at >= 0) & (at < size)
+            at = np.where(inside, at, 0)  # what lies outside gets no share; it may be no number
+            low = np.floor(at)
+            share = at - low
+            first = low.astype(np.intp)
+            corners.append([(first, 1 - share), (first + 1, share)])
+        factor = inside if scale is None else np.where(inside, scale, 0)
+        out[...] = 0
+        for (y, share_y), (x, share_x) in product(*corners):
+            share = share_y * share_x * factor
+            if self.bilinear_interpolation_pad:
+                share = np.where((y >= 0) & (y < spatial[0]) & (x >= 0) & (x < spatial[1]), share, 0)
+            at = np.clip(y, 0, spatial[0] - 1) * spatial[1] + np.clip(x, 0, spatial[1] - 1)
+            out += pixels[at.T] * share.T[:, :, np.newaxis]
+
+
+def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
+    """[t, axis, p]: where tap t of window p lies, before it is moved."""
+    starts = [np.arange(size) * w.stride - w.pad_begin for size, w in zip(sizes, windows, strict=True)]
+    steps = [np.arange(w.kernel) * w.dilation for w in windows]
+    at = np.stack(np.meshgrid(*starts, indexing="ij")).reshape(1, 2, -1)
+    tap = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1).T[:, :, np.newaxis]
+    return np.asarray(at + tap)
+
+
+@operator("DeformableConvolution", opset=1)
+class DeformableConvolution1(DeformableBase):
+    """A 2-D Convolution whose tap k reads, for output p, at p * strides + k * dilations - pads_begin + offset[k, p].
+
+    data is [N, C, rows, cols], filters [O, C / group, *kernel], offsets [N, deformable_group * K * 2, *windows] with
+    y before x for each of the K taps; each part of the offsets moves its share of data's channels. Between pixels data
+    is interpolated bilinearly; at a place outside of data it is zero. Source: DeformableConvolution-1.
+    """
+
+    def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
+        return self.inferred(data, offsets, filters)
+
+
+@operator("DeformableConvolution", opset=8)
+class DeformableConvolution8(DeformableBase):
+    """As DeformableConvolution-1, each sample times ``mask`` [N, deformable_group * K, *windows] if that is given.
+
+    With bilinear_interpolation_pad a place less than one pixel outside of data lies between data and zero.
+    Source: DeformableConvolution-8.
+    """
+
+    bilinear_interpolation_pad: bool = attribute(default=False)
+
+    def infer(
+        self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
+    ) -> TensorType:
+        return self.inferred(data, offsets, filters, mask)

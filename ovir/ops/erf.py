@@ -1,0 +1,57 @@
+"""The error function, which NumPy lacks, in whole-array passes.
+
+The coefficients were fitted for this file (weighted least squares for float32, interpolation in multiple precision for
+float64). Measured errors: float32 at most 4 units in the last place, float64 at most 5.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.operator import Array
+
+# erf(x) = tanh(x * G(x^2)). The tanh forgives errors of G where the result nears 1, so a short G will do.
+_G = (1.128379274218545, 0.10276905652615188, -0.00019183234009756953, -0.0006197834290692281,
+      8.763689694205889e-05, -5.668409935326345e-06, 1.4184869797643364e-07)  # fmt: skip
+# For float64: erf(x) = x * P(x^2) / Q(x^2) up to 1, from there 1 - e^(-x^2) * R(x) / S(x), which is 1 beyond 6.
+_P = (55586.3983792467443, 7002.55460142162626, 2231.78854538350545, 90.0179641778257774, 9.60463639606145927)
+_Q = (49262.1629326320134, 22626.5734122769454, 4593.84594499866599, 521.309625317192068, 33.5595372584514997, 1.0)
+_R = (1707.66987888082781, 3521.13932036235826, 3584.8420007011208, 2297.76450958762382, 1005.1951025934201,
+      306.881187616565801, 64.1581485033495147, 8.50231157675880909, 0.564189583692765575)  # fmt: skip
+_S = (1707.66987198873995, 5448.03850143033984, 8024.62489835630285, 7189.14622828647208, 4337.11714227249655,
+      1838.02028754663571, 551.467738918368749, 114.217356605816113, 15.0699549162708446, 1.0)  # fmt: skip
+
+
+def erf(x: Array, out: Array | None = None) -> Array:
+    """2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x, of float32 or float64. ``out`` may be ``x``.
+
+    It makes some ten passes over the array: give it blocks that fit a cache.
+    """
+    return _erf64(x, out) if x.dtype == np.float64 else _erf32(x, out)
+
+
+def _erf32(x: Array, out: Array | None) -> Array:
+    with np.errstate(over="ignore"):  # the square of a large x: its tanh is 1 all the same
+        square = np.square(x, out=np.empty_like(x))
+        argument = _polynomial(_G, square)
+        np.multiply(argument, x, out=argument)
+    return np.tanh(argument, out=argument if out is None else out)
+
+
+def _erf64(x: Array, out: Array | None) -> Array:
+    magnitude = np.asarray(np.clip(np.abs(x), 0, 6))
+    square = np.asarray(np.square(magnitude))
+    tail = np.exp(-square) * _polynomial(_R, magnitude) / _polynomial(_S, magnitude)
+    near = magnitude * _polynomial(_P, square) / _polynomial(_Q, square)
+    result = np.where(magnitude < 1, near, 1 - tail)
+    return np.copysign(result, x, out=result if out is None else out)
+
+
+def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
+    """The sum of coefficients[i] * x^i."""
+    *rest, last = coefficients
+    result = np.multiply(x, last, out=np.empty_like(x))
+    for coefficient in rest[:0:-1]:
+        np.add(result, coefficient, out=result)
+        np.multiply(result, x, out=result)
+    return np.asarray(np.add(result, rest[0], out=result))

@@ -1,0 +1,407 @@
+"""Gather and GatherElements: parts of `data`, picked by position along one axis.
+
+The kernels rest on `ndarray.take(..., mode="clip")`: writing into a given array it is the fastest gather that NumPy
+has, and it never reads outside of `data`, whatever the indices are. What "clip" would hide is found beforehand, in
+the indices' own type, by one reduction: read as unsigned, an index is below `size` only if it is in range and not
+negative.
+
+`out`, where given, must not overlap an input. It is filled and returned if it is C-contiguous and has the result's
+shape and type; otherwise a new array is.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ovir.parallel import run_blocks
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+Prepared = Callable[..., Array]
+
+# A block's indices, positions and results should stay in a core's own cache, and yet be so many that the overhead of a
+# NumPy call, and of handing over the GIL around it, does not count.
+_BLOCK_ENTRIES = 1 << 15
+_BLOCK_BYTES = 1 << 18
+# What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
+# has less: its index has to be read, checked and followed all the same.
+_BYTES_PER_THREAD = 1 << 20
+_MIN_ENTRY_BYTES = 16
+# For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
+_SMALL_BYTES = 1 << 14
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+class IndexOutsideError(IndexError):
+    """An index is outside [-size, size-1]; `position` is that of the first such one in row-major order."""
+
+    def __init__(self, position: Shape, value: int, size: int) -> None:
+        super().__init__(f"indices[{','.join(map(str, position))}] = {value} is outside [{-size}, {size - 1}]")
+        self.position = position
+        self.value = value
+        self.size = size
+
+
+def find_outside(indices: Array, size: int) -> tuple[Shape, int] | None:
+    """The position and value of the first index outside [-size, size-1], or None."""
+    outside = _outside(indices, size)
+    if not outside.any():
+        return None
+    position = tuple(int(i) for i in np.unravel_index(outside.argmax(), indices.shape))
+    return position, int(indices[position])
+
+
+def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Array | None = None) -> Array:
+    """out[b, o, i, k] = data[b, o, indices[b, i], k]: b runs over `batch_dims` axes, o over the others before `axis`.
+
+    A negative index counts from the end; for one outside [-size, size-1] the result is zero. `axis` and `batch_dims`
+    are not negative, and the batch dimensions of data and indices are equal.
+    """
+    out = _usable(out, data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
+    size = data.shape[axis]
+    if out.size == 0 or size == 0:
+        out[...] = _zero(out.dtype)
+        return out
+    contiguous = data.flags.c_contiguous
+    if batch_dims == 0:
+        # take would read uint64 values from 2**63 on as negative ones, some of which are in range.
+        if out.nbytes <= _SMALL_BYTES and contiguous and indices.dtype != np.uint64:
+            try:
+                return data.take(indices, axis, out)
+            except IndexError:
+                pass
+        elif indices.size == 1:
+            return _copy_slice(data, indices.item(), axis, out)
+        elif not contiguous and data.size > out.size:
+            return _gather_strided(data, indices, axis, out)
+
+    data = np.ascontiguousarray(data)
+    outer, inner = prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
+    if batch_dims == 0 and outer > 1:
+        positions, outside = _normalized(_flat(indices), size)
+        rows = out.reshape(outer, -1, inner)
+        _take_cells(data.reshape(outer, size, inner), positions, rows)
+        if outside is not None:
+            rows[:, outside] = _zero(out.dtype)
+        return out
+    flat = _flat(_repeated_over(data.shape[batch_dims:axis], indices, batch_dims))
+    layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
+    _gather_blocks(data.reshape(-1, inner), flat, layout, out.reshape(-1, inner), strict=False)
+    return out
+
+
+def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = None) -> Array:
+    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
+
+    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, after which the content
+    of `out` is undefined. Data and indices have equal dimensions beside `axis`, which is not negative.
+    """
+    shape, size = indices.shape, data.shape[axis]
+    out = _usable(out, shape, data.dtype)
+    if out.size == 0:
+        return out
+    flat = _flat(indices)
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
+    try:
+        _gather_blocks(data.reshape(-1), flat, layout, out.reshape(-1), strict=True)
+    except _OutsideError:
+        raise _error(indices, size) from None
+    return out
+
+
+def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int = 0) -> Prepared:
+    """A function (data, out=None) that does the same as `gather`, for constant indices and data of that shape."""
+    shape = data_shape[:axis] + indices.shape[batch_dims:] + data_shape[axis + 1 :]
+    outer, size, inner = prod(data_shape[:axis]), data_shape[axis], prod(data_shape[axis + 1 :])
+    count = prod(indices.shape[batch_dims:])
+    positions, outside = _normalized(_flat(_repeated_over(data_shape[batch_dims:axis], indices, batch_dims)), size)
+    if batch_dims:
+        positions += np.repeat(np.arange(outer) * size, count)
+        outer, size = 1, outer * size
+    elif outside is None and (section := _as_slice(positions)) is not None:
+        return _prepared_slice((slice(None),) * axis + (section,), shape)
+    return _prepared_take(positions, outside, (outer, size, inner), shape)
+
+
+def prepare_gather_elements(indices: Array, data_shape: Shape, axis: int) -> Prepared:
+    """A function (data, out=None) that does the same as `gather_elements`, for constant indices and data of that shape.
+
+    It keeps the flat position of every result: eight bytes each.
+    """
+    size, inner = data_shape[axis], prod(data_shape[axis + 1 :])
+    positions, outside = _normalized(indices, size)
+    if outside is not None:
+        raise _error(indices, size)
+    positions *= inner
+    positions += np.arange(prod(data_shape[:axis])).reshape(*data_shape[:axis], *(1,) * (indices.ndim - axis)) * (
+        size * inner
+    )
+    positions += np.arange(inner).reshape(data_shape[axis + 1 :])
+    return _prepared_take(positions.reshape(-1), None, (1, prod(data_shape), 1), indices.shape)
+
+
+def _prepared_take(positions: Array, outside: Array | None, data_shape: Shape, shape: Shape) -> Prepared:
+    rows_shape = (data_shape[0], positions.size, data_shape[2])
+    nothing = 0 in data_shape or 0 in shape
+
+    def run(data: Array, out: Array | None = None) -> Array:
+        out = _usable(out, shape, data.dtype)
+        if nothing:
+            out[...] = _zero(out.dtype)
+            return out
+        rows = out.reshape(rows_shape)
+        _take_cells(data.reshape(data_shape), positions, rows)
+        if outside is not None:
+            rows[:, outside] = _zero(out.dtype)
+        return out
+
+    return run
+
+
+def _prepared_slice(selection: Any, shape: Shape) -> Prepared:
+    def run(data: Array, out: Array | None = None) -> Array:
+        out = _usable(out, shape, data.dtype)
+        source = data[selection]
+        _copy(source, out.reshape(source.shape))
+        return out
+
+    return run
+
+
+def _usable(out: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    if out is not None and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous:
+        return out
+    return np.empty(shape, dtype)
+
+
+def _zero(dtype: np.dtype[Any]) -> Any:
+    return "" if dtype.kind == "O" else np.zeros((), dtype)
+
+
+def _flat(indices: Array) -> Array:
+    if not indices.dtype.isnative:
+        indices = indices.astype(indices.dtype.newbyteorder("="))
+    return np.ascontiguousarray(indices).reshape(-1)
+
+
+def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
+    """Indices with `dims`, along which they are the same, put between the batch dimensions and the others."""
+    if batch_dims == 0 or prod(dims) == 1:
+        return indices
+    batch, rest = indices.shape[:batch_dims], indices.shape[batch_dims:]
+    return np.broadcast_to(indices.reshape(batch + (1,) * len(dims) + rest), batch + dims + rest)
+
+
+def _outside(indices: Array, size: int) -> Array:
+    # NumPy compares a Python integer by value, also where the array's type could not hold it.
+    outside: Array = indices >= size
+    return outside | (indices < -size) if indices.dtype.kind == "i" else outside
+
+
+def _error(indices: Array, size: int) -> IndexOutsideError:
+    found = find_outside(indices, size)
+    assert found is not None
+    return IndexOutsideError(*found, size)
+
+
+def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
+    """Positions in [0, size-1], and where an index was outside and its position is 0 instead; None if nowhere."""
+    outside = _outside(indices, size)
+    positions = indices.astype(np.intp)
+    positions += (positions >> (8 * positions.itemsize - 1)) & size  # all ones if negative
+    if not outside.any():
+        return positions, None
+    positions[outside] = 0
+    return positions, outside
+
+
+class _Layout(NamedTuple):
+    """The way from flat indices [outer, count, inner] to rows of flat data [outer, size, inner], in blocks.
+
+    A block is as many whole [count, inner] slabs as may be, or else as many whole rows of one slab, or else a part of
+    one row. Therefore entry e of any block reads the row `index[e] * inner + offsets[e]` after the block's base.
+    """
+
+    size: int
+    inner: int
+    row_bytes: int
+    total: int
+    """Entries in all."""
+    length: int
+    """Entries in a block; the last one of a group may have less."""
+    group: int
+    """Entries in a group: what a block is a part of, or the block itself."""
+    blocks_per_group: int
+    groups_per_step: int
+    rows_per_step: int
+    """By how much the base advances after so many groups."""
+    rows_per_block: int
+    """By how much the base advances within a group."""
+    position_type: np.dtype[Any]
+    offsets: Array | None
+    """None where all are 0."""
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.total // self.group) * self.blocks_per_group
+
+    def spans(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
+        """Start, stop and base of each block."""
+        for block in range(first, last):
+            group, part = divmod(block, self.blocks_per_group)
+            start = group * self.group + part * self.length
+            stop = min(start + self.length, (group + 1) * self.group, self.total)
+            yield start, stop, group // self.groups_per_step * self.rows_per_step + part * self.rows_per_block
+
+
+@lru_cache(maxsize=64)
+def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
+    slab = count * inner
+    entries = _entries_per_block(row_bytes)
+    # So many slabs, rows of a slab and columns of a row are in a block.
+    slabs = max(1, min(outer, entries // slab))
+    rows = max(1, min(count, entries // inner))
+    columns = min(inner, entries)
+    length = slabs * rows * columns
+    if columns < inner:
+        group, groups_per_step = inner, count
+    else:
+        group, groups_per_step = max(length, slab), 1
+
+    span = slabs * size * inner
+    # Narrow arithmetic is twice as fast, but wide indices would have to be narrowed first.
+    narrow = index_type == np.int32 and span <= np.iinfo(np.int32).max
+    position_type: np.dtype[Any] = np.dtype(np.int32 if narrow else np.intp)
+    offsets: Array | None = None
+    if slabs > 1 or columns > 1:
+        starts = np.arange(slabs, dtype=position_type) * (size * inner)
+        offsets = np.repeat(starts, rows * columns)
+        offsets.reshape(-1, columns)[...] += np.arange(columns, dtype=position_type)
+    return _Layout(
+        size=size,
+        inner=inner,
+        row_bytes=row_bytes,
+        total=outer * slab,
+        length=length,
+        group=group,
+        blocks_per_group=-(-group // length),
+        groups_per_step=groups_per_step,
+        rows_per_step=span,
+        rows_per_block=columns if columns < inner else 0,
+        position_type=position_type,
+        offsets=offsets,
+    )
+
+
+class _OutsideError(Exception):
+    pass
+
+
+def _gather_blocks(data: Array, indices: Array, layout: _Layout, out: Array, strict: bool) -> None:
+    """Gather rows by flat indices; one that is outside gives zero, or raises _OutsideError if `strict`."""
+    size, inner, offsets = layout.size, layout.inner, layout.offsets
+    unsigned = indices.view(_UNSIGNED[indices.itemsize])
+    convert = indices.dtype != layout.position_type
+
+    def run(first: int, last: int) -> None:
+        scratch = np.empty(layout.length, layout.position_type)
+        for start, stop, base in layout.spans(first, last):
+            positions, outside = indices[start:stop], None
+            buffer = scratch[: stop - start]
+            if np.maximum.reduce(unsigned[start:stop]) >= size:
+                positions, outside = _normalized(positions, size)
+                if strict and outside is not None:
+                    raise _OutsideError
+                buffer = positions
+            elif convert:
+                np.copyto(buffer, positions, casting="unsafe")
+                positions = buffer
+            if inner > 1:
+                positions = np.multiply(positions, inner, out=buffer)
+            if offsets is not None:
+                positions = np.add(positions, offsets[: stop - start], out=buffer)
+            data[base:].take(positions, 0, out[start:stop], "clip")
+            if outside is not None:
+                out[start:stop][outside] = _zero(out.dtype)
+
+    run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
+
+
+def _take_cells(data: Array, positions: Array, out: Array) -> None:
+    """out[o, i] = data[o, positions[i]] for rows; the positions are in range."""
+    outer, count, inner = out.shape
+    row_bytes = inner * out.itemsize
+    entries = _entries_per_block(row_bytes)
+    columns = min(count, entries)
+    lines = max(1, min(outer, entries // columns))
+    cells_per_line = -(-count // columns)
+    cells = -(-outer // lines) * cells_per_line
+
+    def run(first: int, last: int) -> None:
+        for cell in range(first, last):
+            line, part = divmod(cell, cells_per_line)
+            o, i = line * lines, part * columns
+            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], "clip")
+
+    run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
+
+
+def _entries_per_block(row_bytes: int) -> int:
+    return max(1, min(_BLOCK_ENTRIES, _BLOCK_BYTES // row_bytes))
+
+
+def _blocks_per_thread(entries: int, row_bytes: int) -> int:
+    """How many blocks of so many entries a thread should have at least."""
+    return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))
+
+
+def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
+    if -data.shape[axis] <= index < data.shape[axis]:
+        selection: Any = (slice(None),) * axis + (index,)
+        source = data[selection]
+        _copy(source, out.reshape(source.shape))
+    else:
+        out[...] = _zero(out.dtype)
+    return out
+
+
+def _copy(source: Array, target: Array) -> None:
+    if target.nbytes < 2 * _BYTES_PER_THREAD:
+        target[...] = source
+        return
+    source, target = source.squeeze(), target.squeeze()
+    run_blocks(
+        lambda start, stop: np.copyto(target[start:stop], source[start:stop]),
+        len(target),
+        -(-_BYTES_PER_THREAD * len(target) // target.nbytes),
+    )
+
+
+def _gather_strided(data: Array, indices: Array, axis: int, out: Array) -> Array:
+    """Without the contiguous copy of all data that take would make."""
+    positions, outside = _normalized(indices, data.shape[axis])
+    before: Any = (slice(None),) * axis
+    out[...] = data[(*before, positions)]
+    if outside is not None:
+        out[(*before, outside)] = _zero(out.dtype)
+    return out
+
+
+def _as_slice(positions: Array) -> slice | None:
+    """The slice that selects the same, if there is one."""
+    if positions.size == 0:
+        return None
+    first, last = int(positions[0]), int(positions[-1])
+    if positions.size == 1:
+        return slice(first, first + 1)
+    step = int(positions[1]) - first
+    if step == 0 or (np.diff(positions) != step).any():
+        return None
+    end = last + step
+    return slice(first, end if end >= 0 else None, step)

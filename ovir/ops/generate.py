@@ -1,0 +1,257 @@
+"""Range, Eye, OneHot: tensors made from a few numbers."""
+
+from __future__ import annotations
+
+from math import ceil, isfinite, trunc
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, dynamic, i32, i64
+from ovir.values import TensorType, Value
+
+Number = int | float
+
+
+class _Range(Operator):
+    """start, start + step, start + 2 * step, ... up to but without stop: ceil((stop - start) / step) numbers.
+
+    The three are scalars; of an integer type of the result they are rounded towards zero first. A step of
+    0 is an error. Real numbers are computed as f64 and rounded once.
+    """
+
+    def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
+        element_type = self.output_types[0]
+        first, last, stride = (
+            self._number(name, array.item(), element_type)
+            for name, array in (("start", start), ("stop", stop), ("step", step))
+        )
+        self.require(stride != 0, "step must not be 0{}", _after_rounding(step.item(), element_type))
+        length = _count(first, last, stride)
+        if out is None or out.shape != (length,):
+            out = np.empty(length, element_type.to_dtype())
+        if element_type.is_integral:
+            # In u64 the numbers of every integer type come out right, as sums wrap around.
+            wrapped = np.arange(length, dtype=np.uint64)
+            wrapped *= np.uint64(int(stride) % (1 << 64))
+            wrapped += np.uint64(int(first) % (1 << 64))
+            out[...] = wrapped.astype(out.dtype)
+        else:
+            numbers = np.arange(length, dtype=np.float64)
+            numbers *= stride
+            numbers += first
+            out[...] = numbers
+        return out
+
+    def range_type(
+        self, start: TensorType, stop: TensorType, step: TensorType, element_type: ElementType
+    ) -> TensorType:
+        bounds: list[tuple[Number, Number] | None] = []
+        for name, tensor in (("start", start), ("stop", stop), ("step", step)):
+            self.require_type(name, tensor.element_type, _is_number, "of a number type")
+            self.require_rank(name, tensor.shape, 0)
+            bounds.append(self._bounds(name, tensor.value, element_type))
+        constant = step.constant
+        if constant is not None:
+            zero = bounds[2] == (0, 0)
+            self.require(not zero, "step must not be 0{}", _after_rounding(constant.item(), element_type))
+        length = UNKNOWN
+        first, last, stride = bounds
+        if first is not None and last is not None and stride is not None and (stride[0] > 0 or stride[1] < 0):
+            length = _count_bounds(first, last, stride)
+        # From 0 in steps of 1 there are as many numbers as the stop says: it is the same size.
+        if first == (0, 0) and stride == (1, 1) and stop.value is not None and stop.constant is None:
+            length = Dimension(length.lower, length.upper, int(stop.value.symbols.item()))
+        return TensorType(element_type, PartialShape([length]))
+
+    def _bounds(self, name: str, value: Value | None, element_type: ElementType) -> tuple[Number, Number] | None:
+        if value is None:
+            return None
+        if value.constant is not None:
+            number = self._number(name, value.constant.item(), element_type)
+            return number, number
+        low, high = (
+            trunc(bound) if element_type.is_integral and isfinite(bound) else bound
+            for bound in (value.lower.item(), value.upper.item())
+        )
+        return low, high
+
+    def _number(self, name: str, number: Number, element_type: ElementType) -> Number:
+        number = number if isinstance(number, int) else float(number)
+        self.require(isfinite(number), "{} must be finite, got {}", name, number)
+        return trunc(number) if element_type.is_integral else number
+
+
+@operator("Range", opset=1)
+class Range1(_Range):
+    __doc__ = f"{_Range.__doc__}\n    start, stop, step and the result have one type. Source: Range-1."
+
+    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
+        types = (start.element_type, stop.element_type, step.element_type)
+        return self.range_type(start, stop, step, self.merge_types(*types, names=("start", "stop", "step")))
+
+
+@operator("Range", opset=4)
+class Range4(_Range):
+    __doc__ = f"{_Range.__doc__}\n    The result is of ``output_type``. Source: Range-4."
+
+    output_type: ElementType = attribute(default=dynamic)
+
+    def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
+        self.require(_is_number(self.output_type), "output_type must be a number type, got {}", self.output_type)
+        return self.range_type(start, stop, step, self.output_type)
+
+
+def _is_number(element_type: ElementType) -> bool:
+    return element_type.is_integral or element_type.is_real
+
+
+def _after_rounding(step: Number, element_type: ElementType) -> str:
+    return f", which {step} becomes as {element_type}" if step != 0 else ""
+
+
+def _count(start: Number, stop: Number, step: Number) -> int:
+    span = stop - start
+    if isinstance(span, int) and isinstance(step, int):
+        return max(-(-span // step), 0)
+    return max(ceil(span / step), 0)
+
+
+def _count_bounds(start: tuple[Number, Number], stop: tuple[Number, Number], step: tuple[Number, Number]) -> Dimension:
+    if step[1] < 0:
+        start, stop, step = ((-high, -low) for low, high in (start, stop, step))
+    fewest, most = (start[1], stop[0], step[1]), (start[0], stop[1], step[0])
+    return Dimension(
+        _count(*fewest) if all(map(isfinite, fewest)) else 0,
+        _count(*most) if all(map(isfinite, most)) else None,
+    )
+
+
+@operator("Eye", opset=9)
+class Eye(Operator):
+    """Matrices with ones at [i, i + ``diagonal_index``] and zeros elsewhere.
+
+    The shape is ``batch_shape`` (none by default) followed by ``num_rows`` and ``num_columns``. Source: Eye-9.
+    """
+
+    output_type: ElementType = attribute(default=dynamic)
+
+    def infer(
+        self,
+        num_rows: TensorType,
+        num_columns: TensorType,
+        diagonal_index: TensorType,
+        batch_shape: TensorType | None = None,
+    ) -> TensorType:
+        self.require(_is_number(self.output_type), "output_type must be a number type, got {}", self.output_type)
+        names = ("num_rows", "num_columns", "diagonal_index", "batch_shape")
+        for name, tensor in zip(names, (num_rows, num_columns, diagonal_index, batch_shape), strict=True):
+            if tensor is None:
+                continue
+            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_rank(name, tensor.shape, *((1,) if name == "batch_shape" else (0, 1)))
+            single = name == "batch_shape" or tensor.shape.size().contains(1)
+            self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
+        matrix = PartialShape([*self._sizes("num_rows", num_rows), *self._sizes("num_columns", num_columns)])
+        batch = PartialShape([])
+        if batch_shape is not None:
+            known = batch_shape.bounds_or_unknown() is not None
+            batch = PartialShape(self._sizes("batch_shape", batch_shape) if known else None)
+        return TensorType(self.output_type, batch + matrix)
+
+    def run(
+        self,
+        num_rows: Array,
+        num_columns: Array,
+        diagonal_index: Array,
+        batch_shape: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        rows, columns, diagonal = (int(array.item()) for array in (num_rows, num_columns, diagonal_index))
+        batch = [] if batch_shape is None else batch_shape.tolist()
+        shape = (*batch, rows, columns)
+        self.require(min(shape) >= 0, "batch_shape, num_rows and num_columns must not be negative, got {}", list(shape))
+        if out is None:
+            out = np.empty(shape, self.output_type.to_dtype())
+        out[...] = 0
+        length = max(min(rows + min(diagonal, 0), columns - max(diagonal, 0)), 0)
+        steps = np.arange(length)
+        out[..., steps - min(diagonal, 0), steps + max(diagonal, 0)] = 1
+        return out
+
+    def _sizes(self, name: str, tensor: TensorType) -> list[Dimension]:
+        known = tensor.bounds_or_unknown()
+        if known is None:
+            return [UNKNOWN]
+        for size in known.upper.flat:
+            self.require(size >= 0, "{} must not be negative, got {:.0f}", name, size)
+        return known.dimensions()
+
+
+@operator("OneHot", opset=1)
+class OneHot1(Operator):
+    """A new dimension ``axis`` of ``depth``: ``on_value`` where its position is the index, ``off_value`` elsewhere.
+
+    result[..., d, ...] = on_value if indices[...] == d else off_value. An index that is negative or at
+    least ``depth`` sets nothing. Source: OneHot-1.
+    """
+
+    axis: int = attribute(default=0)
+
+    def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
+        self.require_integers("indices", indices.element_type)
+        self.require_integers("depth", depth.element_type)
+        for name, tensor in (("depth", depth), ("on_value", on_value), ("off_value", off_value)):
+            self.require_rank(name, tensor.shape, 0)
+        element_type = self.merge_types(on_value.element_type, off_value.element_type, names=("on_value", "off_value"))
+        if indices.shape.rank is None:
+            return TensorType(element_type, indices.shape)
+        size = UNKNOWN
+        if depth.value is not None:
+            self._check_depth(float(depth.value.upper))
+            (size,) = depth.value.dimensions()
+        axis = self.normalize_axis(self.axis, indices.shape.rank + 1)
+        return TensorType(
+            element_type, indices.shape.slice(stop=axis) + PartialShape([size]) + indices.shape.slice(axis)
+        )
+
+    def run(
+        self, indices: Array, depth: Array, on_value: Array, off_value: Array, *, out: Array | None = None
+    ) -> Array:
+        size = int(depth.item())
+        self._check_depth(size)
+        axis = self.normalize_axis(self.axis, indices.ndim + 1)
+        if out is None:
+            out = np.empty((*indices.shape[:axis], size, *indices.shape[axis:]), on_value.dtype)
+        out[...] = off_value
+        chosen = self._normalized(indices, size)
+        rows = np.moveaxis(out, axis, -1)
+        if chosen.ndim == 0:  # which np.nonzero does not take
+            chosen, rows = chosen[np.newaxis], rows[np.newaxis]
+        places = np.nonzero((chosen >= 0) & (chosen < size))
+        rows[(*places, chosen[places])] = on_value
+        return out
+
+    def _check_depth(self, depth: float) -> None:
+        self.require(depth >= 0, "depth must not be negative, got {:.0f}", depth)
+
+    def _normalized(self, indices: Array, depth: int) -> Array:
+        return indices
+
+
+@operator("OneHot", opset=16)
+class OneHot16(OneHot1):
+    """As OneHot-1; with ``negative_indices_mode`` "normalize" the indices -depth to -1 count from the end.
+
+    Source: OneHot-16.
+    """
+
+    negative_indices_mode: str = attribute(default="ignore_negative", choices=("ignore_negative", "normalize"))
+
+    def _normalized(self, indices: Array, depth: int) -> Array:
+        if self.negative_indices_mode == "ignore_negative" or indices.dtype.kind == "u":
+            return indices
+        # i64: a small integer type may not hold the depth.
+        return np.where(indices < 0, indices + np.int64(depth), indices)

@@ -1,0 +1,205 @@
+"""Einsum and Inverse."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.matmul import matrix_product
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType
+
+_SUBSCRIPT = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
+
+
+@operator("Einsum", opset=7)
+class Einsum(Operator):
+    """Sums of products in Einstein's notation: ``ij,jk->ik`` is a matrix product.
+
+    Each input has a subscript with a letter a dimension; dimensions of one letter are equal, or 1 and broadcast; a
+    letter twice in one subscript takes the diagonal; letters missing in the output are summed over. ``...`` stands for
+    any number of further dimensions, which are broadcast. Without ``->`` the output has ``...`` and then, in alphabetic
+    order (capitals first), the letters that stand once. Blanks mean nothing. Source: Einsum-7
+    """
+
+    equation: str = attribute()
+
+    def subscripts(self, count: int) -> tuple[list[str], str]:
+        """The inputs' subscripts and the output's; ``...`` is written as one dot in them."""
+        left, arrow, output = self.equation.replace(" ", "").partition("->")
+        inputs = left.split(",")
+        for subscript in (*inputs, output):
+            self.require(
+                _SUBSCRIPT.fullmatch(subscript),
+                "'{}' in equation '{}' is not a subscript: it may have letters and one '...'",
+                subscript,
+                self.equation,
+            )
+        self.require(len(inputs) == count, "equation '{}' is for {} inputs, got {}", self.equation, len(inputs), count)
+        inputs, output = [s.replace("...", ".") for s in inputs], output.replace("...", ".")
+        letters = "".join(inputs)
+        if not arrow:
+            once = sorted(label for label in set(letters) if label != "." and letters.count(label) == 1)
+            return inputs, "." * ("." in letters) + "".join(once)
+        for label in output:
+            self.require(
+                label == "." or label in letters,
+                "'{}' of the output stands in no input of equation '{}'",
+                label,
+                self.equation,
+            )
+            self.require(
+                output.count(label) == 1, "'{}' stands twice in the output of equation '{}'", label, self.equation
+            )
+        return inputs, output
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require(inputs, "takes 1 or more inputs, got none")
+        names = [f"input {i}" for i in range(len(inputs))]
+        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        self.require_type("input 0", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        subscripts, output = self.subscripts(len(inputs))
+        sizes: dict[str, Dimension] = {}
+        rest = PartialShape([])
+        for name, subscript, tensor in zip(names, subscripts, inputs, strict=True):
+            own, covered = self._sizes(name, subscript, tensor.shape)
+            for label, dim in own.items():
+                both = dim if label not in sizes else sizes[label].broadcast_with(dim)
+                if both is None:
+                    self.fail(
+                        "{} of shape {}: '{}' is {}, before it was {}", name, tensor.shape, label, dim, sizes[label]
+                    )
+                sizes[label] = both
+            merged = rest.broadcast_with(covered)
+            if merged is None:
+                self.fail("{}: its '...' covers {}, which does not broadcast with {}", name, covered, rest)
+            rest = merged
+        result = PartialShape([])
+        for label in output:
+            result = result + (rest if label == "." else PartialShape([sizes[label]]))
+        return TensorType(element_type, result)
+
+    def _sizes(self, name: str, subscript: str, shape: PartialShape) -> tuple[dict[str, Dimension], PartialShape]:
+        """By letter the size that one input gives it, and the shape that its ``...`` covers."""
+        if shape.rank is None:
+            covered = PartialShape(None) if "." in subscript else PartialShape([])
+            return {label: UNKNOWN for label in subscript if label != "."}, covered
+        hidden = shape.rank - len(subscript) + ("." in subscript)
+        self.require(
+            hidden >= 0 if "." in subscript else hidden == 0,
+            "{} of shape {} does not have the dimensions of subscript '{}'",
+            name,
+            shape,
+            subscript.replace(".", "..."),
+        )
+        sizes: dict[str, Dimension] = {}
+        start = subscript.find(".")
+        dims = list(shape.dims if start < 0 else shape.dims[:start] + shape.dims[start + hidden :])
+        for label, dim in zip(subscript.replace(".", ""), dims, strict=True):
+            both = sizes.get(label, dim).merged_with(dim)
+            if both is None:
+                self.fail("{} of shape {}: the dimensions of '{}' are {} and {}", name, shape, label, sizes[label], dim)
+            sizes[label] = both
+        return sizes, PartialShape([]) if start < 0 else PartialShape(shape.dims[start : start + hidden])
+
+    def run(self, *inputs: Array) -> Array:
+        dtype = inputs[0].dtype
+        subscripts, output = self.subscripts(len(inputs))
+        self.infer(*(TensorType(self.input_types[i], PartialShape(x.shape)) for i, x in enumerate(inputs)))
+        # From here on labels are numbers: letters their code, what '...' covers -1, -2, ... from the right.
+        hidden = [max(x.ndim - len(s) + 1, 0) if "." in s else 0 for x, s in zip(inputs, subscripts, strict=True)]
+        labelled = [_labels(s, n) for s, n in zip(subscripts, hidden, strict=True)]
+        wanted = _labels(output, max(hidden))
+        result, labels = _diagonal(_computed(inputs[0]), labelled[0])
+        for i, (x, own) in enumerate(zip(inputs[1:], labelled[1:], strict=True), 1):
+            needed = set(wanted).union(*labelled[i + 1 :])
+            result, labels = _contract(result, labels, *_diagonal(_computed(x), own), needed)
+        result, labels = _summed(result, labels, set(wanted))
+        return np.array(result.transpose([labels.index(label) for label in wanted]), dtype, order="C")
+
+
+def _computed(x: Array) -> Array:
+    is_exact = x.dtype in (np.float32, np.float64) or x.dtype.kind in "iu"
+    return x if is_exact else x.astype(np.float32)
+
+
+def _labels(subscript: str, hidden: int) -> list[int]:
+    labels: list[int] = []
+    for label in subscript:
+        labels += range(-hidden, 0) if label == "." else [ord(label)]
+    return labels
+
+
+def _diagonal(x: Array, labels: Sequence[int]) -> tuple[Array, list[int]]:
+    """Labels that stand twice become one, over the diagonal."""
+    names = list(dict.fromkeys(labels))
+    if len(names) < len(labels):
+        x = np.einsum(x, [names.index(label) for label in labels], list(range(len(names))))
+    return x, names
+
+
+def _summed(x: Array, labels: list[int], needed: set[int]) -> tuple[Array, list[int]]:
+    """Without the labels that are not needed."""
+    gone = tuple(i for i, label in enumerate(labels) if label not in needed)
+    return (np.asarray(x.sum(gone, dtype=x.dtype)) if gone else x), [label for label in labels if label in needed]
+
+
+def _contract(a: Array, left: list[int], b: Array, right: list[int], needed: set[int]) -> tuple[Array, list[int]]:
+    """The product of two operands as a batch of matrix products, summed over what is not needed any more."""
+    a, left = _summed(a, left, needed.union(right))
+    b, right = _summed(b, right, needed.union(left))
+    shared = [label for label in left if label in right]
+    batch = [label for label in shared if label in needed]
+    inner = [label for label in shared if label not in needed]
+    rows = [label for label in left if label not in shared]
+    columns = [label for label in right if label not in shared]
+    size = dict(zip(left, a.shape, strict=True))
+    for label, length in zip(right, b.shape, strict=True):
+        size[label] = length if size.get(label, 1) == 1 else size[label]
+
+    def arranged(x: Array, labels: list[int], *groups: list[int]) -> Array:
+        order = [label for group in groups for label in group]
+        x = np.broadcast_to(x.transpose([labels.index(label) for label in order]), [size[label] for label in order])
+        return x.reshape([prod(size[label] for label in group) for group in groups])
+
+    product = matrix_product(arranged(a, left, batch, rows, inner), arranged(b, right, batch, inner, columns))
+    labels = batch + rows + columns
+    return product.reshape([size[label] for label in labels]), labels
+
+
+@operator("Inverse", opset=14)
+class Inverse(Operator):
+    """The inverse of the square matrices in the last two axes; with ``adjoint`` transposed. Computed in f32.
+
+    A matrix without an inverse is an error. Source: Inverse-14
+    """
+
+    adjoint: bool = attribute(default=False)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        shape = data.shape
+        if shape.rank is None:
+            return TensorType(data.element_type, shape)
+        self.require(len(shape) >= 2, "data must have rank 2 or more, got shape {}", shape)
+        side = shape[-2].merged_with(shape[-1])
+        if side is None:
+            self.fail("data must hold square matrices, got shape {}", shape)
+        return TensorType(data.element_type, shape.with_dim(-2, side).with_dim(-1, side))
+
+    def run(self, data: Array) -> Array:
+        self.require(data.shape[-1] == data.shape[-2], "data must hold square matrices, got shape {}", list(data.shape))
+        matrices = data.astype(np.float32)
+        try:
+            result = np.linalg.inv(matrices)
+        except np.linalg.LinAlgError:
+            singular = np.linalg.slogdet(matrices).sign == 0
+            self.fail("the matrix at {} has no inverse", np.argwhere(singular)[0].tolist() if data.ndim > 2 else [])
+        if self.adjoint:
+            result = result.swapaxes(-1, -2)
+        return np.array(result, data.dtype, order="C")

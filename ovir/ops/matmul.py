@@ -1,0 +1,202 @@
+"""MatMul, always by BLAS: what it cannot take as it stands is copied, converted, or both."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import integer_range
+from ovir.ops.operator import Array, Kernel, Operator, operator
+from ovir.parallel import run_blocks
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType
+
+_ONE = Dimension(1, 1)
+# BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.
+_SINGLE_THREAD = 1 << 18
+_PER_THREAD = 1 << 20
+
+
+@operator("MatMul", opset=1)
+class MatMul(Operator):
+    """The matrix product of the last two axes; axes before them are a batch and are broadcast.
+
+    ``transpose_a`` and ``transpose_b`` swap the last two axes of an input that has two. A 1-D input is a row as the
+    first and a column as the second, and that axis of length 1 does not appear in the output.
+
+    f16 and bf16 are summed in f32. Integers of 8 bits, which OpenVINO's reference does not execute, end at their type's
+    bounds, wider ones wrap around. Source: MatMul-1
+    """
+
+    transpose_a: bool = attribute(default=False)
+    transpose_b: bool = attribute(default=False)
+
+    def infer(self, a: TensorType, b: TensorType) -> TensorType:
+        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        self.require_type("a", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        if a.shape.rank is None or b.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        for name, tensor in (("a", a), ("b", b)):
+            self.require(tensor.shape.rank, "{} must have at least one dimension, got a scalar", name)
+        x, y = list(a.shape), list(b.shape)
+        if len(x) == 1:
+            x = [_ONE, *x]
+        elif self.transpose_a:
+            x[-2:] = x[:-3:-1]
+        if len(y) == 1:
+            y = [*y, _ONE]
+        elif self.transpose_b:
+            y[-2:] = y[:-3:-1]
+        self.require(
+            x[-1].compatible(y[-2]) or not (x[-1].is_static and y[-2].is_static),
+            "a of shape {}{} has {} columns, but b of shape {}{} has {} rows",
+            a.shape,
+            " transposed" if self.transpose_a else "",
+            x[-1],
+            b.shape,
+            " transposed" if self.transpose_b else "",
+            y[-2],
+        )
+        dims = self._batch(a.shape, b.shape, x[:-2], y[:-2])
+        dims += [x[-2]] if len(a.shape) > 1 else []
+        dims += [y[-1]] if len(b.shape) > 1 else []
+        return TensorType(element_type, PartialShape(dims))
+
+    def _batch(self, a: PartialShape, b: PartialShape, x: list[Dimension], y: list[Dimension]) -> list[Dimension]:
+        length = max(len(x), len(y))
+        dims = []
+        for p, q in zip([_ONE] * (length - len(x)) + x, [_ONE] * (length - len(y)) + y, strict=True):
+            both = p.broadcast_with(q)
+            # Intervals that do not meet are left to the run, as OpenVINO does.
+            message = "the batch dimensions of a of shape {} and b of shape {} do not broadcast: {} and {}"
+            self.require(both or not (p.is_static and q.is_static), message, a, b, p, q)
+            dims.append(both or UNKNOWN)
+        return dims
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        a, b = _oriented(a, self.transpose_a), _oriented(b, self.transpose_b)
+        self._require_fit(a, b)
+        return matrix_product(a, b, out)
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        """With the constant input turned and converted once."""
+        a, b = constants
+        if (a is None) == (b is None):
+            return None
+        constant, transpose = (a, self.transpose_a) if a is not None else (b, self.transpose_b)
+        assert constant is not None
+        if not _is_real(constant.dtype):
+            return None
+        held = _as_float(_oriented(constant, transpose))
+
+        def run(a: Array, b: Array, *, out: Array | None = None) -> Array:
+            dtype = a.dtype
+            x = _as_float(_oriented(a, self.transpose_a)) if constants[0] is None else held
+            y = _as_float(_oriented(b, self.transpose_b)) if constants[1] is None else held
+            self._require_fit(x, y)
+            if x.dtype == dtype:
+                return multiply(x, y, out)
+            return _rounded(multiply(x, y), dtype)
+
+        return run
+
+    def _require_fit(self, a: Array, b: Array) -> None:
+        rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
+        message = "a, as multiplied, has shape {} and b {}: {} columns and {} rows"
+        self.require(a.shape[-1] == rows, message, list(a.shape), list(b.shape), a.shape[-1], rows)
+
+
+def _oriented(x: Array, transpose: bool) -> Array:
+    return x.swapaxes(-1, -2) if transpose and x.ndim > 1 else x
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind not in "iu" and "int" not in dtype.name
+
+
+def _as_float(x: Array) -> Array:
+    """The values in a type that BLAS computes in."""
+    return _blas_ready(x if x.dtype in (np.float32, np.float64) else x.astype(np.float32))
+
+
+def _blas_ready(x: Array) -> Array:
+    """x itself if BLAS can take its matrices, by rows or by columns; else a copy."""
+    if x.ndim < 2 or x.flags.c_contiguous:
+        return x if x.ndim != 1 or x.flags.c_contiguous else np.ascontiguousarray(x)
+    size = x.itemsize
+    for step, across, length in ((-1, -2, x.shape[-1]), (-2, -1, x.shape[-2])):
+        if x.strides[step] == size and x.strides[across] >= length * size and x.strides[across] % size == 0:
+            return x
+    return np.ascontiguousarray(x)
+
+
+def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
+    """The matrix product of arrays of one type, whatever it is, in that type."""
+    if a.dtype in (np.float32, np.float64):
+        return multiply(_blas_ready(a), _blas_ready(b), out)
+    if _is_real(a.dtype):
+        return _rounded(multiply(_as_float(a), _as_float(b)), a.dtype)
+    return _multiply_integers(a, b)
+
+
+def _rounded(product: Array, dtype: np.dtype[Any]) -> Array:
+    with np.errstate(all="ignore"):  # too large a number is infinite
+        return product.astype(dtype)
+
+
+def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
+    """The matrix product of float32 or float64 arrays that BLAS can take, with ``np.matmul``'s rules for ranks."""
+    with np.errstate(all="ignore"):
+        if a.ndim > 2 and prod(b.shape[:-2]) == 1 and 2 <= b.ndim <= a.ndim and a.flags.c_contiguous:
+            # One matrix for the whole batch: it is one product of a taller matrix.
+            *lead, length = a.shape
+            if out is None:
+                out = np.empty((*lead, b.shape[-1]), a.dtype)
+            rows = prod(lead)
+            np.matmul(a.reshape(rows, length), b.reshape(b.shape[-2:]), out=out.reshape(rows, b.shape[-1]))
+            return out
+        if a.ndim > 2 and b.ndim > 2:
+            return _multiply_batch(a, b, out)
+        return np.asarray(np.matmul(a, b, out=out))
+
+
+def _multiply_batch(a: Array, b: Array, out: Array | None) -> Array:
+    rows, length, columns = a.shape[-2], a.shape[-1], b.shape[-1]
+    work = rows * length * columns
+    batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    count = prod(batch)
+    if work > _SINGLE_THREAD or count * work < 2 * _PER_THREAD:
+        return np.matmul(a, b, out=out)
+    if out is None:
+        out = np.empty((*batch, rows, columns), a.dtype)
+    x = np.broadcast_to(a, (*batch, rows, length)).reshape(count, rows, length)
+    y = np.broadcast_to(b, (*batch, length, columns)).reshape(count, length, columns)
+    z = out.reshape(count, rows, columns)
+    run_blocks(lambda i, j: np.matmul(x[i:j], y[i:j], out=z[i:j]), count, _PER_THREAD // work)
+    return out
+
+
+def _multiply_integers(a: Array, b: Array) -> Array:
+    """Integers, by BLAS in the smallest type of floats in which every sum is exact."""
+    dtype = a.dtype
+    length = a.shape[-1]
+    largest = float(length) * _magnitude(a) * _magnitude(b)
+    for computed, exact in ((np.float32, 1 << 24), (np.float64, 1 << 53)):
+        if largest <= exact:
+            product = multiply(_blas_ready(a.astype(computed)), _blas_ready(b.astype(computed)))
+            break
+    else:
+        # A sum that may be too large for that wraps around here as it does in the type itself.
+        product = np.asarray(np.matmul(a.astype(np.uint64), b.astype(np.uint64))).view(np.int64)
+    low, high = integer_range(dtype)
+    if high < 256:
+        return np.asarray(np.clip(product, low, high)).astype(dtype)
+    return product.astype(np.int64).astype(dtype)
+
+
+def _magnitude(x: Array) -> float:
+    wide = x if x.dtype.kind in "iu" else x.astype(np.int8)
+    return max(abs(float(wide.max())), abs(float(wide.min()))) if wide.size else 0.0

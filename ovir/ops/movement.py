@@ -1,0 +1,280 @@
+"""Concat, Split, VariadicSplit and Pad: tensors joined, taken apart, extended.
+
+Split and VariadicSplit return views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product as combinations
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import ALL, Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape, string
+from ovir.values import TensorType, Value
+
+
+@operator("Concat", opset=1)
+class Concat(Operator):
+    """The inputs one after the other along ``axis``; their other dimensions, ranks and types must be equal.
+
+    Source: Concat-1.
+    """
+
+    axis: int = attribute()
+
+    carries = ALL
+
+    def infer(self, *inputs: TensorType) -> TensorType:
+        self.require(inputs, "takes at least one input")
+        names = [f"input {i}" for i in range(len(inputs))]
+        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        merged = PartialShape(None)
+        length = Dimension(0, 0)
+        for i, tensor in enumerate(inputs):
+            shape = tensor.shape
+            self.require(shape.rank != 0, "input {} is a scalar, which has no axis to concatenate along", i)
+            axis = self.normalize_axis(self.axis, shape.rank)
+            length += shape[axis]
+            if shape.rank is not None:
+                both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
+                self.require(
+                    both is not None, "input {} has shape {}, which differs from {} beside axis {}",
+                    i, shape, merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged, axis,
+                )  # fmt: skip
+                assert both is not None
+                merged = both
+        if merged.rank is not None:
+            merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)
+        return TensorType(element_type, merged)
+
+    def run(self, *inputs: Array, out: Array | None = None) -> Array:
+        return np.concatenate(inputs, self.axis, out)
+
+
+class _Split(Operator):
+    """What Split and VariadicSplit have in common: parts of ``data`` along ``axis``, as views."""
+
+    views = True
+    carries = (0,)
+
+    def known_axis(self, data: TensorType, axis: TensorType) -> int | None:
+        """The axis counted from the front, None where it is not known."""
+        self.require_integers("axis", axis.element_type)
+        if data.shape.rank is None or axis.constant is None:
+            return None
+        self.require(data.shape.rank > 0, "data is a scalar, which cannot be split")
+        return self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)
+
+    def part(self, data: TensorType, axis: int | None, length: Dimension) -> TensorType:
+        rank = data.shape.rank
+        if axis is not None:
+            shape = data.shape.with_dim(axis, length)
+        else:
+            shape = PartialShape(None if rank is None else [UNKNOWN] * rank)
+        return TensorType(data.element_type, shape)
+
+    def cut(self, data: Array, axis: Array, lengths: Iterable[int]) -> tuple[Array, ...]:
+        before = (slice(None),) * self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        parts: list[Array] = []
+        start = 0
+        for length in lengths:
+            parts.append(data[(*before, slice(start, start + length))])
+            start += length
+        return tuple(parts)
+
+
+@operator("Split", opset=1)
+class Split(_Split):
+    """``num_splits`` parts of ``data`` of equal length along ``axis``, a scalar. Source: Split-1."""
+
+    num_splits: int = attribute(minimum=1)
+
+    def infer(self, data: TensorType, axis: TensorType) -> tuple[TensorType, ...]:
+        self.require_rank("axis", axis.shape, 0)
+        position = self.known_axis(data, axis)
+        length = UNKNOWN
+        if position is not None:
+            whole = data.shape[position]
+            part = whole.exact_div(self.num_splits)
+            enough = whole.is_static or whole.upper is None or whole.upper >= self.num_splits
+            self.require(
+                part is not None and enough, "dimension {} of axis {} cannot be split into {} equal parts",
+                whole, position, self.num_splits,
+            )  # fmt: skip
+            assert part is not None
+            length = part
+        return (self.part(data, position, length),) * self.num_splits
+
+    def run(self, data: Array, axis: Array) -> tuple[Array, ...]:
+        position = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        length, rest = divmod(data.shape[position], self.num_splits)
+        self.require(
+            rest == 0, "dimension {} of axis {} cannot be split into {} equal parts",
+            data.shape[position], position, self.num_splits,
+        )  # fmt: skip
+        return self.cut(data, axis, [length] * self.num_splits)
+
+
+@operator("VariadicSplit", opset=1)
+class VariadicSplit(_Split):
+    """Parts of ``data`` along ``axis`` of the lengths that ``split_lengths`` lists.
+
+    One -1 stands for what the others leave. Source: VariadicSplit-1.
+    """
+
+    def infer(self, data: TensorType, axis: TensorType, split_lengths: TensorType) -> tuple[TensorType, ...]:
+        self.require(
+            axis.shape.compatible(PartialShape([])) or axis.shape.compatible(PartialShape([1])),
+            "axis must be a scalar or of shape [1], got shape {}", axis.shape,
+        )  # fmt: skip
+        self.require_integers("split_lengths", split_lengths.element_type)
+        self.require_rank("split_lengths", split_lengths.shape, 1)
+        known = split_lengths.bounds_or_unknown()
+        if known is None:
+            return ()  # how many parts there are is not known either
+        position = self.known_axis(data, axis)
+        if position is None:
+            return tuple(self.part(data, None, UNKNOWN) for _ in range(known.size))
+        lengths = self._lengths(known, data.shape[position], position)
+        return tuple(self.part(data, position, length) for length in lengths)
+
+    def run(self, data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
+        position = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        whole = Dimension(data.shape[position], data.shape[position])
+        return self.cut(data, axis, [length.length for length in self._lengths(Value(split_lengths), whole, position)])
+
+    def _lengths(self, known: Value, whole: Dimension, axis: int) -> list[Dimension]:
+        lengths = known.dimensions()
+        rest = [i for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)) if low == high == -1]
+        self.require(len(rest) < 2, "split_lengths is -1 at positions {} and {}: one at most", *rest[:2])
+        for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)):
+            self.require(high >= -1, "split_lengths[{}] must be at least -1, got {}", i, f"{high:.0f}")
+            if low < 0:
+                lengths[i] = UNKNOWN  # it may turn out to be the -1
+        total = sum((length for i, length in enumerate(lengths) if i not in rest), Dimension(0, 0))
+        fits = total.lower <= whole.upper if rest and whole.upper is not None else rest or total.compatible(whole)
+        self.require(fits, "the split_lengths make {} together, but axis {} has dimension {}", total, axis, whole)
+        for i in rest:
+            least = 0 if total.upper is None else max(whole.lower - total.upper, 0)
+            lengths[i] = Dimension(least, None if whole.upper is None else whole.upper - total.lower)
+        return lengths
+
+
+@operator("Pad", opset=1)
+class Pad1(Operator):
+    """``data`` with ``pads_begin[i]`` elements before and ``pads_end[i]`` after it along each axis i.
+
+    A negative pad takes elements away. ``pad_mode`` says what is put there: "constant" ``pad_value``
+    (0 where it is left out), "edge" the outermost element, "reflect" and "symmetric" the mirrored data without
+    and with its outermost element, for which a pad may be at most size - 1 and size. What lies beyond
+    one end is not influenced by elements taken away at the other. Source: Pad-1.
+    """
+
+    pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"))
+
+    carries = (0, 3)
+
+    def infer(
+        self, data: TensorType, pads_begin: TensorType, pads_end: TensorType, pad_value: TensorType | None = None
+    ) -> TensorType:
+        rank = data.shape.rank
+        for name, pads in (("pads_begin", pads_begin), ("pads_end", pads_end)):
+            self.require_integers(name, pads.element_type)
+            self.require_rank(name, pads.shape, 1)
+            count = pads.shape[0]
+            fits = rank is None or count.contains(rank)
+            self.require(fits, "{} must have {} elements for data of shape {}, got {}", name, rank, data.shape, count)
+        element_type = data.element_type
+        if self.pad_mode == "constant":
+            if pad_value is not None:
+                self.require_rank("pad_value", pad_value.shape, 0)
+                element_type = self.merge_types(element_type, pad_value.element_type, names=("data", "pad_value"))
+        else:
+            self.require(element_type != string, "strings can be padded in mode constant only, not {}", self.pad_mode)
+        if rank is None:
+            return TensorType(element_type, PartialShape(None))
+        begin, end = pads_begin.bounds_or_unknown(), pads_end.bounds_or_unknown()
+        if begin is None or end is None:
+            return TensorType(element_type, PartialShape([UNKNOWN] * rank))
+        dims = []
+        for axis, dim in enumerate(data.shape):
+            first, last = (float(begin.lower[axis]), float(end.lower[axis]))
+            if dim.is_static:
+                self._check_pads(axis, dim.length, first, last)
+            dims.append(_padded(dim, first + last, float(begin.upper[axis] + end.upper[axis])))
+        return TensorType(element_type, PartialShape(dims))
+
+    def run(
+        self,
+        data: Array,
+        pads_begin: Array,
+        pads_end: Array,
+        pad_value: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        begin, end = pads_begin.tolist(), pads_end.tolist()
+        sizes = list(zip(data.shape, begin, end, strict=True))
+        for axis, (size, first, last) in enumerate(sizes):
+            self._check_pads(axis, size, first, last)
+        if out is None:
+            out = np.empty([max(sum(parts), 0) for parts in sizes], data.dtype)
+        for pieces in combinations(*(self._pieces(*parts) for parts in sizes)):
+            target = out[tuple(to for to, _ in pieces)]
+            if any(source is None for _, source in pieces):
+                target[...] = np.zeros((), data.dtype) if pad_value is None else pad_value
+            else:
+                target[...] = data[tuple(source for _, source in pieces)]
+        return out
+
+    def _pieces(self, size: int, begin: int, end: int) -> list[tuple[slice, slice | None]]:
+        """Along one axis: which part of the result comes from which part of the data, None for the constant."""
+        length = max(size + begin + end, 0)
+        head = min(max(begin, 0), length)
+        tail = min(max(begin + size, 0), length)
+        pieces: list[tuple[slice, slice | None]] = []
+        if head > 0:
+            pieces.append((slice(0, head), self._beyond(size, -begin, head)))
+        if tail > head:
+            pieces.append((slice(head, tail), slice(head - begin, tail - begin)))
+        if length > tail:
+            pieces.append((slice(tail, length), self._beyond(size, tail - begin, length - tail)))
+        return pieces or [(slice(0, 0), slice(0, 0))]
+
+    def _beyond(self, size: int, position: int, count: int) -> slice | None:
+        """Where ``count`` elements come from that lie outside of the data, from ``position`` on."""
+        if self.pad_mode == "constant":
+            return None
+        if self.pad_mode == "edge":
+            edge = 0 if position < 0 else size - 1
+            return slice(edge, edge + 1)
+        if self.pad_mode == "reflect":
+            start = -position if position < 0 else 2 * (size - 1) - position
+        else:
+            start = -1 - position if position < 0 else 2 * size - 1 - position
+        stop = start - count
+        return slice(start, stop if stop >= 0 else None, -1)
+
+    def _check_pads(self, axis: int, size: int, begin: float, end: float) -> None:
+        """``begin`` and ``end`` are lower bounds where pads are not known."""
+        most = {"reflect": size - 1, "symmetric": size, "edge": 0 if size == 0 else np.inf}.get(self.pad_mode, np.inf)
+        for name, pad in (("pads_begin", begin), ("pads_end", end)):
+            self.require(
+                pad <= max(most, 0), "{}[{}] is {:.0f}: mode {} allows {} at most for dimension {}",
+                name, axis, pad, self.pad_mode, max(most, 0), size,
+            )  # fmt: skip
+
+
+@operator("Pad", opset=12)
+class Pad12(Pad1):
+    """As Pad-1. Source: Pad-12, which is the first to allow negative pads and strings."""
+
+
+def _padded(dim: Dimension, least: float, most: float) -> Dimension:
+    if least == most == 0:
+        return dim
+    lower = max(dim.lower + int(least), 0) if np.isfinite(least) else 0
+    return Dimension(lower, None if dim.upper is None or np.isinf(most) else max(dim.upper + int(most), 0))

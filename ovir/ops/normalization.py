@@ -1,0 +1,344 @@
+"""Normalisations: MVN, NormalizeL2, GRN, LRN by the data's own statistics, BatchNorm by given ones, GroupNorm by both.
+
+f16 and bf16 are computed in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import compute_dtype, map_blocks, map_slices
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
+
+
+class Normalization(Operator):
+    """What the operations here share: type rules, and axes that come as an input."""
+
+    inplace = (0,)
+
+    def require_numbers(self, data: TensorType) -> None:
+        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+
+    def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
+        """Raise unless ``axes`` has one of the ranks and, where it is known, names axes of the data."""
+        self.require_integers("axes", axes.element_type)
+        self.require_rank("axes", axes.shape, *ranks)
+        if axes.constant is not None:
+            self.axes(axes.constant, data.shape.rank)
+
+    def axes(self, axes: Array | Sequence[int], rank: int | None) -> list[int]:
+        """The axes counted from the front, each once."""
+        listed = [int(axis) for axis in np.asarray(axes).ravel()]
+        return sorted(set(self.normalize_axes(listed, rank, "axes", unique=False)))
+
+
+def _mean_square(x: Array, axis: int) -> Array:
+    if axis == 1:
+        return np.asarray(np.vecdot(x, x)[:, np.newaxis] / x.shape[1])
+    return np.asarray(np.square(x).sum(0, keepdims=True) / len(x))
+
+
+# --------------------------------------------------------------------------- mean and variance
+
+
+class _MVN(Normalization):
+    def normalized(
+        self, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool, out: Array | None
+    ) -> Array:
+        """(x - mean) / sqrt(variance + eps), or sqrt(variance) + eps, over slices along the axes."""
+
+        def block(x: Array, y: Array, axis: int) -> None:
+            np.subtract(x, x.sum(axis, keepdims=True) / x.shape[axis], out=y)
+            if variance:
+                square = _mean_square(y, axis)
+                np.divide(y, np.sqrt(square + eps) if inside else np.sqrt(square) + eps, out=y)
+
+        return map_slices(block, data, axes, out)
+
+
+@operator("MVN", opset=2)
+class MVN2(_MVN):
+    """(x - mean) / sqrt(variance + eps), without the division if not ``normalize_variance``.
+
+    Mean and variance are those of the slices along ``reduction_axes``; without these, of all axes but the batch and,
+    unless ``across_channels``, the channels. Source: MVN-2
+    """
+
+    across_channels: bool = attribute(default=True)
+    normalize_variance: bool = attribute(default=False)
+    eps: float = attribute(default=1e-9)
+    reduction_axes: tuple[int, ...] = attribute(default=())
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.normalize_axes(self.reduction_axes, data.shape.rank, "reduction_axes")
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        axes = self.axes(self.reduction_axes, data.ndim) or range(1 if self.across_channels else 2, data.ndim)
+        return self.normalized(data, axes, self.normalize_variance, self.eps, True, out)
+
+
+@operator("MVN", opset=6)
+class MVN6(_MVN):
+    """As MVN-2, with the axes as a 1-D input and eps added to the variance or, ``outside_sqrt``, to its root.
+
+    Without axes each element is a slice of its own. Source: MVN-6
+    """
+
+    eps: float = attribute(default=1e-6)
+    normalize_variance: bool = attribute(default=False)
+    eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"))
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.check_axes(data, axes, 1)
+        count, rank = axes.shape[0], data.shape.rank
+        message = "axes of shape {} are more than the dimensions of data of shape {}"
+        self.require(rank is None or count.lower <= rank, message, axes.shape, data.shape)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+        inside = self.eps_mode == "inside_sqrt"
+        return self.normalized(data, self.axes(axes, data.ndim), self.normalize_variance, self.eps, inside, out)
+
+
+# --------------------------------------------------------------------------- the Euclidean norm
+
+
+@operator("NormalizeL2", opset=1)
+class NormalizeL2(Normalization):
+    """x / sqrt(s) with s the sum of squares along ``axes`` (a scalar or 1-D), plus eps or, ``max``, at least eps.
+
+    Without axes each element is divided by itself, which makes 1 of all but 0. Source: NormalizeL2-1
+    """
+
+    eps: float = attribute(default=0.0)
+    eps_mode: str = attribute(default="add", choices=("add", "max"))
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.check_axes(data, axes, 0, 1)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+        along = self.axes(axes, data.ndim)
+        if not along:
+            return map_blocks(lambda x, y: np.divide(x, x + (x == 0), out=y), data, out)
+
+        def block(x: Array, y: Array, axis: int) -> None:
+            square = _mean_square(x, axis) * x.shape[axis]
+            total = square + self.eps if self.eps_mode == "add" else np.maximum(square, self.eps)
+            np.divide(x, np.sqrt(total), out=y)
+
+        return map_slices(block, data, along, out)
+
+
+@operator("GRN", opset=1)
+class GRN(Normalization):
+    """x / sqrt(s + bias) with s the sum of squares over the channels, the second of 2 to 4 dimensions. Source: GRN-1"""
+
+    bias: float = attribute(default=1.0)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.require_rank("data", data.shape, 2, 3, 4)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        def block(x: Array, y: Array, axis: int) -> None:
+            np.divide(x, np.sqrt(_mean_square(x, axis) * x.shape[axis] + self.bias), out=y)
+
+        return map_slices(block, data, [1], out)
+
+
+@operator("LRN", opset=1)
+class LRN(Normalization):
+    """x / (bias + alpha / size^n * s)^beta with s the sum of squares in a window of ``size`` along each of the n axes.
+
+    The window reaches (size - 1) / 2, rounded down, to either side and ends where the data does. Source: LRN-1
+    """
+
+    alpha: float = attribute(default=1.0)
+    beta: float = attribute(default=0.5)
+    bias: float = attribute(default=1.0)
+    size: int = attribute(default=1, minimum=1)
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.require_numbers(data)
+        self.check_axes(data, axes, 1)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+        along = self.axes(axes, data.ndim)
+        x = data.astype(compute_dtype(data.dtype), copy=False)
+        with np.errstate(all="ignore"):
+            total = np.square(x)
+            for axis in along:
+                total = _window_sum(total, axis, (self.size - 1) // 2)
+            total *= self.alpha / float(self.size) ** len(along)
+            total += self.bias
+            np.divide(x, _power(total, self.beta), out=total)
+        if out is None:
+            return np.asarray(total, data.dtype)
+        np.copyto(out, total, casting="unsafe")
+        return out
+
+
+def _power(x: Array, exponent: float) -> Array:
+    if exponent == 0.75:  # nearly every model's; two roots are much faster than a power
+        root = np.sqrt(x)
+        return np.asarray(np.multiply(root, np.sqrt(root), out=root))
+    return np.asarray(np.power(x, exponent))
+
+
+def _window_sum(x: Array, axis: int, reach: int) -> Array:
+    """Along an axis, the sum of each element and the ``reach`` ones to either side of it."""
+    source = np.moveaxis(x, axis, 0)
+    result = np.array(x)
+    target = np.moveaxis(result, axis, 0)
+    for step in range(1, min(reach, len(source) - 1) + 1):
+        target[step:] += source[:-step]
+        target[:-step] += source[step:]
+    return result
+
+
+# --------------------------------------------------------------------------- given scale and shift
+
+
+class _BatchNorm(Normalization):
+    epsilon: float = attribute(default=0.0, minimum=0)
+
+    def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
+        names = ("data", "gamma", "beta", "mean", "variance")
+        element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
+        self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        shape = data.shape
+        self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
+        count = shape[1]
+        for name, tensor in zip(names[1:], channels, strict=True):
+            self.require_rank(name, tensor.shape, 1)
+            merged = count.merged_with(tensor.shape[0])
+            message = "{} of shape {} must have one value a channel; data of shape {} and the other inputs have {}"
+            if merged is None:
+                self.fail(message, name, tensor.shape, shape, count)
+            count = merged
+        self.require(count.upper != 0, "data of shape {} must have a channel", shape)
+        return TensorType(element_type, shape.with_dim(1, count))
+
+    def normalized(self, data: Array, parameters: Sequence[Array], out: Array | None) -> Array:
+        dtype = compute_dtype(data.dtype)
+        gamma, beta, mean, variance = (_per_channel(p.astype(dtype, copy=False), data.ndim) for p in parameters)
+        with np.errstate(all="ignore"):
+            scale = gamma / np.sqrt(variance + dtype.type(self.epsilon))
+
+        def block(x: Array, y: Array, centre: Array, factor: Array, shift: Array) -> None:
+            np.subtract(x, centre, out=y)
+            np.multiply(y, factor, out=y)
+            np.add(y, shift, out=y)
+
+        return map_blocks(block, data, out, mean, scale, beta)
+
+
+@operator("BatchNormInference", opset=1)
+class BatchNormInference1(_BatchNorm):
+    """As BatchNormInference-5, with the data as third input. Source: BatchNormInference-1"""
+
+    inplace = (2,)
+
+    def infer(
+        self, gamma: TensorType, beta: TensorType, data: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        return self.normalized_type(data, gamma, beta, mean, variance)
+
+    def run(
+        self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array, *, out: Array | None = None
+    ) -> Array:
+        return self.normalized(data, (gamma, beta, mean, variance), out)
+
+
+@operator("BatchNormInference", opset=5)
+class BatchNormInference5(_BatchNorm):
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, each with one value a channel, the second dimension.
+
+    Source: BatchNormInference-5
+    """
+
+    def infer(
+        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
+    ) -> TensorType:
+        return self.normalized_type(data, gamma, beta, mean, variance)
+
+    def run(
+        self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, out: Array | None = None
+    ) -> Array:
+        return self.normalized(data, (gamma, beta, mean, variance), out)
+
+
+@operator("GroupNormalization", opset=12)
+class GroupNormalization(_MVN):
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance being those of a group of channels.
+
+    The channels, the second dimension, are divided into ``num_groups`` equal parts; scale and bias have one value a
+    channel. Source: GroupNormalization-12
+    """
+
+    num_groups: int = attribute(minimum=1)
+    epsilon: float = attribute(default=0.0)
+
+    def infer(self, data: TensorType, scale: TensorType, bias: TensorType) -> TensorType:
+        types = (data.element_type, scale.element_type, bias.element_type)
+        element_type = self.merge_types(*types, names=("data", "scale", "bias"))
+        self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        shape = data.shape
+        self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
+        channels = self._channels(shape, scale.shape, bias.shape)
+        self.require(
+            not channels.is_static or channels.length % self.num_groups == 0,
+            "{} channels of data of shape {} cannot be divided into {} equal groups",
+            channels,
+            shape,
+            self.num_groups,
+        )
+        return TensorType(element_type, shape.with_dim(1, channels))
+
+    def _channels(self, data: PartialShape, scale: PartialShape, bias: PartialShape) -> Dimension:
+        count = data[1]
+        for name, shape in (("scale", scale), ("bias", bias)):
+            self.require_rank(name, shape, 1)
+            merged = count.merged_with(shape[0])
+            if merged is None:
+                self.fail("{} of shape {} must have one value a channel of data of shape {}", name, shape, data)
+            count = merged
+        return count
+
+    def run(self, data: Array, scale: Array, bias: Array, *, out: Array | None = None) -> Array:
+        count, channels = data.shape[:2]
+        message = "{} channels cannot be divided into {} equal groups"
+        self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
+        dtype = compute_dtype(data.dtype)
+        x = data.astype(dtype, copy=False)
+        y = out if out is not None and out.dtype == dtype else np.empty(data.shape, dtype)
+        groups = (count * self.num_groups, channels // self.num_groups, *data.shape[2:])
+        self.normalized(x.reshape(groups), range(1, data.ndim), True, self.epsilon, True, y.reshape(groups))
+
+        def block(z: Array, result: Array, factor: Array, shift: Array) -> None:
+            np.multiply(z, factor, out=result)
+            np.add(result, shift, out=result)
+
+        factors = (_per_channel(p.astype(dtype, copy=False), data.ndim) for p in (scale, bias))
+        map_blocks(block, y, y, *factors)
+        if out is None or out is y:
+            return y.astype(data.dtype, copy=False)
+        np.copyto(out, y, casting="unsafe")
+        return out
+
+
+def _per_channel(parameter: Array, rank: int) -> Array:
+    """One value a channel, shaped to be broadcast to data of a rank."""
+    return parameter.reshape(-1, *[1] * (rank - 2))

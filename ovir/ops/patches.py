@@ -1,0 +1,171 @@
+"""ExtractImagePatches and Col2Im: images taken apart into the patches under a window, and put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.spatial import SAME, Window, extent, output_size, same_pads
+from ovir.types import UNKNOWN, Dimension, PartialShape, i32, i64
+from ovir.values import TensorType
+
+Place = tuple[slice, ...]
+
+
+def _taps(
+    windows: Sequence[Window], sizes: Sequence[int], counts: Sequence[int]
+) -> Iterator[tuple[Place, Place, Place]]:
+    """For each tap that meets data: its position, which windows do so in it, and where in the data of ``sizes``."""
+    per_axis = [window.taps(size, count) for window, size, count in zip(windows, sizes, counts, strict=True)]
+    for taps in product(*per_axis):
+        numbers, chosen, places = zip(*taps, strict=True)
+        yield tuple(slice(number, number + 1) for number in numbers), chosen, places
+
+
+@operator("ExtractImagePatches", opset=3)
+class ExtractImagePatches(Operator):
+    """out[n, (k * C + c), p] = data[n, c, p * strides + k * rates - pads], for the positions k of a patch row by row.
+
+    data is [N, C, rows, cols], out [N, sizes[0] * sizes[1] * C, windows...]; outside of its bounds data is zero.
+    auto_pad same gives ceil(size / stride) windows, valid only those inside of data. Any type.
+    Source: ExtractImagePatches-3.
+    """
+
+    sizes: tuple[int, ...] = attribute(minimum=1)
+    strides: tuple[int, ...] = attribute(minimum=1)
+    rates: tuple[int, ...] = attribute(minimum=1)
+    auto_pad: str = attribute(choices=("valid", *SAME))
+
+    carries = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        for name in ("sizes", "strides", "rates"):
+            given: tuple[int, ...] = getattr(self, name)
+            self.require(
+                len(given) == 2, "{} must have an item for rows and one for columns, got {}", name, list(given)
+            )
+        shape = data.shape
+        self.require_rank("data", shape, 4)
+        windows = [shape[2 + axis].map(partial(self._windows, axis=axis)) for axis in (0, 1)]
+        channels = shape[1] * (self.sizes[0] * self.sizes[1])
+        return TensorType(data.element_type, PartialShape([shape[0], channels, *windows]))
+
+    def _windows(self, size: int, axis: int) -> int:
+        covered = extent(self.sizes[axis], self.rates[axis]) if self.auto_pad == "valid" else 1
+        return max((size - covered) // self.strides[axis] + 1, 0)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        images, channels, *sizes = data.shape
+        counts = [self._windows(size, axis) for axis, size in enumerate(sizes)]
+        windows = []
+        for size, kernel, stride, rate in zip(sizes, self.sizes, self.strides, self.rates, strict=True):
+            begin, end = (0, 0) if self.auto_pad == "valid" else same_pads(size, kernel, stride, rate, self.auto_pad)
+            windows.append(Window(kernel, stride, rate, begin, end))
+        if out is None:
+            out = np.empty((images, self.sizes[0] * self.sizes[1] * channels, *counts), data.dtype)
+        patches = out.reshape(images, *self.sizes, channels, *counts)
+        if any(
+            self._has_padding(window, size, count) for window, size, count in zip(windows, sizes, counts, strict=True)
+        ):
+            patches[...] = np.zeros((), data.dtype)
+        for tap, chosen, places in _taps(windows, sizes, counts):
+            patches[:, *tap, :, *chosen] = data[:, np.newaxis, np.newaxis, :, *places]
+        return out
+
+    @staticmethod
+    def _has_padding(window: Window, size: int, count: int) -> bool:
+        last = (count - 1) * window.stride - window.pad_begin + extent(window.kernel, window.dilation)
+        return window.pad_begin > 0 or last > size
+
+
+@operator("Col2Im", opset=15)
+class Col2Im(Operator):
+    """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], from zero; K positions k.
+
+    data is [N, C * K, L] or without N; L counts the windows of ``kernel_size`` in an image of ``output_size`` with its
+    pads, row by row. out is [N, C, *output_size]. Any type; f16 and bf16 are summed in f32. Source: Col2Im-15.
+    """
+
+    strides: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
+    dilations: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
+    pads_begin: tuple[int, ...] = attribute(default=(0, 0), minimum=0)
+    pads_end: tuple[int, ...] = attribute(default=(0, 0), minimum=0)
+
+    def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> TensorType:
+        for name in ("strides", "dilations", "pads_begin", "pads_end"):
+            given: tuple[int, ...] = getattr(self, name)
+            self.require(
+                len(given) == 2, "{} must have an item for rows and one for columns, got {}", name, list(given)
+            )
+        for name, tensor in (("output_size", output_size), ("kernel_size", kernel_size)):
+            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require(
+                tensor.shape.compatible(PartialShape([2])), "{} must have shape [2], got {}", name, tensor.shape
+            )
+        shape = data.shape
+        self.require_rank("data", shape, 2, 3)
+        if shape.rank is None:
+            return TensorType(data.element_type, PartialShape(None))
+        *batch, blocks, count = shape
+        sizes = [UNKNOWN, UNKNOWN] if output_size.value is None else output_size.value.dimensions()
+        channels = UNKNOWN
+        if kernel_size.constant is not None:
+            kernel = [int(size) for size in kernel_size.constant]
+            self.require(min(kernel) >= 1, "kernel_size {} must be positive", kernel)
+            divided = blocks.exact_div(kernel[0] * kernel[1])
+            if divided is None:
+                self.fail("data {} has {} channels, no multiple of the kernel {}", shape, blocks, kernel)
+            channels = divided
+            if all(size.is_static for size in sizes):
+                self._check_count(count, [size.length for size in sizes], kernel)
+        return TensorType(data.element_type, PartialShape([*batch, channels, *sizes]))
+
+    def _check_count(self, count: Dimension, sizes: Sequence[int], kernel: Sequence[int]) -> list[int]:
+        counts = [
+            output_size(*axis)
+            for axis in zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
+        ]
+        self.require(
+            min(counts) >= 0 and count.contains(counts[0] * counts[1]),
+            "an image of {} has {} windows of kernel {}, data has {} blocks",
+            *(list(sizes), counts, list(kernel), count),
+        )
+        return counts
+
+    def run(self, data: Array, output_size: Array, kernel_size: Array, *, out: Array | None = None) -> Array:
+        sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
+        *batch, blocks, count = data.shape
+        self.require(
+            min(kernel) >= 1 and min(sizes) >= 0 and blocks % (kernel[0] * kernel[1]) == 0,
+            "output_size {} and kernel_size {} do not fit to data {}",
+            *(sizes, kernel, data.shape),
+        )
+        counts = self._check_count(Dimension(count, count), sizes, kernel)
+        windows = [
+            Window(*axis)
+            for axis in zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
+        ]
+        channels = blocks // (kernel[0] * kernel[1])
+        in_place = out is not None and data.dtype == _sum_dtype(data.dtype)
+        image = out if out is not None and in_place else np.empty((*batch, channels, *sizes), _sum_dtype(data.dtype))
+        image[...] = 0
+        planes, parts = image.reshape(-1, *sizes), data.reshape(-1, *kernel, *counts)
+        for tap, chosen, places in _taps(windows, sizes, counts):
+            planes[:, *places] += parts[:, tap[0].start, tap[1].start, *chosen]
+        if image is out:
+            return out
+        if out is None:
+            return image.astype(data.dtype, copy=False)
+        np.copyto(out, image, casting="unsafe")
+        return out
+
+
+def _sum_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+    """The type to add up in."""
+    is_short_float = dtype.itemsize <= 2 and dtype.kind not in "iub" and "int" not in dtype.name
+    return np.dtype(np.float32) if is_short_float else dtype

@@ -1,0 +1,352 @@
+"""Reductions: many elements along some axes become one. And CumSum, which keeps the sums on the way.
+
+How integers are reduced, on which specifications are silent: types of 32 and 64 bits wrap around, as in OpenVINO's
+reference; narrower ones, which it does not execute, are computed exactly and end at their type's bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import compute_dtype, integer_range, map_slices
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import Dimension, ElementType, PartialShape, boolean, i32, i64
+from ovir.values import TensorType, Value, from_bounds
+
+_ONE = Dimension(1, 1)
+# Up to this length the last axis is summed by BLAS, which is faster than NumPy and as exact.
+_BLAS_LENGTH = 2048
+# NumPy sums in pairs only along the last axis; along others sums of this many are added up.
+_CHUNK = 1024
+_SHORT = 24
+
+
+class Reduction(Operator):
+    """``axes`` is a scalar or 1-D, negative ones count from the end, none at all leaves every element by itself.
+
+    With ``keep_dims`` the reduced dimensions stay as 1, else they go.
+    """
+
+    keep_dims: bool = attribute(default=False)
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.check_type(data.element_type)
+        self.require_integers("axes", axes.element_type)
+        self.require_rank("axes", axes.shape, 0, 1)
+        return TensorType(data.element_type, self._reduced(data.shape, axes))
+
+    def check_type(self, element_type: ElementType) -> None:
+        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+
+    def _reduced(self, data: PartialShape, axes: TensorType) -> PartialShape:
+        rank = data.rank
+        if rank is None:
+            return PartialShape(None)
+        if axes.constant is None:
+            if self.keep_dims:
+                return PartialShape([-1] * rank)
+            # One axis cannot be named twice; of several it is not known how many are different.
+            one = axes.shape.is_static and axes.shape.size() == _ONE and rank > 0
+            return PartialShape([-1] * (rank - 1)) if one else PartialShape(None)
+        reduced = self.axes(axes.constant, rank)
+        if self.keep_dims:
+            return PartialShape(_ONE if axis in reduced else dim for axis, dim in enumerate(data))
+        return PartialShape(dim for axis, dim in enumerate(data) if axis not in reduced)
+
+    def axes(self, axes: Array, rank: int) -> tuple[int, ...]:
+        """The axes in order, each once."""
+        normal = self.normalize_axes([int(axis) for axis in axes.ravel()], rank, "axes", unique=False)
+        return tuple(sorted({axis for axis in normal if axis < rank}))
+
+    def run(self, data: Array, axes: Array) -> Array:
+        along = self.axes(axes, data.ndim)
+        kept = [1 if axis in along else size for axis, size in enumerate(data.shape)]
+        shape = kept if self.keep_dims else [size for axis, size in enumerate(data.shape) if axis not in along]
+        return np.asarray(self.reduce(data, along)).reshape(shape)
+
+    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
+        """The result, in the data's type; of its shape only the order of elements counts."""
+        raise NotImplementedError
+
+
+class Arithmetic(Reduction):
+    """A reduction that does not fall when an element rises: bounds of elements give bounds of the result."""
+
+    rises_from = -np.inf
+    """From which element value on it does not fall."""
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        data, axes = inputs
+        value = data.bounds_or_unknown()
+        if value is None or not value.size or axes.constant is None or (value.lower < self.rises_from).any():
+            return None
+        lower, upper = (self.run(bound, axes.constant) for bound in (value.lower, value.upper))
+        symbols = value.symbols.reshape(lower.shape) if lower.size == value.size else None
+        return from_bounds(self.output_types[0], lower, upper, symbols)
+
+    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
+        dtype = data.dtype
+        with np.errstate(all="ignore"):
+            if dtype.kind in "iu" and dtype.itemsize >= 4:
+                return self.integers(data, axes)
+            computed = self.reals(data.astype(compute_dtype(dtype), copy=False), axes)
+            return _narrowed(computed, dtype)
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        """The result for float32 or float64."""
+        raise NotImplementedError
+
+    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
+        """The result for integers of 32 or 64 bits, in their own type."""
+        raise NotImplementedError
+
+
+def _narrowed(computed: Array, dtype: np.dtype[Any]) -> Array:
+    if compute_dtype(dtype) == np.float64 != dtype:
+        low, high = integer_range(dtype)
+        computed = np.asarray(np.clip(np.trunc(computed), low, high))
+    return computed.astype(dtype, copy=False)
+
+
+# --------------------------------------------------------------------------- along several axes
+
+
+def _runs(axes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Axes that lie side by side, as (first, number), the last first."""
+    rest = list(axes)
+    while rest:
+        first = stop = rest.pop()
+        while rest and rest[-1] == first - 1:
+            first = rest.pop()
+        yield first, stop - first + 1
+
+
+def _along(step: Callable[[Array], Array], data: Array, axes: tuple[int, ...]) -> Array:
+    """Reduce one run of axes after the other. ``step`` takes [outer, length, inner] to [outer, inner]."""
+    for first, number in _runs(axes):
+        before, after = data.shape[:first], data.shape[first + number :]
+        length = prod(data.shape[first : first + number])
+        flat = data.reshape(prod(before), length, prod(after))
+        data = step(flat).reshape(before + (1,) * number + after)
+    return data
+
+
+def _sum(data: Array, axes: tuple[int, ...]) -> Array:
+    return _along(_sum_step, data, axes)
+
+
+def _sum_step(data: Array) -> Array:
+    outer, length, inner = data.shape
+    if data.dtype in (np.float32, np.float64) and length and inner < 16 and length <= _BLAS_LENGTH:
+        ones = np.ones(length, data.dtype)
+        if inner == 1:
+            return np.asarray(np.matmul(np.ascontiguousarray(data[:, :, 0]), ones))
+        return np.asarray(np.matmul(ones, np.ascontiguousarray(data)))
+    if 1 < inner < 16:
+        return np.asarray(np.add.reduce(np.ascontiguousarray(data.transpose(0, 2, 1)), axis=2, dtype=data.dtype))
+    total = np.add.reduce(data[:, length - length % _CHUNK if inner > 1 else 0 :], axis=1, dtype=data.dtype)
+    if inner > 1 and length >= _CHUNK:
+        chunks = data[:, : length - length % _CHUNK].reshape(outer, -1, _CHUNK, inner)
+        total += np.add.reduce(np.add.reduce(chunks, axis=2, dtype=data.dtype), axis=1, dtype=data.dtype)
+    return np.asarray(total)
+
+
+def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> Array:
+    """``ufunc`` between all elements; ``empty`` is the result of none."""
+
+    def step(part: Array) -> Array:
+        outer, length, inner = part.shape
+        if not length:
+            return np.full((outer, inner), empty, part.dtype)
+        # NumPy's reduction costs a call for each stretch that it can take at once.
+        if inner < _SHORT <= length and inner > 1:
+            return np.asarray(ufunc.reduce(np.ascontiguousarray(part.transpose(0, 2, 1)), axis=2))
+        if inner < _SHORT and length < _SHORT <= outer:
+            result = part[:, 0].copy()
+            for i in range(1, length):
+                ufunc(result, part[:, i], out=result)
+            return result
+        return np.asarray(ufunc.reduce(part, axis=1, dtype=part.dtype))
+
+    return _along(step, data, axes)
+
+
+# --------------------------------------------------------------------------- the operations
+
+
+@operator("ReduceSum", opset=1)
+class ReduceSum(Arithmetic):
+    """The sum; 0 of nothing. Source: ReduceSum-1"""
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _sum(data, axes)
+
+    integers = reals
+
+
+@operator("ReduceMean", opset=1)
+class ReduceMean(Arithmetic):
+    """The arithmetic mean, of integers cut towards zero; 0 of nothing. Source: ReduceMean-1"""
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return np.asarray(_sum(data, axes) / data.dtype.type(_count(data, axes)))
+
+    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
+        total, count = _sum(data, axes), data.dtype.type(_count(data, axes))
+        quotient = total // count
+        # Division rounds down; of a negative total that does not come out even it must be rounded up.
+        return np.asarray(quotient + ((total < 0) & (quotient * count != total)).astype(total.dtype))
+
+
+def _count(data: Array, axes: tuple[int, ...]) -> int:
+    shape: tuple[int, ...] = data.shape
+    return max(prod(shape[axis] for axis in axes), 1)
+
+
+@operator("ReduceProd", opset=1)
+class ReduceProd(Arithmetic):
+    """The product; 1 of nothing. Source: ReduceProd-1"""
+
+    rises_from = 0
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        # A factor that can only be 0 makes the product 0 however large the others are; 0 * inf would be NaN.
+        value = inputs[0].bounds_or_unknown()
+        if value is None or value.constant is not None:
+            return super().infer_value(*inputs)
+        huge = np.finfo(np.float64).max
+        finite = Value(None, value.lower, np.minimum(value.upper, huge), value.symbols)
+        found = super().infer_value(inputs[0].with_value(finite), inputs[1])
+        if found is None or found.constant is not None:
+            return found
+        upper = np.where(found.upper >= huge, np.inf, found.upper)
+        return from_bounds(self.output_types[0], found.lower, upper, found.symbols)
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _fold(np.multiply, data, axes, 1)
+
+    integers = reals
+
+
+@operator("ReduceMax", opset=1)
+class ReduceMax(Arithmetic):
+    """The largest element; NaN counts only where there is nothing else. Of nothing: the type's lowest value.
+
+    Source: ReduceMax-1
+    """
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _fold(np.fmax, data, axes, float(np.finfo(data.dtype).min))
+
+    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
+
+
+@operator("ReduceMin", opset=1)
+class ReduceMin(Arithmetic):
+    """The smallest element; NaN counts only where there is nothing else. Of nothing: the type's highest value.
+
+    Source: ReduceMin-1
+    """
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _fold(np.fmin, data, axes, np.inf)
+
+    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _fold(np.minimum, data, axes, np.iinfo(data.dtype).max)
+
+
+@operator("ReduceL1", opset=4)
+class ReduceL1(Arithmetic):
+    """The sum of absolute values. Source: ReduceL1-4"""
+
+    rises_from = 0
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _sum(np.absolute(data), axes)
+
+    integers = reals
+
+
+@operator("ReduceL2", opset=4)
+class ReduceL2(Arithmetic):
+    """The square root of the sum of squares, of integers cut towards zero. Source: ReduceL2-4"""
+
+    rises_from = 0
+
+    def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
+        last = data.ndim - 1
+        is_long = axes == (last,) and data.shape[last] >= _SHORT
+        return np.asarray(np.sqrt(np.vecdot(data, data) if is_long else _sum(np.square(data), axes)))
+
+    def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
+
+
+class Logical(Reduction):
+    """A reduction of booleans."""
+
+    def check_type(self, element_type: ElementType) -> None:
+        self.require_type("data", element_type, lambda t: t == boolean, "boolean")
+
+
+@operator("ReduceLogicalAnd", opset=1)
+class ReduceLogicalAnd(Logical):
+    """Whether all are true; true of nothing. Source: ReduceLogicalAnd-1"""
+
+    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return np.asarray(np.logical_and.reduce(data, axis=axes))
+
+
+@operator("ReduceLogicalOr", opset=1)
+class ReduceLogicalOr(Logical):
+    """Whether any is true; false of nothing. Source: ReduceLogicalOr-1"""
+
+    def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
+        return np.asarray(np.logical_or.reduce(data, axis=axes))
+
+
+@operator("CumSum", opset=3)
+class CumSum(Operator):
+    """out[i] is the sum of the elements up to i along ``axis``, with ``exclusive`` of those before i.
+
+    With ``reverse`` from the end. Integers wrap around. Source: CumSum-3
+    """
+
+    exclusive: bool = attribute(default=False)
+    reverse: bool = attribute(default=False)
+    monotone = True
+
+    def infer(self, data: TensorType, axis: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_type("axis", axis.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require(axis.shape.size().contains(1), "axis must hold one number, got shape {}", axis.shape)
+        if axis.constant is not None:
+            self.normalize_axis(int(axis.constant.reshape(())), data.shape.rank, of=data.shape)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axis: Array, *, out: Array | None = None) -> Array:
+        self.require(axis.size == 1, "axis must hold one number, got {}", list(axis.shape))
+        along = self.normalize_axis(int(axis.reshape(())), data.ndim, of=list(data.shape))
+        if out is None:
+            out = np.empty(data.shape, data.dtype)
+        x, y = np.atleast_1d(data), np.atleast_1d(out)
+        if data.dtype.kind in "iu":
+            self._sums(x, y, along)
+        else:
+            map_slices(self._sums, x, [along], y)
+        return out
+
+    def _sums(self, x: Array, y: Array, axis: int) -> None:
+        x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
+        if self.reverse:
+            x, y = x[::-1], y[::-1]
+        if self.exclusive and len(y):
+            y[0] = 0
+            x, y = x[:-1], y[1:]
+        np.cumsum(x, axis=0, dtype=y.dtype, out=y)

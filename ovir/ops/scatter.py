@@ -1,0 +1,296 @@
+"""ScatterUpdate, ScatterElementsUpdate and ScatterNDUpdate: a copy of ``data`` with ``updates`` written into it.
+
+Where several updates go to one place the specification leaves their order open; here the last one wins.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.diagnostics import report
+from ovir.ops.attributes import attribute
+from ovir.ops.indexing import checked_indices, flat_positions
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, PartialShape, boolean, i32, i64
+from ovir.values import TensorType, Value, from_bounds
+
+_SCALARS = PartialShape([]), PartialShape([1])
+
+
+class Scatter(Operator):
+    """What all the scattering operations have in common."""
+
+    carries = (0, 2)
+    inplace = (0,)
+
+    reduction: str = "none"
+
+    def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
+        if self.reduction == "none":
+            return super().infer_value(*inputs)
+        data, indices, updates, *axis = (t.bounds_or_unknown() for t in inputs)
+        where = [v.constant if v is not None else None for v in (indices, *axis)]
+        if (
+            self.reduction not in ("sum", "min", "max")
+            or any(w is None for w in where)
+            or data is None
+            or updates is None
+        ):
+            return None
+        # These do not fall where data or an update grows.
+        lower = self.run(data.lower, where[0], updates.lower, *where[1:])
+        upper = self.run(data.upper, where[0], updates.upper, *where[1:])
+        return from_bounds(self.output_types[0], np.asarray(lower), np.asarray(upper))
+
+    def require_axis(self, axis: TensorType, data: PartialShape) -> int | None:
+        """The axis, counted from the front, if it is known."""
+        self.require_integers("axis", axis.element_type)
+        self.require(
+            any(axis.shape.compatible(shape) for shape in _SCALARS), "axis must be one number, got shape {}", axis.shape
+        )
+        if axis.constant is None or data.rank is None:
+            return None
+        return self.normalize_axis(int(axis.constant.reshape(())), data.rank, of=data)
+
+    def writable(self, data: Array, out: Array | None) -> Array:
+        """``out``, or a new array, filled with ``data``."""
+        if out is None:
+            return np.array(data, order="C")
+        if not np.may_share_memory(out, data):
+            np.copyto(out, data)
+        return out
+
+
+# --------------------------------------------------------------------------- ScatterUpdate
+
+
+@operator("ScatterUpdate", opset=3)
+class ScatterUpdate(Scatter):
+    """out[o, indices[i], k] = updates[o, i, k], with o over the dimensions before ``axis``; elsewhere out is data.
+
+    updates has the shape of data with the dimensions of indices in the place of ``axis``. A negative index is an
+    error. Source: ScatterUpdate-3.
+    """
+
+    def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
+        self.require_integers("indices", indices.element_type)
+        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        known = self.require_axis(axis, data.shape)
+        ranks = data.shape.rank, indices.shape.rank, updates.shape.rank
+        if None not in ranks:
+            self.require(
+                ranks[2] == (ranks[0] or 0) + (ranks[1] or 0) - 1,
+                "updates {} must have the rank of data {} plus that of indices {}, less 1",
+                *(updates.shape, data.shape, indices.shape),
+            )
+        if known is not None:
+            expected = data.shape.slice(0, known) + indices.shape + data.shape.slice(known + 1)
+            self.require(
+                expected.compatible(updates.shape),
+                "updates {} must have shape {}: data {} with indices {} in the place of axis {}",
+                *(updates.shape, expected, data.shape, indices.shape, known),
+            )
+        return TensorType(element_type, data.shape)
+
+    def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
+        at = self.normalize_axis(int(axis.reshape(())), data.ndim)
+        places = checked_indices(self, indices, data.shape[at], negative=False)
+        expected = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
+        self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
+        out = self.writable(data, out)
+        first, count = int(places.flat[0]) if places.size else 0, places.size
+        if np.array_equal(places.reshape(-1), np.arange(first, first + count)):
+            out[(*[slice(None)] * at, slice(first, first + count))] = updates.reshape(
+                *data.shape[:at], count, *data.shape[at + 1 :]
+            )
+        else:
+            out[(*[slice(None)] * at, places)] = updates
+        return out
+
+
+# --------------------------------------------------------------------------- ScatterElementsUpdate
+
+
+@operator("ScatterElementsUpdate", opset=3)
+class ScatterElementsUpdate3(Scatter):
+    """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and so on for each axis; elsewhere out is data.
+
+    indices and updates have one shape, not larger than that of data but on ``axis``. The specification forbids negative
+    indices, devices count them from the end. Source: ScatterElementsUpdate-3.
+    """
+
+    use_init_val: bool = True
+
+    def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
+        self.require_integers("indices", indices.element_type)
+        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        self.require(
+            data.shape.rank is None or indices.shape.rank in (None, data.shape.rank),
+            "indices {} must have the rank of data {}",
+            *(indices.shape, data.shape),
+        )
+        self.require(
+            indices.shape.compatible(updates.shape),
+            "indices {} and updates {} must have the same shape",
+            *(indices.shape, updates.shape),
+        )
+        self.require_axis(axis, data.shape)
+        return TensorType(element_type, data.shape)
+
+    def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
+        at = self.normalize_axis(int(axis.reshape(())), data.ndim)
+        self.require(
+            indices.shape == updates.shape
+            and all(i == at or size <= data.shape[i] for i, size in enumerate(indices.shape)),
+            "indices {} must have the shape of updates {}, and be no larger than data {} but on axis {}",
+            *(indices.shape, updates.shape, data.shape, at),
+        )
+        if self.opset == 3 and indices.size and indices.min() < 0:
+            report("ScatterElementsUpdate-3 has no negative indices; they are counted from the end")
+        positions = checked_indices(self, indices, data.shape[at] if data.ndim else 1)
+        positions *= prod(data.shape[at + 1 :])
+        for i, size in enumerate(indices.shape):
+            if i != at:
+                positions += np.arange(size).reshape(-1, *[1] * (data.ndim - i - 1)) * prod(data.shape[i + 1 :])
+        out = self.writable(data, out)
+        put(out.reshape(-1, 1), positions.reshape(-1), updates.reshape(-1, 1), self.reduction, self.use_init_val)
+        return out
+
+
+@operator("ScatterElementsUpdate", opset=12)
+class ScatterElementsUpdate12(ScatterElementsUpdate3):
+    """ScatterElementsUpdate-3 with negative indices and a reduction.
+
+    The elements of out that indices name are the reduction of all their updates, and with ``use_init_val`` of the
+    element of data too. A mean of integers is rounded down. Of booleans sum and max are "or", prod and min are "and".
+    Source: ScatterElementsUpdate-12.
+    """
+
+    reduction: str = attribute(default="none", choices=("none", "sum", "prod", "min", "max", "mean"))
+    use_init_val: bool = attribute(default=True)
+
+    def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
+        result = super().infer(data, indices, updates, axis)
+        self.require(
+            result.element_type != boolean or self.reduction != "mean", "there is no mean of elements of type boolean"
+        )
+        return result
+
+
+# --------------------------------------------------------------------------- ScatterNDUpdate
+
+
+@operator("ScatterNDUpdate", opset=4)
+class ScatterNDUpdate4(Scatter):
+    """out[indices[i]] = updates[i], where indices[i] is a tuple of ``k`` indices, the last dimension of indices.
+
+    Of k below the rank of data they name slices: updates has shape indices.shape[:-1] + data.shape[k:]. Negative
+    indices count from the end. Elsewhere out is data. Source: ScatterNDUpdate-3, -4.
+    """
+
+    def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
+        allowed = (i32, i64)
+        self.require_type("indices", indices.element_type, lambda t: t in allowed, "i32 or i64")
+        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        for name, tensor in (("data", data), ("indices", indices)):
+            self.require(tensor.shape.rank != 0, "{} must have at least one dimension", name)
+        if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:
+            k = indices.shape[-1].length
+            self.require(
+                k <= data.shape.rank,
+                "indices {} holds tuples of {}, more than data {} has dimensions",
+                *(indices.shape, k, data.shape),
+            )
+            expected = indices.shape.slice(0, -1) + data.shape.slice(k)
+            self.require(
+                expected.compatible(updates.shape) or (expected.rank == 0 and updates.shape.size().contains(1)),
+                "updates {} must have shape {}, of indices {} and data {}",
+                *(updates.shape, expected, indices.shape, data.shape),
+            )
+        return TensorType(element_type, data.shape)
+
+    def run(self, data: Array, indices: Array, updates: Array, *, out: Array | None = None) -> Array:
+        k = indices.shape[-1]
+        expected = (*indices.shape[:-1], *data.shape[k:])
+        self.require(
+            updates.shape == expected or (expected == () and updates.size == 1),
+            "updates {} must have shape {}, of indices {} and data {}",
+            *(updates.shape, expected, indices.shape, data.shape),
+        )
+        positions = flat_positions(self, indices, data.shape[:k])
+        rows, length = prod(data.shape[:k]), prod(data.shape[k:])
+        out = self.writable(data, out)
+        put(out.reshape(rows, length), positions.reshape(-1), updates.reshape(positions.size, length), self.reduction)
+        return out
+
+
+@operator("ScatterNDUpdate", opset=15)
+class ScatterNDUpdate15(ScatterNDUpdate4):
+    """ScatterNDUpdate-4 with a reduction of the element of data and all its updates.
+
+    Of booleans sum and max are "or", sub is "exclusive or", prod and min are "and". Source: ScatterNDUpdate-15.
+    """
+
+    reduction: str = attribute(default="none", choices=("none", "sum", "sub", "prod", "min", "max"))
+
+
+# --------------------------------------------------------------------------- reductions
+
+_NUMERIC = {
+    "sum": np.add, "mean": np.add, "sub": np.subtract, "prod": np.multiply,
+    # The NaN of an update is passed over.
+    "min": np.fmin, "max": np.fmax,
+}  # fmt: skip
+_LOGICAL = {
+    "sum": np.logical_or, "sub": np.logical_xor, "prod": np.logical_and, "min": np.logical_and, "max": np.logical_or
+}  # fmt: skip
+
+
+def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool = True) -> None:
+    """rows[positions[i]] = the reduction of it and of updates[i]; without ``use_init_val`` of the updates alone."""
+    if reduction == "none":
+        rows[positions] = updates
+        return
+    targets, which, counts = np.unique(positions, return_inverse=True, return_counts=True)
+    computed = _computed_in(rows.dtype, reduction)
+    held = rows[targets].astype(computed)
+    if not use_init_val:
+        held[...] = _neutral(computed, reduction)
+    nan = np.isnan(held) if reduction in ("min", "max") and computed.kind == "f" else None
+    combine = (_LOGICAL if computed.kind == "b" else _NUMERIC)[reduction]
+    updates = updates.astype(computed, copy=False)
+    with np.errstate(all="ignore"):
+        if len(targets) == len(positions):
+            held[which] = combine(held[which], updates)
+        else:
+            length = rows.shape[1]
+            elements = (which[:, np.newaxis] * length + np.arange(length)).reshape(-1)
+            combine.at(held.reshape(-1), elements, updates.reshape(-1))
+        if nan is not None:
+            held[nan] = np.nan
+        if reduction == "mean":
+            divisor = (counts + use_init_val)[:, np.newaxis]
+            held = held // divisor if computed.kind in "iu" else held / divisor.astype(computed)
+        rows[targets] = held.astype(rows.dtype)
+
+
+def _computed_in(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
+    """Narrow floating-point numbers are reduced in f32 and rounded once."""
+    if dtype.kind == "b" or (dtype.kind in "iu" and reduction != "mean") or dtype in (np.float32, np.float64):
+        return dtype
+    if dtype.kind in "iu":
+        return np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    return np.dtype(np.float32 if ElementType.from_dtype(dtype).is_real else np.int64)
+
+
+def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
+    """What an accumulator begins with that data has no part in."""
+    if reduction not in ("min", "max"):
+        return reduction == "prod"
+    if dtype.kind in "bf":
+        return np.inf if reduction == "min" else 0 if dtype.kind == "b" else -np.inf
+    info = np.iinfo(dtype)
+    return info.max if reduction == "min" else info.min

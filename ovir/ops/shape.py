@@ -1,0 +1,294 @@
+"""ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose: a tensor's dimensions read, or arranged anew without moving data.
+
+All but ShapeOf return views. They carry the content of small tensors, so that a shape computed in
+the graph reaches the Reshape that uses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import gcd, prod
+from typing import TypeVar
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, i32, i64, product
+from ovir.values import TensorType, from_dimensions
+
+Size = TypeVar("Size", int, Dimension)
+
+
+@operator("ShapeOf", opset=1)
+class ShapeOf1(Operator):
+    """The dimensions of a tensor as a 1-D tensor of i64; empty for a scalar. Source: ShapeOf-1."""
+
+    def infer(self, data: TensorType) -> TensorType:
+        return self._shape_of(data, i64)
+
+    def run(self, data: Array) -> Array:
+        return np.array(data.shape, self.output_types[0].to_dtype())
+
+    def _shape_of(self, data: TensorType, element_type: ElementType) -> TensorType:
+        if data.shape.rank is None:
+            return TensorType(element_type, PartialShape([UNKNOWN]))
+        value = from_dimensions(element_type, data.shape.dims)
+        return TensorType(element_type, PartialShape([data.shape.rank]), value)
+
+
+@operator("ShapeOf", opset=3)
+class ShapeOf3(ShapeOf1):
+    """The dimensions of a tensor as a 1-D tensor of ``output_type``; empty for a scalar. Source: ShapeOf-3."""
+
+    output_type: ElementType = attribute(default=i64)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        return self._shape_of(data, self.output_type)
+
+
+@operator("Reshape", opset=1)
+class Reshape(Operator):
+    """The elements of ``data``, in row-major order, with the dimensions that ``shape`` lists.
+
+    One -1 in ``shape`` stands for what makes the number of elements equal. With ``special_zero`` a 0
+    at position i copies dimension i of ``data``; without it, it is a dimension of size 0. Where tensors
+    are empty and any size would do for -1, it is 1. Source: Reshape-1.
+    """
+
+    special_zero: bool = attribute(default=False)
+
+    views = True
+    carries = (0,)
+
+    def infer(self, data: TensorType, shape: TensorType) -> TensorType:
+        self.require_integers("shape", shape.element_type)
+        self.require_rank("shape", shape.shape, 1)
+        known = shape.bounds_or_unknown()
+        if known is None:
+            return TensorType(data.element_type, PartialShape(None))
+        pattern = [
+            self._pattern_dimension(i, low, high, dim)
+            for i, (low, high, dim) in enumerate(zip(known.lower, known.upper, known.dimensions(), strict=True))
+        ]
+        return TensorType(data.element_type, self._reshaped(data.shape, pattern))
+
+    def run(self, data: Array, shape: Array) -> Array:
+        target = [int(size) for size in shape]
+        copied = [i for i, size in enumerate(target) if size == 0 and self.special_zero]
+        for i in copied:
+            self.require(i < data.ndim, _NOTHING_TO_COPY, i, list(data.shape))
+            target[i] = data.shape[i]
+        inferred = [i for i, size in enumerate(target) if size == -1]
+        self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
+        if inferred:
+            # Copied dimensions stand on both sides: they count for nothing, even where they are 0.
+            own = prod(size for i, size in enumerate(data.shape) if i not in copied)
+            others = prod(size for i, size in enumerate(target) if i not in (*copied, *inferred))
+            self.require(own % others == 0 if others else own == 0, _NOT_DIVISIBLE, list(data.shape), shape.tolist())
+            target[inferred[0]] = own // others if others else 1
+        fits = all(size >= 0 for size in target) and prod(target) == data.size
+        self.require(fits, _NO_FIT, list(data.shape), shape.tolist())
+        return data.reshape(target)
+
+    def _pattern_dimension(self, index: int, low: float, high: float, dim: Dimension) -> Dimension | None:
+        """What is known of an element of the pattern as a size; None stands for -1."""
+        if low == high == -1:
+            return None
+        self.require(high >= 0, "shape[{}] must be at least -1, got {}", index, f"{high:.0f}")
+        return dim if low >= 0 else UNKNOWN
+
+    def _reshaped(self, shape: PartialShape, pattern: Sequence[Dimension | None]) -> PartialShape:
+        dims: list[Dimension] = []
+        copied: list[int] = []
+        for i, wanted in enumerate(pattern):
+            if self.special_zero and wanted == Dimension(0, 0):
+                self.require(shape.rank is None or i < shape.rank, _NOTHING_TO_COPY, i, shape)
+                copied.append(i)
+                dims.append(shape[i])
+            else:
+                dims.append(UNKNOWN if wanted is None else wanted)
+        inferred = [i for i, wanted in enumerate(pattern) if wanted is None]
+        self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
+        # The number of elements also tells the one size that the pattern leaves open.
+        resolved = inferred or [i for i, dim in enumerate(dims) if not dim.is_static and i not in copied]
+        if shape.rank is not None and len(resolved) == 1:
+            (index,) = resolved
+            own = [dim for i, dim in enumerate(shape) if i not in copied]
+            others = [dim for i, dim in enumerate(dims) if i not in (*copied, index)]
+            size = _quotient(own, others, dims[index] if not inferred else None)
+            self.require(size is not None, _NOT_DIVISIBLE, shape, _shown(pattern))
+            assert size is not None
+            dims[index] = size
+        result = PartialShape(dims)
+        self.require(shape.size().compatible(result.size()), _NO_FIT, shape, result)
+        return result
+
+
+_TWO_INFERRED = "shape has -1 at positions {} and {}: only one size can be inferred"
+_NOTHING_TO_COPY = "shape[{}] is 0, which copies a dimension that data of shape {} does not have"
+_NO_FIT = "data of shape {} cannot take the shape {}"
+_NOT_DIVISIBLE = "the elements of data of shape {} cannot be divided evenly into the shape {}"
+
+
+def _shown(pattern: Sequence[Dimension | None]) -> str:
+    return "[" + ",".join("-1" if dim is None else str(dim) for dim in pattern) + "]"
+
+
+def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dimension | None) -> Dimension | None:
+    """The size that, together with ``others``, makes as many elements as ``own``; None where there is none.
+
+    ``wanted``, where given, is what is known of it already. Unknown sizes of one symbol on both sides cancel.
+    """
+    rest = list(others)
+    left: list[Dimension] = []
+    for dim in own:
+        twin = next((i for i, other in enumerate(rest) if dim.symbol and dim.symbol == other.symbol), None)
+        if twin is None:
+            left.append(dim)
+        else:
+            del rest[twin]
+    fixed = prod(dim.lower for dim in left if dim.is_static)
+    divisor = prod(dim.lower for dim in rest if dim.is_static)
+    if divisor == 0:
+        return wanted or (Dimension(1, 1) if product(left).contains(0) else None)
+    common = gcd(fixed, divisor)
+    total = product(dim for dim in left if not dim.is_static) * (fixed // common)
+    parts = product(dim for dim in rest if not dim.is_static) * (divisor // common)
+    if parts.is_static:
+        size = total.exact_div(parts.length)
+    else:
+        lower = -(-total.lower // parts.upper) if parts.upper else int(total.lower > 0)
+        size = Dimension(lower, total.upper // parts.lower if total.upper is not None and parts.lower else None)
+    return size if wanted is None or size is None else wanted.merged_with(size)
+
+
+class _AxesOperator(Operator):
+    """An operation on ``data`` whose second input lists axes."""
+
+    views = True
+    carries = (0,)
+
+    def check_axes(self, axes: TensorType) -> None:
+        self.require_integers("axes", axes.element_type)
+        self.require_rank("axes", axes.shape, 0, 1)
+
+
+@operator("Squeeze", opset=1)
+class Squeeze1(_AxesOperator):
+    """``data`` without those of the dimensions ``axes`` that are 1; without any that is 1 where there are no axes.
+
+    Inference takes an unknown dimension among ``axes`` to be 1 if it can be; without axes it leaves the
+    rank open. Source: Squeeze-1.
+    """
+
+    def infer(self, data: TensorType, axes: TensorType | None = None) -> TensorType:
+        if axes is not None:
+            self.check_axes(axes)
+        return TensorType(data.element_type, self._squeezed(data.shape, axes))
+
+    def run(self, data: Array, axes: Array | None = None) -> Array:
+        if axes is None or not axes.size:
+            return data.squeeze()
+        chosen = self.normalize_axes(axes.ravel().tolist(), data.ndim, "axes", unique=False)
+        return data.squeeze(tuple({axis for axis in chosen if data.ndim and data.shape[axis] == 1}))
+
+    def _squeezed(self, shape: PartialShape, axes: TensorType | None) -> PartialShape:
+        if shape.rank is None:
+            return shape
+        chosen: Sequence[int] = ()
+        if axes is not None:
+            if axes.constant is None:
+                possible = any(dim.contains(1) for dim in shape)
+                return self._squeezed_somewhere(shape, axes) if possible else shape
+            chosen = self.normalize_axes(axes.constant.ravel().tolist(), shape.rank, "axes", unique=False)
+        unsure = [i for i, dim in enumerate(shape) if dim.contains(1) and not dim.is_static]
+        if any(self._stays_open(i, chosen) for i in unsure):
+            return PartialShape(None)
+        return PartialShape(dim for i, dim in enumerate(shape) if not dim.contains(1) or (chosen and i not in chosen))
+
+    def _stays_open(self, axis: int, chosen: Sequence[int]) -> bool:
+        """Whether an unknown dimension that may be 1 leaves the rank of the result open."""
+        return not chosen
+
+    def _squeezed_somewhere(self, shape: PartialShape, axes: TensorType) -> PartialShape:
+        """The result for axes that are not known."""
+        assert shape.rank is not None
+        return PartialShape([UNKNOWN] * (shape.rank - 1) if axes.shape.size() == Dimension(1, 1) else None)
+
+
+@operator("Squeeze", opset=15)
+class Squeeze15(Squeeze1):
+    """As Squeeze-1; with ``allow_axis_skip`` inference leaves the rank open where one of ``axes`` is a dimension
+    of which it is not known whether it is 1. Source: Squeeze-15.
+    """
+
+    allow_axis_skip: bool = attribute(default=False)
+
+    def _stays_open(self, axis: int, chosen: Sequence[int]) -> bool:
+        return not chosen or (self.allow_axis_skip and axis in chosen)
+
+    def _squeezed_somewhere(self, shape: PartialShape, axes: TensorType) -> PartialShape:
+        return PartialShape(None)
+
+
+@operator("Unsqueeze", opset=1)
+class Unsqueeze(_AxesOperator):
+    """``data`` with a dimension of 1 inserted at each of ``axes``, which count in the result. Source: Unsqueeze-1."""
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.check_axes(axes)
+        if data.shape.rank is not None and axes.constant is not None:
+            dims = self._unsqueezed(data.shape.dims, axes.constant, Dimension(1, 1))
+            return TensorType(data.element_type, PartialShape(dims))
+        if data.shape.rank is not None and axes.shape.size() == Dimension(1, 1):
+            return TensorType(data.element_type, PartialShape([UNKNOWN] * (data.shape.rank + 1)))
+        return TensorType(data.element_type, PartialShape(None))
+
+    def run(self, data: Array, axes: Array) -> Array:
+        return data.reshape(self._unsqueezed(data.shape, axes, 1))
+
+    def _unsqueezed(self, dims: Sequence[Size], axes: Array, one: Size) -> list[Size]:
+        different = set(axes.ravel().tolist())
+        self.require(different, "axes must not be empty")
+        # An axis that is listed twice, also once from the front and once from the end, still counts as one;
+        # yet the rank that negative axes count from is that before the latter is known.
+        places = sorted(set(self.normalize_axes(list(different), len(dims) + len(different), "axes", unique=False)))
+        result = list(dims)
+        for place in places:
+            result.insert(place, one)
+        return result
+
+
+@operator("Transpose", opset=1)
+class Transpose(Operator):
+    """Dimension i of the result is dimension ``order[i]`` of ``data``; an empty order reverses all.
+
+    Source: Transpose-1.
+    """
+
+    views = True
+    carries = (0,)
+
+    def infer(self, data: TensorType, order: TensorType) -> TensorType:
+        self.require_integers("order", order.element_type)
+        self.require_rank("order", order.shape, 1)
+        rank = data.shape.rank
+        length = order.shape[0]
+        fits = rank is None or length.contains(rank) or length.contains(0)
+        self.require(fits, "order must have {} elements or none for data of shape {}, got {}", rank, data.shape, length)
+        if order.constant is not None and rank is not None:
+            axes = self._axes(order.constant, rank)
+            return TensorType(data.element_type, PartialShape(data.shape[axis] for axis in axes))
+        if rank is None and length.is_static and length.length > 0:
+            rank = length.length
+        return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))
+
+    def run(self, data: Array, order: Array) -> Array:
+        return data.transpose(self._axes(order, data.ndim))
+
+    def _axes(self, order: Array, rank: int) -> list[int]:
+        axes = [int(axis) for axis in order] or list(reversed(range(rank)))
+        self.require(sorted(axes) == list(range(rank)), "order {} is no permutation of {} axes", axes, rank)
+        return axes

@@ -1,0 +1,373 @@
+"""Slice, StridedSlice, SliceScatter: every n-th element between two positions along each axis.
+
+The kernels are NumPy's basic indexing, so that Slice and StridedSlice return views. Most of the file
+is the inference of a sliced dimension from bounds of its size and of the two positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product as combinations
+from typing import NamedTuple
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, as_dimension, i32, i64
+from ovir.values import TensorType
+
+Index = int | slice | None
+
+# Infinite sizes and positions as numbers: more than any that a file can hold, and no position within such a size.
+_ENDLESS = 1 << 70
+_BEYOND = 4 * _ENDLESS
+
+
+class Position(NamedTuple):
+    """Bounds of a start or stop; a negative position counts from the end."""
+
+    low: int
+    high: int
+    symbol: int = 0
+
+    def extremes(self) -> set[int]:
+        """The positions among which each end of the dimension is reached, counted from the front or from the end."""
+        return {p for p in (self.low, -1, 0, self.high) if self.low <= p <= self.high}
+
+
+ANYWHERE = Position(-_BEYOND, _BEYOND)
+END = Position(_BEYOND, _BEYOND)
+BEFORE_BEGIN = Position(-_BEYOND, -_BEYOND)
+
+
+def positions(tensor: TensorType, count: int) -> list[Position]:
+    """The elements of a ``start`` or ``stop`` that has ``count`` of them, anywhere where they are not known.
+
+    The largest and the smallest i32 and i64 mean the end and the beginning of any dimension.
+    """
+    known = tensor.bounds_or_unknown()
+    if known is None:
+        return [ANYWHERE] * count
+    least, most = _limits(tensor.element_type)
+
+    def finite(position: float) -> int:
+        if position <= least:
+            return -_BEYOND
+        return _BEYOND if position >= most else int(position)
+
+    return [
+        Position(finite(low), finite(high), int(symbol))
+        for low, high, symbol in zip(known.lower, known.upper, known.symbols, strict=True)
+    ]
+
+
+def _limits(element_type: ElementType) -> tuple[float, float]:
+    if element_type in (i32, i64):
+        limits = np.iinfo(element_type.to_dtype())
+        return float(limits.min), float(limits.max)
+    return -np.inf, np.inf
+
+
+def sliced(dim: Dimension, start: Position, stop: Position, step: int | None) -> Dimension:
+    """The number of elements from ``start`` to ``stop``, for every size and position within the bounds."""
+    if step is None:
+        return Dimension(0, dim.upper)
+    # A position that is the size itself, whatever that is, is the end.
+    start, stop = (END if dim.symbol and position.symbol == dim.symbol else position for position in (start, stop))
+    if _keeps_all(dim, start, stop, step):
+        return dim
+    largest = _ENDLESS if dim.upper is None else dim.upper
+    # For a given size the length is monotone in each position as long as that does not change its sign. In the
+    # size it is piecewise linear; the pieces meet where a position enters or leaves the dimension.
+    firsts, lasts = start.extremes(), stop.extremes()
+    near = {abs(position) + d for position in firsts | lasts for d in (-1, 0, 1)}
+    sizes = {dim.lower, largest} | {size for size in near if dim.lower < size < largest}
+    lengths = [_length(first, last, step, size) for first, last, size in combinations(firsts, lasts, sizes)]
+    longest = max(lengths)
+    return Dimension(min(lengths), None if longest >= _ENDLESS // (2 * abs(step)) else longest)
+
+
+def _length(first: int, last: int, step: int, size: int) -> int:
+    """As ``len(range(size)[first:last:step])``, which cannot count beyond the machine's integers."""
+    start, stop, _ = slice(clamped(first, step, size), last, step).indices(size)
+    return max(0, -((start - stop) // step))
+
+
+def clamped(first: int, step: int, size: int) -> int:
+    """A start below the dimension becomes its first element, also backwards, where Python has none then."""
+    return 0 if step < 0 and first < -size else first
+
+
+def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bool:
+    """Whether the slice has all elements of the dimension, whatever its size is."""
+    size = _ENDLESS if dim.upper is None else dim.upper
+    if step == 1:
+        return stop.low >= size and (start.low == start.high == 0 or start.high <= -size)
+    if step == -1:
+        return stop.high < -size and (start.low == start.high == -1 or start.low >= size - 1)
+    return False
+
+
+class _Slicing(Operator):
+    def known_step(self, name: str, step: TensorType, index: int) -> int | None:
+        """One element of ``step``, None where it is not known."""
+        value = step.value
+        if value is None or value.lower[index] != value.upper[index]:
+            return None
+        self.require(value.lower[index] != 0, "{}[{}] must not be 0", name, index)
+        return int(value.lower[index])
+
+
+class _SliceOperator(_Slicing):
+    """Slicing by four vectors: ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
+
+    def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
+        """The number of axes sliced, which all the vectors must agree on."""
+        count = UNKNOWN
+        for name, vector in zip(("start", "stop", "step", "axes"), vectors, strict=False):
+            self.require_integers(name, vector.element_type)
+            self.require_rank(name, vector.shape, 1)
+            own = vector.shape[0]
+            self.require(
+                rank is None or own.lower <= rank, "{} has {} elements, more than data has dimensions ({})",
+                name, own, rank,
+            )  # fmt: skip
+            both = count.merged_with(own)
+            self.require(both is not None, "{} has {} elements, the inputs before it have {}", name, own, count)
+            assert both is not None
+            count = both
+        return count
+
+    def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
+        """``shape`` after slicing."""
+        count = self.check_vectors(shape.rank, vectors)
+        if shape.rank is None:
+            return shape
+        self.require(shape.rank > 0, "data is a scalar, which cannot be sliced")
+        start, stop, step = vectors[:3]
+        axes: list[int] | None = None
+        if len(vectors) < 4:
+            axes = list(range(count.length)) if count.is_static else None
+        elif vectors[3].constant is not None:
+            axes = self.normalize_axes(vectors[3].constant.tolist(), shape.rank, "axes")
+        if axes is None:  # any dimension may be sliced
+            return PartialShape(Dimension(0, dim.upper) for dim in shape)
+        dims = list(shape)
+        starts, stops = positions(start, len(axes)), positions(stop, len(axes))
+        for i, (axis, first, last) in enumerate(zip(axes, starts, stops, strict=True)):
+            dims[axis] = sliced(dims[axis], first, last, self.known_step("step", step, i))
+        return PartialShape(dims)
+
+    def index(self, shape: Sequence[int], vectors: Sequence[Array]) -> tuple[slice, ...]:
+        """What NumPy slices by."""
+        start, stop, step = (vector.tolist() for vector in vectors[:3])
+        axes = vectors[3].tolist() if len(vectors) > 3 else range(len(start))
+        result = [slice(None)] * len(shape)
+        for i, axis in enumerate(self.normalize_axes(axes, len(shape), "axes")):
+            self.require(step[i] != 0, "step[{}] must not be 0", i)
+            first = clamped(int(start[i]), int(step[i]), shape[axis])
+            result[axis] = slice(first, int(stop[i]), int(step[i]))
+        return tuple(result)
+
+
+@operator("Slice", opset=8)
+class Slice(_SliceOperator):
+    """``data[start[i]:stop[i]:step[i]]``, as Python slices, along each of ``axes``; by default along the first ones.
+
+    Positions beyond the ends are clamped to them. Source: Slice-8.
+    """
+
+    views = True
+    carries = (0,)
+
+    def infer(
+        self, data: TensorType, start: TensorType, stop: TensorType, step: TensorType, axes: TensorType | None = None
+    ) -> TensorType:
+        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
+        return TensorType(data.element_type, self.sliced_shape(data.shape, vectors))
+
+    def run(self, data: Array, start: Array, stop: Array, step: Array, axes: Array | None = None) -> Array:
+        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
+        return data[self.index(data.shape, vectors)]
+
+
+@operator("SliceScatter", opset=15)
+class SliceScatter(_SliceOperator):
+    """A copy of ``data`` in which what Slice would return is replaced by ``updates``. Source: SliceScatter-15."""
+
+    carries = (0, 1)
+    inplace = (0,)
+
+    def infer(
+        self,
+        data: TensorType,
+        updates: TensorType,
+        start: TensorType,
+        stop: TensorType,
+        step: TensorType,
+        axes: TensorType | None = None,
+    ) -> TensorType:
+        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
+        element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
+        ranked = updates.shape.rank is not None and data.shape.rank is None
+        shape = PartialShape([UNKNOWN] * len(updates.shape)) if ranked else data.shape
+        wanted = self.sliced_shape(shape, vectors)
+        self.require(
+            updates.shape.compatible(wanted), "updates of shape {} do not fit into the slice of shape {}",
+            updates.shape, wanted,
+        )  # fmt: skip
+        return TensorType(element_type, shape)
+
+    def run(
+        self,
+        data: Array,
+        updates: Array,
+        start: Array,
+        stop: Array,
+        step: Array,
+        axes: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        vectors = [start, stop, step] if axes is None else [start, stop, step, axes]
+        if out is None:
+            out = data.copy()
+        elif out is not data:
+            np.copyto(out, data)
+        target = out[self.index(data.shape, vectors)]
+        self.require(
+            target.shape == updates.shape, "updates of shape {} do not fit into the slice of shape {}",
+            list(updates.shape), list(target.shape),
+        )  # fmt: skip
+        target[...] = updates
+        return out
+
+
+@operator("StridedSlice", opset=1)
+class StridedSlice(_Slicing):
+    """``data[begin[i]:end[i]:stride[i]]`` along successive axes, modified by masks, each a list of 0 and 1.
+
+    A 1 at position i of ``begin_mask`` or ``end_mask`` slices from or to the end of the dimension; of
+    ``new_axis_mask`` inserts a dimension of 1 instead of slicing; of ``shrink_axis_mask`` takes the element at
+    ``begin[i]`` and drops the dimension; of ``ellipsis_mask`` stands for all the dimensions that the other
+    positions leave. Where several are set, the later in the order shrink, new axis, ellipsis prevails.
+    Masks that are too short go on with 0. Source: StridedSlice-1.
+    """
+
+    begin_mask: tuple[int, ...] = attribute()
+    end_mask: tuple[int, ...] = attribute(default=())
+    new_axis_mask: tuple[int, ...] = attribute(default=())
+    shrink_axis_mask: tuple[int, ...] = attribute(default=())
+    ellipsis_mask: tuple[int, ...] = attribute(default=())
+
+    views = True
+    carries = (0,)
+
+    def infer(
+        self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None
+    ) -> TensorType:
+        self._check_masks()
+        count = UNKNOWN
+        for name, vector in (("begin", begin), ("end", end), ("stride", stride)):
+            if vector is not None:
+                self.require_integers(name, vector.element_type)
+                self.require_rank(name, vector.shape, 1)
+                both = count.merged_with(vector.shape[0])
+                self.require(
+                    both is not None, "{} has {} elements, the inputs before it have {}", name, vector.shape[0], count
+                )
+                assert both is not None
+                count = both
+        if data.shape.rank is None or not count.is_static:
+            return TensorType(data.element_type, PartialShape(None))
+        steps = count.length
+        begins, ends = positions(begin, steps), positions(end, steps)
+        dims: list[Dimension] = []
+        axis = 0
+        for i, role in enumerate(self._roles(steps, data.shape.rank)):
+            dim = data.shape[axis] if role in ("slice", "shrink") else UNKNOWN
+            if role == "slice":
+                step = 1 if stride is None else self.known_step("stride", stride, i)
+                dims.append(sliced(dim, *self._ends(i, step, begins[i], ends[i]), step))
+            elif role == "shrink":
+                self._check_shrunk(i, axis, dim, begins[i])
+            elif role == "new axis":
+                dims.append(Dimension(1, 1))
+            else:
+                hidden = self._hidden(steps, data.shape.rank)
+                dims += data.shape.dims[axis : axis + hidden]
+                axis += hidden
+            axis += role in ("slice", "shrink")
+        return TensorType(data.element_type, PartialShape(dims) + data.shape.slice(axis))
+
+    def run(self, data: Array, begin: Array, end: Array, stride: Array | None = None) -> Array:
+        strides = [1] * len(begin) if stride is None else stride.tolist()
+        index: list[Index] = []
+        axis = 0
+        for i, role in enumerate(self._roles(len(begin), data.ndim)):
+            if role == "new axis":
+                index.append(None)
+            elif role == "ellipsis":
+                hidden = self._hidden(len(begin), data.ndim)
+                index += [slice(None)] * hidden
+                axis += hidden
+            elif role == "shrink":
+                place = int(begin[i])
+                self._check_shrunk(i, axis, as_dimension(data.shape[axis]), Position(place, place))
+                index.append(place)
+                axis += 1
+            else:
+                step = int(strides[i])
+                self.require(step != 0, "stride[{}] must not be 0", i)
+                first = None if _is_set(self.begin_mask, i) else clamped(int(begin[i]), step, data.shape[axis])
+                last = None if _is_set(self.end_mask, i) else int(end[i])
+                index.append(slice(first, last, step))
+                axis += 1
+        result: Array = data[(*index, ...)]  # the dots make a view of a single element too
+        return result
+
+    def _check_masks(self) -> None:
+        masks = {name: getattr(self, name) for name in self.attributes}
+        for name, mask in masks.items():
+            self.require(all(bit in (0, 1) for bit in mask), "{} must hold 0 and 1 only, got {}", name, list(mask))
+        ellipses = sum(self.ellipsis_mask)
+        self.require(ellipses <= 1, "ellipsis_mask may have one 1 at most, got {}", list(self.ellipsis_mask))
+
+    def _roles(self, count: int, rank: int) -> list[str]:
+        """What each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
+        roles = []
+        for i in range(count):
+            if _is_set(self.ellipsis_mask, i):
+                roles.append("ellipsis")
+            elif _is_set(self.new_axis_mask, i):
+                roles.append("new axis")
+            else:
+                roles.append("shrink" if _is_set(self.shrink_axis_mask, i) else "slice")
+        taken = len([role for role in roles if role in ("slice", "shrink")])
+        self.require(taken <= rank, "begin and end slice {} dimensions, but data has {}", taken, rank)
+        return roles
+
+    def _hidden(self, count: int, rank: int) -> int:
+        """How many dimensions the ellipsis stands for."""
+        return rank - len([role for role in self._roles(count, rank) if role in ("slice", "shrink")])
+
+    def _ends(self, index: int, step: int | None, begin: Position, end: Position) -> tuple[Position, Position]:
+        """The positions, with the masks applied."""
+        backwards = step is not None and step < 0
+        if _is_set(self.begin_mask, index):
+            begin = END if backwards else Position(0, 0)
+        if _is_set(self.end_mask, index):
+            end = BEFORE_BEGIN if backwards else END
+        return begin, end
+
+    def _check_shrunk(self, index: int, axis: int, dim: Dimension, place: Position) -> None:
+        inside = dim.upper is None or (place.low < dim.upper and place.high >= -dim.upper)
+        self.require(
+            inside, "begin[{}] is {}, outside of dimension {} of axis {}, which is to be dropped",
+            index, place.low, dim, axis,
+        )  # fmt: skip
+
+
+def _is_set(mask: Sequence[int], index: int) -> bool:
+    return index < len(mask) and mask[index] == 1

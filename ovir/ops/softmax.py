@@ -1,0 +1,66 @@
+"""SoftMax and LogSoftmax: normalise exponentials along one axis."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import map_slices
+from ovir.ops.operator import Array, Operator, operator
+from ovir.values import TensorType
+
+
+class _AlongAxis(Operator):
+    axis: int
+    inplace = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        element_type = data.element_type
+        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        return TensorType(element_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty(data.shape, data.dtype)
+        axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
+        map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out))
+        return out
+
+    def block(self, x: Array, y: Array, axis: int) -> None:
+        """Fill y from the slices of x along an axis."""
+        raise NotImplementedError
+
+
+class _SoftMax(_AlongAxis):
+    """e^x / sum(e^x) along ``axis``, with the slice's maximum taken off first, so that nothing overflows.
+
+    A slice of which all are -inf, or one +inf, is NaN. Sources: SoftMax-1, SoftMax-8
+    """
+
+    def block(self, x: Array, y: Array, axis: int) -> None:
+        np.subtract(x, x.max(axis, keepdims=True), out=y)
+        np.exp(y, out=y)
+        np.divide(y, y.sum(axis, keepdims=True), out=y)
+
+
+@operator("SoftMax", opset=1)
+class SoftMax1(_SoftMax):
+    axis: int = attribute(default=1, minimum=0)
+
+
+@operator("SoftMax", opset=8)
+class SoftMax8(_SoftMax):
+    axis: int = attribute(default=1)
+
+
+@operator("LogSoftmax", opset=5)
+class LogSoftmax(_AlongAxis):
+    """t - ln(sum(e^t)) with t = x - max(x), along ``axis``. Source: LogSoftmax-5"""
+
+    axis: int = attribute(default=1)
+
+    def block(self, x: Array, y: Array, axis: int) -> None:
+        np.subtract(x, x.max(axis, keepdims=True), out=y)
+        total = np.exp(y).sum(axis, keepdims=True)
+        np.subtract(y, np.log(total), out=y)

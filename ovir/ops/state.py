@@ -1,0 +1,106 @@
+"""ReadValue and Assign: what a request remembers from one call to the next."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, PartialShape, dynamic
+from ovir.values import TensorType
+
+
+class Variable(Protocol):
+    """A variable of a request. ``value`` is None until it is set; what is set is copied."""
+
+    value: Array | None
+
+
+class _ReadValue(Operator):
+    variable_id: str = attribute()
+
+    pure = False
+    views = True
+
+    _type: TensorType = TensorType(dynamic, PartialShape(None))
+
+    def run(self, init_value: Array | None = None, *, variable: Variable) -> Array:
+        value = variable.value
+        if value is None:
+            value = self._initial() if init_value is None else init_value
+        fits = self._type.shape.contains(value.shape)
+        message = "variable '{}' holds a value of shape {}, and is declared as {}"
+        self.require(fits, message, self.variable_id, list(value.shape), self._type.shape)
+        if not self._type.element_type.is_dynamic:
+            same = value.dtype == self._type.element_type.to_dtype()
+            self.require(same, message, self.variable_id, value.dtype, self._type.element_type)
+        return value
+
+    def _initial(self) -> Array:
+        """Zeros of the variable's shape, unknown sizes as small as they may be."""
+        self.require(self._type.shape.rank is not None, "variable '{}' has no initial value", self.variable_id)
+        return np.zeros([dim.lower for dim in self._type.shape], self._type.element_type.to_dtype())
+
+
+@operator("ReadValue", opset=3)
+class ReadValue3(_ReadValue):
+    """The value last assigned to the variable; `init_value` before that and after a reset.
+
+    Type and shape are those of `init_value`. Source: ReadValue-3
+    """
+
+    def infer(self, init_value: TensorType) -> TensorType:
+        self._type = TensorType(init_value.element_type, init_value.shape)
+        return self._type
+
+
+@operator("ReadValue", opset=6)
+class ReadValue6(_ReadValue):
+    """The value last assigned to the variable; before that and after a reset `init_value`, zeros without one.
+
+    Type and shape are those declared, which must hold those of `init_value`. Source: ReadValue-6
+    """
+
+    variable_type: ElementType = attribute(default=dynamic)
+    variable_shape: PartialShape = attribute(default=PartialShape(None))
+
+    def infer(self, init_value: TensorType | None = None) -> TensorType:
+        self._type = TensorType(self.variable_type, self.variable_shape)
+        if init_value is not None:
+            message = "init_value is {}, and variable '{}' is declared as {}"
+            fits = self.variable_type.merged_with(init_value.element_type) and _holds(self._type, init_value)
+            self.require(fits, message, init_value, self.variable_id, self._type)
+        return self._type
+
+
+def _holds(declared: TensorType, given: TensorType) -> bool:
+    """Whether every shape of the one is a shape of the other."""
+    if declared.shape.rank is None or given.shape.rank is None:
+        return declared.shape.rank is None
+    return declared.shape == declared.shape.union(given.shape)
+
+
+class _Assign(Operator):
+    variable_id: str = attribute()
+
+    pure = False
+    views = True
+
+    def infer(self, new_value: TensorType) -> TensorType:
+        return TensorType(new_value.element_type, new_value.shape)
+
+    def run(self, new_value: Array, *, variable: Variable) -> Array:
+        variable.value = new_value
+        return new_value
+
+
+@operator("Assign", opset=3)
+class Assign3(_Assign):
+    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-3"""
+
+
+@operator("Assign", opset=6)
+class Assign6(_Assign):
+    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-6"""

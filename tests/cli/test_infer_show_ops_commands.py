@@ -1,0 +1,104 @@
+"""`ovir infer`, `ovir show`, `ovir ops`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from builder import Net
+
+
+def test_infer_lists_layers_and_says_why_they_are_dynamic(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "?,3,?")
+    found = net.op("NonZero", net.op("ReLU", x, name="relu"), name="found", opset=3, output_type="i64")
+    net.result(net.op("Transpose", found, net.const([1, 0], "i64"), name="turned"))
+    result = cli("infer", net.write(tmp_path))
+    assert result.status == 0
+    rows = {parts[1]: " ".join(parts[2:]) for line in result.out.splitlines()[1:-2] if (parts := line.split())}
+    assert rows["x"] == "Parameter f32[?,3,?] [0,2] left open by the model"
+    assert rows["relu"] == "ReLU f32[?,3,?] [0,2] is x[0,2]"
+    assert rows["found"] == "NonZero i64[3,?] [1] depends on data"
+    assert rows["turned"] == "Transpose i64[?,3] [0] is found[1], depends on data"
+    assert result.out.endswith("6 layers, 4 of them with dynamic shapes\n")
+
+
+def test_infer_with_another_shape_as_json(cli: Any, model: Path) -> None:
+    document = json.loads(cli("infer", model, "--shape", "data=2..5,3", "--json").out)
+    layers = {layer["name"]: layer for layer in document["layers"]}
+    assert layers["data"]["outputs"][0]["shape"] == "[2..5,3]"
+    assert layers["data"]["outputs"][0]["dynamic"] == [
+        {"axis": 0, "size": "2..5", "cause": "input", "origin": "data[0]", "from": ["data[0]"]}
+    ]
+    assert layers["rows"]["outputs"] == [{"name": "rows", "shape": "[4,3]", "type": "f32", "names": ["rows"]}]
+    assert [port["name"] for port in document["outputs"]] == ["probabilities", "rows"]
+    assert document["diagnostics"] == []
+
+
+def test_infer_follows_sizes_through_shape_arithmetic(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "?,4")
+    shape = net.op("ShapeOf", x, opset=3, output_type="i64")
+    batch = net.op("Gather", shape, net.const([0], "i64"), net.const(0, "i64"), opset=8)
+    pattern = net.op("Concat", batch, net.const([2, 2], "i64"), axis=0)
+    net.result(net.op("Reshape", x, pattern, name="split", special_zero="false"))
+    result = cli("infer", net.write(tmp_path))
+    row = next(line for line in result.out.splitlines() if " split " in line)
+    assert "f32[?,2,2]" in row
+    assert "[0] is x[0]" in row
+
+
+def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3"), name="relu"))
+    path = net.write(tmp_path)
+    port = '<port id="1" names="relu"/>'
+    stated = '<port id="1" precision="FP32" names="relu"><dim>2</dim><dim>9</dim></port>'
+    path.write_text(path.read_text().replace(port, stated))
+    result = cli("infer", path)
+    assert result.status == 0
+    assert "warning[OVIR202] layer 1 'relu' (ReLU, opset1): output port 1 states shape [2,9], inferred is" in result.err
+
+
+def test_show(cli: Any, model: Path) -> None:
+    out = cli("show", model, "--shape", "data=7,3").out
+    assert "test: IR version 11, 9 layers, opset1, opset8" in out
+    assert "MACs        24" in out
+    assert "parameters  7 elements in 2 constants" in out
+    assert "weights     32 bytes of a file of 32 bytes" in out
+
+
+def test_show_as_json(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "?,3,8,8")
+    weights = net.const(np.zeros((4, 3, 3, 3), np.float16))
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    y = net.op("Convolution", x, net.op("Convert", weights, destination_type="f32"), name="conv", **window)
+    net.result(y)
+    path = net.write(tmp_path)
+    document = json.loads(cli("show", path, "--json").out)
+    assert document["macs"] == 0
+    assert document["macs_unknown"] == ["conv"]
+    assert document["parameters"] == {"f16": {"tensors": 1, "elements": 108, "bytes": 216}}
+    assert document["inputs"][0]["shape"] == "[?,3,8,8]"
+    assert document["operations"]["Convolution"] == 1
+    document = json.loads(cli("show", path, "--json", "--shape", "2,3,8,8").out)
+    assert document["macs"] == 2 * 4 * 64 * 27
+    assert document["macs_unknown"] == []
+
+
+def test_ops(cli: Any) -> None:
+    listed = json.loads(cli("ops", "--json").out)
+    assert len(listed) == 245
+    gather = {e["version"]: e for e in listed if e["type"] == "Gather"}
+    assert list(gather) == ["opset1", "opset7", "opset8"]
+    assert gather["opset8"] == {
+        "type": "Gather", "version": "opset8", "opsets": "8-16", "inference": True, "kernel": True
+    }  # fmt: skip
+    table = cli("ops").out
+    assert "245 operation versions: " in table
+    page = cli("ops", "--markdown").out
+    assert page.startswith("# Operations\n")
+    assert "| Gather | opset8 | 8-16 | yes | yes | " in page

@@ -1,0 +1,181 @@
+"""Activation functions, SoftMax and LogSoftmax: known values, types, shapes, blocks and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops import activation as act
+from ovir.ops import blocked
+from ovir.ops.operator import Operator
+from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
+from ovir.types import ElementType, PartialShape, boolean, f16, f32, i32
+from ovir.values import TensorType
+
+INF, NAN = np.inf, np.nan
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def applied(op: Operator, *arrays: Any, dtype: Any = np.float32) -> Any:
+    inputs = [np.asarray(a, dtype) for a in arrays]
+    types = tuple(TensorType(ElementType.from_dtype(a.dtype), PartialShape(a.shape)) for a in inputs)
+    result = op.infer(*types)
+    assert isinstance(result, TensorType)
+    op.input_types, op.output_types = tuple(t.element_type for t in types), (result.element_type,)
+    output = op.run(*inputs)
+    assert isinstance(output, np.ndarray)
+    assert output.dtype == dtype
+    assert result.shape.contains(output.shape)
+    return output
+
+
+@pytest.mark.parametrize(
+    ("op", "x", "y"),
+    [
+        (act.ReLU(), [-2, 0, 3, NAN, INF], [0, 0, 3, NAN, INF]),
+        (act.Clamp(min=-1.5, max=2), [-2, 0, 3, NAN, -INF], [-1.5, 0, 2, NAN, -1.5]),
+        (act.Clamp(min=-1, max=INF), [-2, 1e30, INF], [-1, 1e30, INF]),
+        (act.Sigmoid(), [0, 1, -100, 100, NAN], [0.5, 0.7310586, 3.8e-44, 1, NAN]),
+        (act.Tanh(), [0, 1, -INF], [0, 0.7615942, -1]),
+        (act.HSigmoid(), [-4, -3, 0, 1.5, 4, NAN], [0, 0, 0.5, 0.75, 1, NAN]),
+        (act.HSwish(), [-4, -1, 0, 1.5, 4], [0, -1 / 3, 0, 1.125, 4]),
+        (act.Elu(alpha=2.0), [-INF, -1, 0, 1, NAN], [-2, 2 * np.expm1(-1), 0, 1, NAN]),
+        (act.Elu(alpha=-1.0), [-1, 2], [-np.expm1(-1), 2]),
+        (act.Mish(), [-30, 0, 1, 50, INF, -INF], [-30 * 9.357623e-14, 0, 0.86509839, 50, INF, NAN]),
+        (act.SoftPlus(), [-INF, 0, 1, 100, INF], [0, np.log(2), 1.3132617, 100, INF]),
+        (act.SoftSign(), [-1, 0, 3], [-0.5, 0, 0.75]),
+        (act.Gelu2(), [-1, 0, 1, INF], [-0.15865525, 0, 0.84134475, INF]),
+        (act.Gelu7(), [-1, 0, 2], [-0.15865525, 0, 1.9544997]),
+        (act.Gelu7(approximation_mode="TANH"), [-1, 0, 2, INF, -INF], [-0.158808, 0, 1.9545977, INF, NAN]),
+        (act.Swish(), [-1, 0, 2, -INF], [-0.26894142, 0, 1.7615942, NAN]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
+    np.testing.assert_allclose(applied(op, x), np.float32(y), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(applied(op, x, dtype=np.float64), y, rtol=1e-5, atol=1e-7)
+    for narrow in (np.float16, ml_dtypes.bfloat16):
+        inputs = np.asarray(x, narrow)
+        expected = applied(op, inputs.astype(np.float32)).astype(narrow)
+        np.testing.assert_array_equal(applied(op, inputs, dtype=narrow), expected)
+
+
+@pytest.mark.parametrize(
+    ("op", "parameters", "x", "y"),
+    [
+        (act.HardSigmoid(), (0.2, 0.5), [-5, -1, 0, 5], [0, 0.3, 0.5, 1]),
+        (act.Selu(), ([2], [3]), [-INF, 0, 2], [-6, 0, 6]),
+        (act.Swish(), (2.0,), [-1, 1], [-0.11920292, 0.88079708]),
+        (act.PReLU(), (0.5,), [-2, 3, -INF, INF], [-1, 3, -INF, INF]),
+        (act.PReLU(), ([INF, 2, 3, 4],), [1, -1, 1, -2], [1, -2, 1, -8]),
+    ],
+)
+def test_parameters(op: Operator, parameters: tuple[Any, ...], x: list[float], y: list[float]) -> None:
+    np.testing.assert_allclose(applied(op, x, *parameters), y, rtol=1e-6)
+
+
+def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
+    x = -np.ones((2, 3, 3), np.float32)
+    np.testing.assert_array_equal(applied(act.PReLU(), x, [1, 2, 3])[1], np.repeat([[-1.0], [-2], [-3]], 3, 1))
+    np.testing.assert_array_equal(applied(act.PReLU(), x[:, :2], [1, 2, 3])[1], [[-1, -2, -3]] * 2)
+    np.testing.assert_array_equal(applied(act.PReLU(), x[0], [1, 2, 3]), [[-1, -2, -3]] * 3)
+
+
+@pytest.mark.parametrize(
+    ("op", "y"),
+    [
+        (act.ReLU(), [0, 0, 0, 2]),
+        (act.Clamp(min=-2.5, max=1.5), [-2, -1, 0, 1]),
+        (act.Clamp(min=-1e20, max=1e20), [-3, -1, 0, 2]),
+        (act.Tanh(), [-1, -1, 0, 1]),
+        (act.Sigmoid(), [0, 0, 0, 1]),
+        (SoftMax8(axis=0), [0, 0, 0, 1]),
+    ],
+)
+def test_integers_are_rounded_to_the_nearest(op: Operator, y: list[int]) -> None:
+    np.testing.assert_array_equal(applied(op, [-3, -1, 0, 2], dtype=np.int32), y)
+
+
+def test_clamp_bounds_meet_unsigned_types() -> None:
+    np.testing.assert_array_equal(applied(act.Clamp(min=-1.5, max=300), [0, 7, 255], dtype=np.uint8), [0, 7, 255])
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (5,), (70, 33), (3, 50, 7)])
+@pytest.mark.parametrize("block", [16, 1 << 18])
+def test_blocks_strides_and_buffers_do_not_show(
+    shape: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocked, "BLOCK", block)
+    monkeypatch.setattr(blocked, "_PER_THREAD", block)
+    data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    slope = np.linspace(0, 1, shape[-1] if shape else 1, dtype=np.float32)
+    expected = data / (1 + np.exp(-data))
+    for x in (data, np.asfortranarray(data), np.broadcast_to(data, (2, *shape))[1]):
+        np.testing.assert_allclose(act.Swish().run(x), expected, rtol=1e-5)
+    buffer = data.copy()
+    assert act.Swish().run(buffer, out=buffer) is buffer
+    np.testing.assert_allclose(buffer, expected, rtol=1e-5)
+    if len(shape) != 1:
+        np.testing.assert_array_equal(act.PReLU().run(data, slope), np.where(data < 0, data * slope, data))
+
+
+def test_shapes_and_symbols_pass() -> None:
+    data = tensor("?,2..5,3")
+    for op in (act.ReLU(), act.Gelu7(), act.Swish(), SoftMax8(axis=-1)):
+        assert op.infer(data).shape.dims[0] is data.shape.dims[0]
+        assert str(op.infer(data)) == "f32[?,2..5,3]"
+        assert str(op.infer(tensor("..."))) == "f32[...]"
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (act.ReLU(), [tensor("2", boolean)], "data must be of a numeric type, got boolean"),
+        (act.Mish(), [tensor("2", i32)], "data must be of a floating-point type, got i32"),
+        (act.Clamp(min=2.0, max=1.0), [tensor("2")], "min 2.0 must not be above max 1.0"),
+        (act.Swish(), [tensor("2"), tensor("", f16)], "data is f32 and beta is f16"),
+        (act.Swish(), [tensor("2"), tensor("1")], r"beta must have rank 0, got shape \[1\]"),
+        (act.HardSigmoid(), [tensor("2"), tensor(""), tensor("2")], r"beta must have rank 0, got shape \[2\]"),
+        (act.Selu(), [tensor("2"), tensor("2"), tensor("1")], r"alpha must hold one number, got shape \[2\]"),
+        (act.PReLU(), [tensor("2,3,4"), tensor("5")], r"slope of shape \[5\] is neither one number a channel"),
+        (act.PReLU(), [tensor("2"), tensor("3,2")], r"slope of shape \[3,2\] is neither .* nor broadcast to it"),
+        (SoftMax1(axis=2), [tensor("2,3")], r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
+        (SoftMax8(axis=-3), [tensor("?,3")], r"axis -3 is outside \[-2, 1\] for data of shape \[\?,3\]"),
+    ],
+)
+def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        op.infer(*inputs)
+
+
+def test_refused_attributes() -> None:
+    with pytest.raises(ValueError, match="attribute 'axis': -1 is below 0"):
+        SoftMax1(axis=-1)
+    with pytest.raises(ValueError, match="'sin' is not one of erf, tanh"):
+        act.Gelu7(approximation_mode="sin")
+
+
+# ----- SoftMax and LogSoftmax
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (2, 40, 3), (60, 30, 2)])
+def test_softmax(shape: tuple[int, ...], axis: int) -> None:
+    data = np.random.default_rng(1).standard_normal(shape)
+    expected = np.exp(data) / np.exp(data).sum(axis, keepdims=True)
+    np.testing.assert_allclose(applied(SoftMax8(axis=axis), data), expected, rtol=1e-5)
+    np.testing.assert_allclose(applied(LogSoftmax(axis=axis), data), np.log(expected), rtol=1e-5)
+
+
+def test_softmax_of_extremes() -> None:
+    np.testing.assert_allclose(applied(SoftMax8(axis=0), [1000, 1000, -INF]), [0.5, 0.5, 0])
+    assert np.isnan(applied(SoftMax8(axis=0), [-INF, -INF])).all()
+    np.testing.assert_array_equal(applied(SoftMax8(axis=0), 7), 1)
+    np.testing.assert_array_equal(applied(LogSoftmax(axis=0), 7), 0)

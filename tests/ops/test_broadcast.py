@@ -1,0 +1,144 @@
+"""Broadcast and Tile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
+from ovir.ops.operator import Operator
+from ovir.types import Dimension, ElementType, PartialShape, f32, i64
+from ovir.values import TensorType, constant_type, from_dimensions
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any) -> TensorType:
+    return constant_type(np.array(values, np.int64))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> str:
+    result = op.infer(*inputs)
+    assert isinstance(result, TensorType)
+    return str(result.shape)
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "target", "axes", "result"),
+    [
+        ("numpy", (16, 1, 1), [2, 16, 5, 5], None, (2, 16, 5, 5)),
+        ("numpy", (), [2, 3], None, (2, 3)),
+        ("numpy", (3, 1), [3, 0], None, (3, 0)),
+        ("explicit", (3,), [2, 3, 4], [1], (2, 3, 4)),
+        ("explicit", (3, 4), [2, 3, 4, 5], [1, 2], (2, 3, 4, 5)),
+        ("explicit", (1, 4), [3, 4], [0, 1], (3, 4)),
+        ("explicit", (), [1, 2], [0], (1, 2)),
+        ("bidirectional", (16, 1, 1), [1, 1, 5, 5], None, (1, 16, 5, 5)),
+        ("bidirectional", (4, 3, 1), [3], None, (4, 3, 3)),
+    ],
+)
+def test_broadcast(mode: str, data: tuple[int, ...], target: list[int], axes: list[int] | None, result: Any) -> None:
+    op = Broadcast3(mode=mode)
+    array = np.arange(int(np.prod(data)), dtype=np.float32).reshape(data)
+    extra = [] if axes is None else [np.array(axes)]
+    if axes is None:
+        expected = np.broadcast_to(array, result)
+    else:
+        places = [data[axes.index(i)] if i in axes and data else 1 for i in range(len(target))]
+        expected = np.broadcast_to(array.reshape(places), result)
+    assert np.array_equal(op.run(array, np.array(target), *extra), expected)
+    out = np.full(result, -1, np.float32)
+    written = op.run(array, np.array(target), *extra, out=out)
+    assert np.array_equal(written, expected)
+    assert written.shape == result
+    types = [const(axes)] if axes is not None else []
+    assert inferred(op, constant_type(array), const(target), *types) == str(PartialShape(result))
+
+
+def test_first_version_aligns_from_an_axis() -> None:
+    op = Broadcast1(mode="pdpd", start_axis=1)
+    result = op.run(np.array([[1], [2]]), np.array([3, 2, 1, 2]))
+    assert result.shape == (3, 2, 1, 2)
+    assert result[0, :, 0, 1].tolist() == [1, 2]
+    ignored = tensor("", f32)
+    assert inferred(Broadcast1(mode="numpy"), tensor("3,1"), const([2, 3, 4]), ignored) == "[2,3,4]"
+
+
+@pytest.mark.parametrize(
+    ("mode", "data", "target", "result"),
+    [
+        ("numpy", "1..3,5", [-1, -1], "[?,5]"),
+        ("numpy", "2..3,5", [-1, -1], "[2..3,5]"),
+        ("numpy", "?,5", [-1, 7, -1], "[?,7,5]"),
+        ("numpy", "...", [3, -1], "[3,?]"),
+        ("bidirectional", "1,3,?", [-1, -1], "[1,3,?]"),
+        ("bidirectional", "...", [3, 2], "[...]"),
+        ("pdpd", "...", [3, 2], "[?,?]"),
+    ],
+)
+def test_broadcast_of_unknown_sizes(mode: str, data: str, target: list[int], result: str) -> None:
+    sizes = from_dimensions(i64, [Dimension() if size < 0 else Dimension(size, size) for size in target])
+    shape = TensorType(i64, PartialShape([len(target)]), sizes)
+    assert inferred(Broadcast3(mode=mode), tensor(data), shape) == result
+
+
+def test_broadcast_keeps_the_symbols_of_its_target() -> None:
+    shape = TensorType(i64, PartialShape([2]), from_dimensions(i64, [Dimension(2, 9, symbol=4), Dimension(3, 3)]))
+    result = Broadcast3().infer(tensor("1"), shape).shape
+    assert str(result) == "[2..9,3]"
+    assert result[0].symbol == 4
+
+
+@pytest.mark.parametrize(
+    ("mode", "inputs", "message"),
+    [
+        ("numpy", [tensor("2"), const([3])], "data of shape [2] cannot be broadcast to [3] in mode numpy"),
+        ("numpy", [tensor("2,3"), const([3])], "data of shape [2,3] has more dimensions than the target [3]"),
+        ("numpy", [tensor("1"), const([-5])], "target_shape[0] is -5: a size cannot be negative"),
+        ("numpy", [tensor("1"), const([5]), const([0])], "mode numpy takes no input axes_mapping"),
+        ("explicit", [tensor("1"), const([5])], "mode explicit needs the input axes_mapping"),
+        ("explicit", [tensor("2,3"), const([3, 2]), const([1, 0])], "axes_mapping must be ascending, got [1, 0]"),
+        ("explicit", [tensor("2"), const([3, 2]), const([2])],
+         "axes_mapping [2] leaves the 2 dimensions of the target [3,2]"),
+        ("explicit", [tensor("2,3"), const([3, 2]), const([1])],
+         "axes_mapping has 1 elements for data of shape [2,3]: one a dimension is needed"),
+        ("explicit", [tensor(""), const([3, 2]), const([0])],
+         "a scalar cannot be mapped to axis 0 of the target [3,2], as that is not 1"),
+        ("bidirectional", [tensor("2"), const([3])],
+         "data of shape [2] cannot be broadcast to [3] in mode bidirectional"),
+    ],
+)  # fmt: skip
+def test_broadcast_errors(mode: str, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        Broadcast3(mode=mode).infer(*inputs)
+    assert error.value.message == message
+
+
+# ----- Tile
+
+
+@pytest.mark.parametrize(
+    ("data", "repeats"),
+    [((2, 3, 4), [1, 2, 3]), ((2, 3), [5, 1, 2]), ((4, 2, 3), [2, 2]), ((3,), [0]), ((), [2, 3]), ((2, 3), [1, 1, 1])],
+)
+def test_tile(data: tuple[int, ...], repeats: list[int]) -> None:
+    array = np.arange(int(np.prod(data))).reshape(data)
+    expected = np.tile(array, repeats)
+    assert np.array_equal(Tile().run(array, np.array(repeats)), expected)
+    result = Tile().run(array, np.array(repeats), out=np.empty(expected.shape, array.dtype))
+    assert np.array_equal(result, expected)
+    assert inferred(Tile(), constant_type(array), const(repeats)) == str(PartialShape(expected.shape))
+
+
+def test_tile_shape() -> None:
+    assert inferred(Tile(), tensor("?,2..3,4"), const([3, 2])) == "[?,6..9,8]"
+    assert inferred(Tile(), tensor("2,3"), tensor("3", i64)) == "[?,?,?]"
+    assert inferred(Tile(), tensor("2,3"), tensor("?", i64)) == "[...]"
+    assert inferred(Tile(), tensor("2,3"), const([-1, 2])) == "[0,6]"
+    with pytest.raises(OperatorError, match="repeats must have rank 1"):
+        Tile().infer(tensor("2"), const(2))

@@ -1,0 +1,201 @@
+"""Convolutions: known answers, equality of all ways to compute one, inference, and error texts."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops import correlation
+from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolution, GroupConvolution
+from ovir.types import Dimension, ElementType, PartialShape, boolean, f32, i32, new_symbol, u1
+from ovir.values import TensorType
+
+DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
+# Each output is the sum of the pixel to the right and the one below.
+FILTERS = np.array([[[[0, 1], [1, 0]]]], np.float32)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, [[7, 9, 11], [15, 17, 19]]),
+        ({"strides": (2, 2)}, [[7, 11]]),
+        ({"dilations": (2, 1)}, [[11, 13, 15]]),
+        ({"pads_begin": (1, 0), "pads_end": (0, 1)}, [[1, 2, 3, 4], [7, 9, 11, 8], [15, 17, 19, 12]]),
+        ({"pads_begin": (-1, 0)}, [[15, 17, 19]]),
+        ({"pads_begin": (1, 1), "auto_pad": "notset"}, [[0, 1, 2, 3], [1, 7, 9, 11], [5, 15, 17, 19]]),
+        ({"pads_begin": (1, 1), "auto_pad": "valid"}, [[7, 9, 11], [15, 17, 19]]),
+        ({"strides": (1, 3), "auto_pad": "same_upper"}, [[7, 8], [15, 12], [10, 0]]),
+        ({"strides": (1, 3), "auto_pad": "same_lower"}, [[0, 3], [1, 11], [5, 19]]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.uint64])
+def test_known_answers(attributes: dict[str, Any], expected: list[list[float]], dtype: Any) -> None:
+    op = Convolution(**attributes)
+    data, filters = DATA.astype(dtype), FILTERS.astype(dtype)
+    result = op.run(data, filters)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == dtype
+    assert result.shape == op.infer(tensor("1,1,3,4"), tensor("1,1,2,2")).shape.to_tuple()
+    np.testing.assert_array_equal(result[0, 0].astype(np.float64), expected)
+    out = np.empty_like(result)
+    prepared = op.prepare(None, filters) or op.run
+    assert prepared(data, filters, out=out) is out
+    np.testing.assert_array_equal(out, result)
+
+
+def direct(data: Any, weights: Any, starts: Any, step: Any, sizes: Any) -> Any:
+    """What ``correlate`` is defined as, a term for each tap and output."""
+    groups, outputs, depth, _ = weights.shape
+    out = np.zeros((len(data), groups * outputs, *sizes))
+    for n, g, m, c, (t, start) in product(*map(range, (len(data), groups, outputs, depth)), enumerate(starts)):
+        for place in np.ndindex(*sizes):
+            at = [s + d * p for s, d, p in zip(start, step, place, strict=True)]
+            if all(0 <= i < size for i, size in zip(at, data.shape[2:], strict=True)):
+                out[(n, g * outputs + m, *place)] += data[(n, g * depth + c, *at)] * weights[g, m, c, t]
+    return out
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_way_to_compute_one_gives_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    # Small limits make blocks, threads and shared products of tensors that are quick to check.
+    monkeypatch.setattr(correlation, "_COLUMN_BYTES", int(rng.choice([64, 4 << 20])))
+    monkeypatch.setattr(correlation, "_MIN_COLUMNS", 1)
+    monkeypatch.setattr(correlation, "_WIDE", int(rng.choice([4, 512])))
+    monkeypatch.setattr(correlation, "_WASTE", int(rng.choice([-1, 512])))
+    monkeypatch.setattr(correlation, "_CHANNEL_BYTES", int(rng.choice([40, 1 << 17])))
+    monkeypatch.setattr(correlation, "_BYTES_PER_THREAD", int(rng.choice([1, 1 << 20])))
+    axes = int(rng.integers(1, 4))
+    images, groups, outputs = (int(rng.integers(1, 4)) for _ in range(3))
+    depth = int(rng.choice([1, 2]))
+    kernel, step, dilation, sizes = (tuple(map(int, rng.integers(1, 4, axes))) for _ in range(4))
+    begin = rng.integers(-1, 3, axes)
+    starts = list(
+        product(*([t * d - int(b) for t in range(k)] for k, d, b in zip(kernel, dilation, begin, strict=True)))
+    )
+    data = rng.integers(-4, 5, (images, groups * depth, *rng.integers(1, 7, axes))).astype(np.float32)
+    weights = rng.integers(-4, 5, (groups, outputs, depth, len(starts))).astype(np.float32)
+    wide = np.full((images, groups * outputs, *(2 * size for size in sizes)), np.nan, np.float32)
+    part = wide[(..., *(slice(None, None, 2),) * axes)]
+    whole = np.empty(part.shape, np.float32)
+    for out in (part, whole):
+        correlation.correlate(data, weights, starts, step, out)
+        np.testing.assert_array_equal(out, direct(data, weights, starts, step, sizes))
+
+
+def test_groups_and_depthwise() -> None:
+    data = np.arange(1, 5, dtype=np.float32).reshape(1, 4, 1)
+    two_groups = np.array([[[[1], [10]]], [[[1], [100]]]], np.float32)
+    np.testing.assert_array_equal(GroupConvolution().run(data, two_groups).ravel(), [21, 403])
+    depthwise = np.array([1, 10, 100, 1000], np.float32).reshape(4, 1, 1, 1)
+    np.testing.assert_array_equal(GroupConvolution().run(data, depthwise).ravel(), [1, 20, 300, 4000])
+    multiplied = np.array([[1, 2], [3, 4], [5, 6], [7, 8]], np.float32).reshape(4, 2, 1, 1)
+    np.testing.assert_array_equal(GroupConvolution().run(data, multiplied).ravel(), [1, 2, 6, 8, 15, 18, 28, 32])
+
+
+def test_integers_are_exact_and_wrap_around() -> None:
+    data = np.array([[[2**62, 2**62 + 1]]], np.int64)
+    assert Convolution().run(data, np.ones((1, 1, 2), np.int64)).item() == 2**63 + 1 - 2**64
+    assert Convolution().run(np.full((1, 1, 2), 100, np.int8), np.ones((1, 1, 2), np.int8)).item() == 200 - 256
+
+
+def test_empty_and_strided_data() -> None:
+    assert Convolution().run(np.empty((0, 2, 5), np.float32), np.ones((3, 2, 2), np.float32)).shape == (0, 3, 4)
+    assert not Convolution().run(np.empty((1, 0, 5), np.float32), np.empty((3, 0, 2), np.float32)).any()
+    data = np.asfortranarray(np.arange(24, dtype=np.float32).reshape(2, 3, 4))[:, ::-1]
+    expected = Convolution().run(np.ascontiguousarray(data), np.ones((1, 3, 2), np.float32))
+    np.testing.assert_array_equal(Convolution().run(data, np.ones((1, 3, 2), np.float32)), expected)
+
+
+def test_binary_convolution_counts_equal_bits() -> None:
+    # Of the bits of a byte of u1 filters, devices take the lowest for the first; the reader takes the highest.
+    filters = np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8).reshape(1, 1, 1, 8)
+    data = np.array([0, 0, 0, 0, 0, 0, 0, 1], np.float32).reshape(1, 1, 1, 8)
+    assert BinaryConvolution().run(data, filters).item() == 8
+    assert BinaryConvolution().run(1 - data, filters).item() == -8
+    for pad_value, expected in ((-1.0, 8), (0.0, 7), (1.0, 6)):
+        op = BinaryConvolution(pad_value=pad_value, pads_begin=(0, 1), pads_end=(0, 0))
+        assert op.run(data[..., 1:], filters).item() == expected
+    assert str(BinaryConvolution().infer(tensor("?,8,4,4"), tensor("2,8,3,3", u1))) == "f32[?,2,2,2]"
+
+
+@pytest.mark.parametrize(
+    ("attributes", "data", "filters", "expected"),
+    [
+        ({}, "1,3,?,4..7", "8,3,3,3", "[1,8,1..,2..5]"),
+        ({"auto_pad": "valid", "pads_begin": (5, 5)}, "1,3,?,7", "8,3,3,3", "[1,8,1..,5]"),
+        ({"auto_pad": "same_upper", "strides": (2, 2)}, "1,3,?,5..8", "8,3,3,3", "[1,8,?,3..4]"),
+        ({"strides": (2,)}, "...", "8,3,3", "[?,8,1..]"),
+        ({}, "2,?,9", "...", "[2,?,1..9]"),
+        ({}, "...", "...", "[...]"),
+        ({"strides": (1, 1)}, "...", "...", "[?,?,1..,1..]"),
+        ({}, "1..4,1..4,4..7,5..8", "2..5,1..4,2..5,1..4", "[1..4,2..5,1..6,2..8]"),
+    ],
+)
+def test_infer(attributes: dict[str, Any], data: str, filters: str, expected: str) -> None:
+    assert str(Convolution(**attributes).infer(tensor(data), tensor(filters)).shape) == expected
+
+
+def test_infer_keeps_the_symbol_of_a_size_that_stays() -> None:
+    size = Dimension(1, None, new_symbol())
+    data = TensorType(f32, PartialShape([size, 3, size]))
+    inferred = Convolution(pads_begin=(1,), pads_end=(1,)).infer(data, tensor("8,3,3")).shape
+    assert [dim.symbol for dim in inferred] == [size.symbol, 0, size.symbol]
+
+
+@pytest.mark.parametrize(
+    ("data", "filters", "expected"),
+    [
+        ("1,6,8,8", "?,3,2,3,3", "[1,9,6,6]"),
+        ("1,6,8,8", "?,3,?,3,3", "[1,?,6,6]"),
+        ("?,3..6,8,8", "2,3,2,3,3", "[?,6,6,6]"),
+        ("...", "2,3,2,3,3", "[?,6,1..,1..]"),
+    ],
+)
+def test_infer_groups(data: str, filters: str, expected: str) -> None:
+    assert str(GroupConvolution().infer(tensor(data), tensor(filters)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "filters", "message"),
+    [
+        (Convolution(), "1,3,5", "8,4,3", "data [1,3,5] has 3 channels, filters [8,4,3] take 4"),
+        (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes and filters [8,3,3] have 1"),
+        (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
+        (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1, 1] must have 1 items"),
+        (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "the window covers 7 (kernel 3, dilation 3)"),
+        (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, filters [2,4,2,3] take 2 groups of 2"),
+        (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
+    ],
+)
+def test_inference_errors(op: ForwardConvolution, data: str, filters: str, message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        op.infer(tensor(data), tensor(filters))
+    assert message in error.value.message
+
+
+def test_type_errors() -> None:
+    with pytest.raises(OperatorError, match="data is f32 and filters is i32: their element types must be equal"):
+        Convolution().infer(tensor("1,3,5"), tensor("8,3,3", i32))
+    with pytest.raises(OperatorError, match="data must be of a numeric type, got boolean"):
+        Convolution().infer(tensor("1,3,5", boolean), tensor("8,3,3", boolean))
+
+
+def test_run_errors() -> None:
+    ones = np.ones((1, 2, 3), np.float32)
+    with pytest.raises(OperatorError, match="data has 2 channels, the filters take 3"):
+        Convolution().run(ones, np.ones((1, 3, 2), np.float32))
+    with pytest.raises(OperatorError, match=r"a filter of size \(5,\) does not fit into data \(1, 2, 3\)"):
+        Convolution().run(ones, np.ones((1, 2, 5), np.float32))
+    with pytest.raises(OperatorError, match=r"filters of shape \(1, 2, 1, 1\) do not fill whole bytes"):
+        BinaryConvolution().run(ones[..., None], np.ones((1, 2, 1, 1), np.uint8))

@@ -1,0 +1,215 @@
+"""Range, Eye, OneHot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4
+from ovir.ops.operator import Operator
+from ovir.types import Dimension, ElementType, PartialShape, boolean, dynamic, f16, f32, i8, i32, i64, u8
+from ovir.values import TensorType, constant_type, from_bounds
+
+
+def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any, dtype: Any = np.int64) -> TensorType:
+    return constant_type(np.array(values, dtype))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> str:
+    result = op.infer(*inputs)
+    assert isinstance(result, TensorType)
+    return str(result)
+
+
+# ----- Range
+
+
+@pytest.mark.parametrize(
+    ("element_type", "numbers", "result"),
+    [
+        (i32, (2, 23, 3), [2, 5, 8, 11, 14, 17, 20]),
+        (i32, (23, 2, -3), [23, 20, 17, 14, 11, 8, 5]),
+        (f32, (1, 2.5, 0.5), [1.0, 1.5, 2.0]),
+        (i64, (5, 5, 1), []),
+        (i64, (5, 2, 1), []),
+        (i64, (0.5, 5.9, 1.9), [0, 1, 2, 3, 4]),
+        (i8, (-3, 3, 2), [-3, -1, 1]),
+        (u8, (250, 255, 2), [250, 252, 254]),
+        (f16, (-1, 1, 0.75), [-1.0, -0.25, 0.5]),
+    ],
+)
+def test_range(element_type: ElementType, numbers: tuple[float, ...], result: list[float]) -> None:
+    op = Range4(output_type=element_type)
+    inputs = [constant_type(np.array(number)) for number in numbers]
+    assert inferred(op, *inputs) == f"{element_type}[{len(result)}]"
+    op.output_types = (element_type,)
+    array = op.run(*(np.array(number) for number in numbers))
+    assert array.dtype == element_type.to_dtype()
+    assert array.tolist() == result
+
+
+def test_range_of_large_integers() -> None:
+    op = Range4(output_type=i64)
+    op.output_types = (i64,)
+    assert op.run(*(np.array(n) for n in (2**62, 2**62 + 3, 2))).tolist() == [2**62, 2**62 + 2]
+
+
+def test_range_by_bounds() -> None:
+    def between(low: float, high: float, symbol: int = 0) -> TensorType:
+        value = from_bounds(i64, np.array(low), np.array(high), np.array(symbol))
+        return TensorType(i64, PartialShape([]), value)
+
+    op = Range4(output_type=i64)
+    assert inferred(op, const(0), between(2, 9), const(2)) == "i64[1..5]"
+    assert inferred(op, between(0, 3), between(2, 9), const(1)) == "i64[..9]"
+    assert inferred(op, between(2, 9), const(0), const(-3)) == "i64[1..3]"
+    assert inferred(op, const(0), between(4, np.inf), const(1)) == "i64[4..]"
+    assert inferred(op, const(0), between(2, 9), between(-1, 1)) == "i64[?]"
+    assert inferred(op, const(0), tensor(""), const(1)) == "i64[?]"
+    assert op.infer(const(0), between(0, np.inf, symbol=6), const(1)).shape[0].symbol == 6
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([const(0), const([5, 5]), const(1)], "stop must have rank 0, got shape [2]"),
+        ([const(0), const(5), const(0)], "step must not be 0"),
+        ([const(0), const(5), const(0.5, np.float32)], "step must not be 0, which 0.5 becomes as i64"),
+        ([const(0), const(np.inf, np.float32), const(1)], "stop must be finite, got inf"),
+        ([tensor("", boolean), const(5), const(1)], "start must be of a number type, got boolean"),
+    ],
+)
+def test_range_errors(inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        Range4(output_type=i64).infer(*inputs)
+    assert error.value.message == message
+
+
+def test_range_needs_a_type() -> None:
+    with pytest.raises(OperatorError, match="output_type must be a number type, got dynamic"):
+        Range4().infer(const(0), const(1), const(1))
+
+
+def test_first_range_has_the_type_of_its_inputs() -> None:
+    assert inferred(Range1(), const(0, np.int32), tensor("", dynamic), const(1, np.int32)) == "i32[?]"
+    assert inferred(Range1(), *(const(v, np.float32) for v in (0, 1, 0.4))) == "f32[3]"
+    with pytest.raises(OperatorError, match="start is i64 and stop is f32: their element types must be equal"):
+        Range1().infer(const(0), const(1, np.float32), const(1))
+    with pytest.raises(ValueError, match="Range has no attribute 'output_type'"):
+        Range1(output_type=i64)
+
+
+def test_range_over_a_dimension_has_its_size() -> None:
+    net = Net()
+    data = net.parameter("data", "?,8")
+    shape = net.op("ShapeOf", data, opset=3, output_type="i64")
+    rows = net.op("Squeeze", net.op("Split", shape, net.const(np.int64(0)), num_splits=2, outputs=2))
+    numbers = [net.const(np.int64(v)) for v in (0, 1)]
+    net.result(net.op("Range", numbers[0], rows, numbers[1], opset=4, output_type="i32", name="range"))
+    net.result(net.op("Concat", data, axis=0))
+    model = net.model()
+    assert model.layer("range").outputs[0].shape[0].symbol == model.inputs[0].shape[0].symbol != 0
+
+
+# ----- Eye
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "diagonal", "batch"),
+    [
+        (3, 4, 2, None),
+        (3, 4, -1, None),
+        (2, 4, 3, None),
+        (4, 2, -3, [2]),
+        (2, 2, 5, [1, 2]),
+        (0, 3, 0, []),
+        (3, 3, 0, [0]),
+    ],
+)
+def test_eye(rows: int, columns: int, diagonal: int, batch: list[int] | None) -> None:
+    op = Eye(output_type=i32)
+    inputs: list[Any] = [rows, [columns], diagonal, *([] if batch is None else [np.array(batch, np.int64)])]
+    expected = np.broadcast_to(np.eye(rows, columns, diagonal, np.int32), (*(batch or []), rows, columns))
+    assert np.array_equal(op.run(*map(np.array, inputs)), expected)
+    out = np.full(expected.shape, 7, np.int32)
+    assert op.run(*map(np.array, inputs), out=out) is out
+    assert np.array_equal(out, expected)
+    assert inferred(op, *map(const, inputs)) == f"i32{PartialShape(expected.shape)}"
+
+
+def test_eye_of_unknown_sizes() -> None:
+    op, one = Eye(output_type=f32), const(1)
+    assert inferred(op, tensor(""), const(3), one) == "f32[?,3]"
+    assert inferred(op, const(2), const(3), one, tensor("2")) == "f32[?,?,2,3]"
+    assert inferred(op, const(2), const(3), one, tensor("?")) == "f32[...]"
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([const(-1), const(1), const(0)], "num_rows must not be negative, got -1"),
+        ([const([1, 2]), const(1), const(0)], "num_rows must have one element, got shape [2]"),
+        ([const(1, np.uint8), const(1), const(0)], "num_rows must be i32 or i64, got u8"),
+        ([const(1), const(1), const(0), const(1)], "batch_shape must have rank 1, got shape []"),
+    ],
+)
+def test_eye_errors(inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        Eye(output_type=f32).infer(*inputs)
+    assert error.value.message == message
+
+
+# ----- OneHot
+
+
+def test_one_hot() -> None:
+    on, off = np.array(1.0), np.array(2.0)
+    rows = OneHot1(axis=-1).run(np.array([0, 3, 1, -1]), np.array(3), on, off)
+    assert rows.tolist() == [[1, 2, 2], [2, 2, 2], [2, 1, 2], [2, 2, 2]]
+    out = np.empty((3, 2))
+    assert OneHot1(axis=0).run(np.array([2, 0], np.uint8), np.array(3), on, off, out=out) is out
+    assert out.tolist() == [[2, 1], [2, 2], [1, 2]]
+    assert OneHot1(axis=0).run(np.array(1), np.array(2), on, off).tolist() == [2, 1]
+
+
+def test_one_hot_counts_negative_indices_from_the_end() -> None:
+    indices, depth, on, off = np.array([0, -5, -2, 2], np.int8), np.array(3), np.array(1), np.array(0)
+    normalized = OneHot16(axis=-1, negative_indices_mode="normalize").run(indices, depth, on, off)
+    assert normalized.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert OneHot16(axis=-1).run(indices, depth, on, off).tolist() == [[1, 0, 0], [0] * 3, [0] * 3, [0, 0, 1]]
+
+
+def test_one_hot_shape() -> None:
+    value = const(1.0, np.float32)
+    bounds = from_bounds(i64, np.array(2), np.array(5), np.array(9))
+    depth = TensorType(i64, PartialShape([]), bounds)
+    assert inferred(OneHot1(axis=1), tensor("2,?"), const(4), value, value) == "f32[2,4,?]"
+    assert inferred(OneHot1(axis=-3), tensor("2,?"), depth, value, value) == "f32[2..5,2,?]"
+    assert OneHot1().infer(tensor("2"), depth, value, value).shape[0] == Dimension(2, 5)
+    assert inferred(OneHot1(), tensor("2"), tensor(""), value, value) == "f32[?,2]"
+    assert inferred(OneHot1(), tensor("..."), const(4), value, value) == "f32[...]"
+
+
+@pytest.mark.parametrize(
+    ("axis", "inputs", "message"),
+    [
+        (3, [tensor("2"), const(4), const(1), const(0)], "axis 3 is outside [-2, 1] of a tensor of rank 2"),
+        (0, [tensor("2"), const(-4), const(1), const(0)], "depth must not be negative, got -4"),
+        (0, [tensor("2"), const([4]), const(1), const(0)], "depth must have rank 0, got shape [1]"),
+        (0, [tensor("2", f32), const(4), const(1), const(0)], "indices must be of an integer type, got f32"),
+        (0, [tensor("2"), const(4), const(1), const(0, np.int32)],
+         "on_value is i64 and off_value is i32: their element types must be equal"),
+    ],
+)  # fmt: skip
+def test_one_hot_errors(axis: int, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        OneHot1(axis=axis).infer(*inputs)
+    assert error.value.message == message

@@ -1,0 +1,167 @@
+"""ExtractImagePatches, Col2Im and DeformableConvolution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.convolution import GroupConvolution
+from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
+from ovir.ops.patches import Col2Im, ExtractImagePatches
+from ovir.types import ElementType, PartialShape, f32, i64
+from ovir.values import TensorType, constant_type
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+IMAGE = np.arange(1, 26).reshape(1, 1, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({"strides": (3, 3), "auto_pad": "valid"}, [[1, 4, 16, 19], [2, 5, 17, 20], [6, 9, 21, 24], [7, 10, 22, 25]]),
+        ({"strides": (3, 3), "rates": (2, 3), "auto_pad": "valid"}, [[1], [4], [11], [14]]),
+        ({"strides": (4, 4), "auto_pad": "same_upper"}, [[1, 5, 21, 25], [2, 0, 22, 0], [6, 10, 0, 0], [7, 0, 0, 0]]),
+        ({"strides": (4, 4), "auto_pad": "same_lower"}, [[0, 0, 0, 19], [0, 0, 16, 20], [0, 4, 0, 24], [1, 5, 21, 25]]),
+    ],
+)
+def test_extract_image_patches(attributes: dict[str, Any], expected: list[list[int]]) -> None:
+    op = ExtractImagePatches(**({"sizes": (2, 2), "rates": (1, 1)} | attributes))
+    result = op.run(IMAGE)
+    assert result.shape == op.infer(tensor("1,1,5,5")).shape.to_tuple()
+    assert result.reshape(4, -1).tolist() == expected
+    out = np.full(result.shape, -1)
+    assert op.run(IMAGE, out=out) is out
+    np.testing.assert_array_equal(out, result)
+
+
+def test_patches_lie_before_channels() -> None:
+    data = np.arange(8).reshape(1, 2, 2, 2)
+    op = ExtractImagePatches(sizes=(2, 2), strides=(1, 1), rates=(1, 1), auto_pad="valid")
+    assert op.run(data).ravel().tolist() == [0, 4, 1, 5, 2, 6, 3, 7]
+
+
+def test_extract_image_patches_inference() -> None:
+    op = ExtractImagePatches(sizes=(3, 3), strides=(5, 5), rates=(1, 1), auto_pad="valid")
+    assert str(op.infer(tensor("64,3,10,2..12")).shape) == "[64,27,2,..2]"
+    assert str(op.infer(tensor("...")).shape) == "[?,?,?,?]"
+    with pytest.raises(OperatorError, match=r"sizes must have an item for rows and one for columns, got \[3\]"):
+        ExtractImagePatches(sizes=(3,), strides=(5, 5), rates=(1, 1), auto_pad="valid").infer(tensor("1,1,5,5"))
+    with pytest.raises(ValueError, match="attribute 'auto_pad' is missing"):
+        ExtractImagePatches(sizes=(3, 3), strides=(5, 5), rates=(1, 1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8])
+def test_col2im_adds_up_what_overlaps(dtype: Any) -> None:
+    op = Col2Im()
+    data = np.ones((1, 4, 4), dtype)
+    sizes = np.array([3, 3]), np.array([2, 2])
+    expected = [[1, 2, 1], [2, 4, 2], [1, 2, 1]]
+    for batched in (data, data[0]):
+        result = op.run(batched, *sizes)
+        assert result.dtype == dtype
+        np.testing.assert_array_equal(result.reshape(3, 3), expected)
+    out = np.empty((1, 1, 3, 3), dtype)
+    assert op.run(data, *sizes, out=out) is out
+    np.testing.assert_array_equal(out[0, 0], expected)
+
+
+def test_col2im_with_all_attributes() -> None:
+    op = Col2Im(strides=(2, 1), dilations=(2, 1), pads_begin=(1, 0), pads_end=(0, 1))
+    data = np.arange(1, 9, dtype=np.float64).reshape(4, 2)
+    # One row of windows, at row -1, and two columns of them: of each window the lower half is inside.
+    assert op.run(data, np.array([2, 2]), np.array([2, 2])).tolist() == [[[0, 0], [5, 13]]]
+
+
+def test_col2im_inference() -> None:
+    sizes = constant_type(np.array([16, 16]))
+    kernel = constant_type(np.array([2, 2]))
+    assert str(Col2Im().infer(tensor("3,12,225"), sizes, kernel).shape) == "[3,3,16,16]"
+    assert str(Col2Im().infer(tensor("?,11..14,?"), sizes, kernel).shape) == "[?,3,16,16]"
+    assert str(Col2Im().infer(tensor("12,225"), tensor("2", i64), tensor("?", i64)).shape) == "[?,?,?]"
+    assert str(Col2Im().infer(tensor("..."), sizes, kernel).shape) == "[...]"
+    for data, message in (
+        ("3,13,225", "has 13 channels, no multiple of the kernel [2, 2]"),
+        ("3,12,224", "an image of [16, 16] has [15, 15] windows of kernel [2, 2], data has 224 blocks"),
+        ("3,12,15,15", "data must have rank 2 or 3"),
+    ):
+        with pytest.raises(OperatorError) as error:
+            Col2Im().infer(tensor(data), sizes, kernel)
+        assert message in error.value.message
+    with pytest.raises(OperatorError, match="output_size must be i32 or i64, got f32"):
+        Col2Im().infer(tensor("3,12,225"), tensor("2"), kernel)
+
+
+@pytest.mark.parametrize("group", [1, 2])
+@pytest.mark.parametrize("deformable_group", [1, 2])
+def test_without_offsets_deformable_is_an_ordinary_convolution(group: int, deformable_group: int) -> None:
+    rng = np.random.default_rng(0)
+    data, filters = rng.standard_normal((2, 4, 6, 5)), rng.standard_normal((2, 4 // group, 3, 2))
+    attributes: dict[str, Any] = {"strides": (2, 1), "pads_begin": (1, 0), "pads_end": (1, 2), "dilations": (1, 2)}
+    expected = GroupConvolution(**attributes).run(data, filters.reshape(group, 2 // group, 4 // group, 3, 2))
+    op = DeformableConvolution1(group=group, deformable_group=deformable_group, **attributes)
+    offsets = np.zeros((2, 12 * deformable_group, *expected.shape[2:]))
+    np.testing.assert_allclose(op.run(data, offsets, filters), expected, atol=1e-12)
+    whole = offsets.copy()
+    whole[:, 0::2] = 1  # all taps one row down, as if data were one row up
+    moved = np.concatenate([data[:, :, 1:], np.zeros_like(data[:, :, :1])], axis=2)
+    first = data[:, :, :1]
+    padded = np.concatenate([first, moved], axis=2)  # the row above, which was padding, is now inside
+    attributes["pads_begin"] = (0, 0)
+    expected = GroupConvolution(**attributes).run(padded, filters.reshape(group, 2 // group, 4 // group, 3, 2))
+    np.testing.assert_allclose(op.run(data, whole, filters), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("place", "inside", "padded"),
+    [(0.25, 12.5, 12.5), (-0.25, 0, 7.5), (1.5, 20, 10), (-1.0, 0, 0), (2.0, 0, 0), (np.nan, 0, 0), (1e30, 0, 0)],
+)
+def test_places_between_and_outside_of_pixels(place: float, inside: float, padded: float) -> None:
+    data, filters = np.array([[[[10, 20]]]], np.float32), np.ones((1, 1, 1, 1), np.float32)
+    offsets = np.zeros((1, 2, 1, 2), np.float32)
+    offsets[0, 1] = [[place, place - 1]]  # the second output begins one pixel further on
+    for pad, expected in ((False, inside), (True, padded)):
+        op = DeformableConvolution8(group=1, deformable_group=1, bilinear_interpolation_pad=pad)
+        assert op.run(data, offsets, filters).ravel().tolist() == [expected] * 2
+        mask = np.array([0.5, 2], np.float32).reshape(1, 1, 1, 2)
+        assert op.run(data, offsets, filters, mask).ravel().tolist() == [expected / 2, expected * 2]
+
+
+@pytest.mark.parametrize(
+    ("inputs", "expected"),
+    [
+        (("?,4,5,5", "1,18,?,?", "2,4,3,3"), "[1,2,3,3]"),
+        (("...", "...", "2,4,3,3"), "[?,2,1..,1..]"),
+        (("1,4,?,?", "1,18,3..4,2", "2,4,3,3", "1,9,3,?"), "[1,2,3,2]"),
+    ],
+)
+def test_deformable_inference(inputs: tuple[str, ...], expected: str) -> None:
+    op = DeformableConvolution8(group=1, deformable_group=1)
+    assert str(op.infer(*map(tensor, inputs)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        (("1,4,5,5", "1,17,3,3", "2,4,3,3"), "offsets [1,17,3,3] has 17 channels"),
+        (("1,4,5,5", "1,18,4,3", "2,4,3,3"), "does not fit to the output [1,2,3,3]"),
+        (("1,4,5,5", "1,18,3,3", "2,3,3,3"), "data [1,4,5,5] has 4 channels, filters [2,3,3,3] with group 1 take 3"),
+        (("1,4,5,5", "1,18,3,3", "2,4,3,3", "1,8,3,3"), "mask [1,8,3,3] has 8 channels"),
+        (("1,4,5", "1,18,3,3", "2,4,3,3"), "data must have rank 4"),
+    ],
+)
+def test_deformable_errors(inputs: tuple[str, ...], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        DeformableConvolution8(group=1, deformable_group=1).infer(*map(tensor, inputs))
+    assert message in error.value.message
+
+
+def test_deformable_needs_its_groups() -> None:
+    with pytest.raises(ValueError, match="attribute 'group' is missing"):
+        DeformableConvolution1(deformable_group=1)

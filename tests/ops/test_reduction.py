@@ -1,0 +1,244 @@
+"""Reductions and CumSum: known values, integers, empty data, shapes, bounds and what is refused."""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops import reduction as red
+from ovir.ops.operator import Operator
+from ovir.types import Dimension, ElementType, PartialShape, boolean, f32, i64, new_symbol
+from ovir.values import TensorType, constant_type, from_dimensions
+
+INF, NAN = np.inf, np.nan
+FLOAT_MIN = float(np.finfo(np.float32).min)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any) -> TensorType:
+    return constant_type(np.array(values, np.int64))
+
+
+def reduced(op: Operator, data: Any, axes: Any, dtype: Any = np.float32) -> Any:
+    array = np.asarray(data, dtype)
+    types = (TensorType(ElementType.from_dtype(array.dtype), PartialShape(array.shape)), const(axes))
+    inferred = op.infer(*types)
+    assert isinstance(inferred, TensorType)
+    op.input_types, op.output_types = (types[0].element_type, i64), (inferred.element_type,)
+    result = op.run(array, np.array(axes, np.int64))
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == dtype
+    assert result.shape == inferred.shape.to_tuple()
+    return result
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "empty", "no_axes"),
+    [
+        ("ReduceSum", [-2, 5], 0, [[1, -3], [2, 3]]),
+        ("ReduceMean", [-1, 2.5], 0, [[1, -3], [2, 3]]),
+        ("ReduceProd", [-3, 6], 1, [[1, -3], [2, 3]]),
+        ("ReduceMax", [1, 3], FLOAT_MIN, [[1, -3], [2, 3]]),
+        ("ReduceMin", [-3, 2], INF, [[1, -3], [2, 3]]),
+        ("ReduceL1", [4, 5], 0, [[1, 3], [2, 3]]),
+        ("ReduceL2", [10**0.5, 13**0.5], 0, [[1, 3], [2, 3]]),
+    ],
+)
+def test_known_values(name: str, values: list[float], empty: float, no_axes: Any) -> None:
+    kind = getattr(red, name)
+    data = [[1, -3], [2, 3]]
+    np.testing.assert_allclose(reduced(kind(), data, [1]), values, rtol=1e-6)
+    np.testing.assert_allclose(reduced(kind(keep_dims=True), data, -1), np.reshape(values, (2, 1)), rtol=1e-6)
+    np.testing.assert_allclose(reduced(kind(), data, [1, -1], np.float16), np.float16(values))
+    np.testing.assert_array_equal(reduced(kind(), data, []), no_axes)
+    np.testing.assert_array_equal(reduced(kind(), np.ones((2, 0)), [1]), [empty, empty])
+    assert reduced(kind(), np.ones((0, 3)), [1]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("ReduceSum", np.sum),
+        ("ReduceMean", np.mean),
+        ("ReduceProd", np.prod),
+        ("ReduceMax", np.max),
+        ("ReduceMin", np.min),
+        ("ReduceL2", lambda x, axes: np.sqrt((x**2).sum(axes))),
+    ],
+)
+@pytest.mark.parametrize("shape", [(2, 3, 4, 5), (40, 2, 30), (3000, 3)])
+def test_any_axes(name: str, function: Any, shape: tuple[int, ...]) -> None:
+    data = np.random.default_rng(0).uniform(0.9, 1.1, shape)
+    for count in range(1, len(shape) + 1):
+        for axes in combinations(range(len(shape)), count):
+            result = reduced(getattr(red, name)(), data, axes)
+            np.testing.assert_allclose(result, function(data, axes), rtol=2e-3 if name == "ReduceProd" else 1e-5)
+
+
+def test_sums_along_any_axis_are_exact_enough() -> None:
+    data = np.full((300_000, 4), 0.1, np.float32)
+    np.testing.assert_allclose(red.ReduceSum().run(data, np.array([0])), 300_000 * np.float32(0.1), rtol=1e-5)
+    np.testing.assert_allclose(red.ReduceMean().run(data.T, np.array([1])), np.float32(0.1), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "dtype", "result"),
+    [
+        (red.ReduceSum(), [2**31 - 1, 2**31 - 1, 3], np.int32, 1),
+        (red.ReduceMean(), [-7, 2, 0], np.int32, -1),
+        (red.ReduceMean(), [2**40, -(2**41)], np.int64, -(2**39)),
+        (red.ReduceMean(), [200, 100, 3], np.uint8, 101),
+        (red.ReduceSum(), [200, 100, 3], np.uint8, 255),
+        (red.ReduceSum(), [-100, -100], np.int8, -128),
+        (red.ReduceProd(), [2**20, 2**20, 3], np.int64, 3 * 2**40),
+        (red.ReduceL1(), [-7, 2], np.int32, 9),
+        (red.ReduceL2(), [6, 9, -4, -1, 7], np.int32, 13),
+        (red.ReduceMax(), [-5, -2], np.int64, -2),
+        (red.ReduceMin(), [200, 3], np.uint8, 3),
+        (red.ReduceMax(), [], np.int32, -(2**31)),
+        (red.ReduceMin(), [], np.int64, 2**63 - 1),
+    ],
+)
+def test_integers(op: Operator, data: list[int], dtype: Any, result: int) -> None:
+    assert reduced(op, data, [0], dtype) == result
+
+
+def test_narrow_floats_are_summed_wide() -> None:
+    assert reduced(red.ReduceMean(), [60000, 60000, 1, 1], [0], np.float16) == 30000
+    assert reduced(red.ReduceSum(), [2048] + [1] * 5, [0], np.float16) == 2052
+    assert reduced(red.ReduceSum(), [60000, 60000], [0], np.float16) == INF
+
+
+def test_nan_is_an_extreme_only_where_there_is_nothing_else() -> None:
+    data = [[NAN, 1, 2], [-INF, NAN, -INF], [NAN, NAN, NAN]]
+    np.testing.assert_array_equal(reduced(red.ReduceMax(), data, [1]), [2, -INF, NAN])
+    np.testing.assert_array_equal(reduced(red.ReduceMin(), data, [1]), [1, -INF, NAN])
+    np.testing.assert_array_equal(reduced(red.ReduceSum(), data, [1]), [NAN, NAN, NAN])
+
+
+def test_logical() -> None:
+    data = [[True, False], [True, True]]
+    np.testing.assert_array_equal(reduced(red.ReduceLogicalAnd(), data, [1], np.bool_), [False, True])
+    np.testing.assert_array_equal(reduced(red.ReduceLogicalOr(keep_dims=True), data, [0, 1], np.bool_), [[True]])
+    np.testing.assert_array_equal(reduced(red.ReduceLogicalAnd(), np.ones((2, 0)), [1], np.bool_), [True, True])
+    np.testing.assert_array_equal(reduced(red.ReduceLogicalOr(), np.ones((2, 0)), [1], np.bool_), [False, False])
+
+
+@pytest.mark.parametrize(
+    ("keep_dims", "data", "axes", "result"),
+    [
+        (False, "?,2..5,3", const([-1]), "[?,2..5]"),
+        (True, "?,2..5,3", const([0, 1]), "[1,1,3]"),
+        (False, "...", const([1]), "[...]"),
+        (False, "2,3,4", tensor("2", i64), "[...]"),
+        (False, "2,3,4", tensor("1", i64), "[?,?]"),
+        (False, "2,3,4", tensor("", i64), "[?,?]"),
+        (True, "2,3,4", tensor("?", i64), "[?,?,?]"),
+        (False, "", const([]), "[]"),
+    ],
+)
+def test_shapes(keep_dims: bool, data: str, axes: TensorType, result: str) -> None:
+    assert str(red.ReduceSum(keep_dims=keep_dims).infer(tensor(data), axes).shape) == result
+
+
+@pytest.mark.parametrize(
+    ("data", "axes", "message"),
+    [
+        (tensor("2,3"), const([2]), r"axes 2 is outside \[-2, 1\]"),
+        (tensor("2,3", boolean), const([1]), "data must be of a numeric type, got boolean"),
+        (tensor("2,3"), tensor("1", f32), "axes must be of an integer type, got f32"),
+        (tensor("2,3"), tensor("1,1", i64), r"axes must have rank 0 or 1, got shape \[1,1\]"),
+    ],
+)
+def test_refused(data: TensorType, axes: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        red.ReduceMax().infer(data, axes)
+
+
+def test_logical_refuses_numbers() -> None:
+    with pytest.raises(OperatorError, match="data must be boolean, got f32"):
+        red.ReduceLogicalOr().infer(tensor("2"), const([0]))
+
+
+# ----- known content
+
+
+def bounds(op: Operator, dims: list[Dimension], axes: list[int]) -> str:
+    data = TensorType(i64, PartialShape([len(dims)]), from_dimensions(i64, dims))
+    op.output_types = (i64,)
+    value = op.infer_value(data, const(axes))
+    assert not isinstance(value, tuple)
+    return "unknown" if value is None else str(value.dimensions()[0])
+
+
+@pytest.mark.parametrize(
+    ("op", "dims", "result"),
+    [
+        (red.ReduceProd(), ["3", "2..5", "4"], "24..60"),
+        (red.ReduceProd(), ["3", "2..", "4"], "24.."),
+        (red.ReduceProd(), ["0", "?"], "0"),
+        (red.ReduceSum(), ["3", "2..5"], "5..8"),
+        (red.ReduceMax(), ["3", "2..5"], "3..5"),
+        (red.ReduceMin(), ["3", "2.."], "2..3"),
+        (red.ReduceMean(), ["3", "2..5"], "2..4"),
+    ],
+)
+def test_bounds(op: Operator, dims: list[str], result: str) -> None:
+    assert bounds(op, [Dimension.parse(d) for d in dims], [0]) == result
+
+
+def test_one_element_keeps_its_symbol() -> None:
+    size = Dimension(0, None, new_symbol())
+    data = TensorType(i64, PartialShape([1]), from_dimensions(i64, [size]))
+    op = red.ReduceProd(keep_dims=True)
+    op.output_types = (i64,)
+    value = op.infer_value(data, const([0]))
+    assert value is not None
+    assert value.dimensions()[0].symbol == size.symbol
+
+
+# ----- CumSum
+
+
+@pytest.mark.parametrize(
+    ("exclusive", "reverse", "result"),
+    [
+        (False, False, [1, 3, 6]),
+        (True, False, [0, 1, 3]),
+        (False, True, [6, 5, 3]),
+        (True, True, [5, 3, 0]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64])
+def test_cumsum(exclusive: bool, reverse: bool, result: list[int], dtype: Any) -> None:
+    op = red.CumSum(exclusive=exclusive, reverse=reverse)
+    for axis, data in ((-1, np.array([[1, 2, 3]] * 2, dtype)), (0, np.array([[1] * 2, [2] * 2, [3] * 2], dtype))):
+        output = op.run(data, np.array(axis), out=np.empty_like(data))
+        assert output.dtype == dtype
+        np.testing.assert_array_equal(output if axis else output.T, [result] * 2)
+    assert op.run(np.array(5, dtype), np.array([0])) == (0 if exclusive else 5)
+
+
+def test_cumsum_wraps_and_sums_narrow_floats_wide() -> None:
+    np.testing.assert_array_equal(red.CumSum().run(np.array([200, 100], np.uint8), np.array(0)), [200, 44])
+    np.testing.assert_array_equal(red.CumSum().run(np.array([2048, 1, 1], np.float16), np.array(0)), [2048, 2048, 2050])
+
+
+@pytest.mark.parametrize(
+    ("axis", "message"),
+    [
+        (const(2), r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
+        (const([0, 1]), r"axis must hold one number, got shape \[2\]"),
+        (tensor("", f32), "axis must be i32 or i64, got f32"),
+    ],
+)
+def test_cumsum_refused(axis: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        red.CumSum().infer(tensor("2,3"), axis)

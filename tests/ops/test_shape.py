@@ -1,0 +1,257 @@
+"""ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose, and shapes computed in a graph on their way to Reshape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.operator import Operator
+from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
+from ovir.types import Dimension, ElementType, PartialShape, f32, i32, i64
+from ovir.values import TensorType, constant_type
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any) -> TensorType:
+    return constant_type(np.array(values, np.int64))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> str:
+    result = op.infer(*inputs)
+    assert isinstance(result, TensorType)
+    return str(result.shape)
+
+
+# ----- ShapeOf
+
+
+def test_shape_of_knows_its_content() -> None:
+    result = ShapeOf3(output_type=i32).infer(tensor("2,?,3..5"))
+    assert str(result) == "i32[3]"
+    assert result.value is not None
+    assert [str(d) for d in result.value.dimensions()] == ["2", "?", "3..5"]
+    assert str(ShapeOf1().infer(tensor("..."))) == "i64[?]"
+    scalar = ShapeOf1().infer(tensor(""))
+    assert scalar.constant is not None
+    assert scalar.constant.shape == (0,)
+
+
+def test_shape_of_refuses_other_types() -> None:
+    with pytest.raises(OperatorError, match="output_type must be i32 or i64, got f32"):
+        ShapeOf3(output_type=f32).infer(tensor("1"))
+
+
+# ----- Reshape
+
+
+@pytest.mark.parametrize(
+    ("data", "pattern", "special_zero", "result"),
+    [
+        ("2,3,4", [6, -1], True, "[6,4]"),
+        ("2,3,4", [0, -1], True, "[2,12]"),
+        ("2,5,5,24", [0, -1, 4], True, "[2,150,4]"),
+        ("3,1,1", [-1, 0], True, "[3,1]"),
+        ("2,5,5,0", [0, 4], False, "[0,4]"),
+        ("0,3", [0, -1], True, "[0,3]"),
+        ("0,3", [0, -1], False, "[0,1]"),
+        ("?,3", [0, -1], True, "[?,3]"),
+        ("?,3,4", [-1, 12], True, "[?,12]"),
+        ("2..4,3", [-1, 6], True, "[1..2,6]"),
+        ("2..4,6", [2, -1], True, "[2,6..12]"),
+        ("?,?", [0, 0, -1], True, "[?,?,1]"),
+        ("...", [0, 2, -1], True, "[?,2,?]"),
+        ("...", [3, 2], True, "[3,2]"),
+        ("", [1, 1], True, "[1,1]"),
+        ("1,1", [], True, "[]"),
+    ],
+)
+def test_reshape_shape(data: str, pattern: list[int], special_zero: bool, result: str) -> None:
+    assert inferred(Reshape(special_zero=special_zero), tensor(data), const(pattern)) == result
+
+
+@pytest.mark.parametrize(
+    ("data", "pattern", "result"),
+    [("2,3", "2", "[?,?]"), ("2,3", "1", "[6]"), ("2,3", "?", "[...]"), ("2..4,3", "1", "[6..12]")],
+)
+def test_reshape_by_an_unknown_pattern(data: str, pattern: str, result: str) -> None:
+    assert inferred(Reshape(special_zero=True), tensor(data), tensor(pattern, i64)) == result
+
+
+@pytest.mark.parametrize(
+    ("data", "pattern", "special_zero", "message"),
+    [
+        ("2,3", [4], True, "data of shape [2,3] cannot take the shape [4]"),
+        ("2,3", [-1, 4], True, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,4]"),
+        ("2,3", [-1, 0], False, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,0]"),
+        ("2,3", [-1, -1], True, "shape has -1 at positions 0 and 1: only one size can be inferred"),
+        ("2,3", [-2, 3], True, "shape[0] must be at least -1, got -2"),
+        ("6", [3, 0], True, "shape[1] is 0, which copies a dimension that data of shape [6] does not have"),
+        ("2..3,4", [5, 4], True, "data of shape [2..3,4] cannot take the shape [5,4]"),
+    ],
+)
+def test_reshape_errors(data: str, pattern: list[int], special_zero: bool, message: str) -> None:
+    op = Reshape(special_zero=special_zero)
+    with pytest.raises(OperatorError) as error:
+        op.infer(tensor(data), const(pattern))
+    assert error.value.message == message
+    if PartialShape.parse(data).is_static:
+        with pytest.raises(OperatorError):
+            op.run(np.zeros(PartialShape.parse(data).to_tuple()), np.array(pattern))
+
+
+def test_reshape_pattern_must_be_a_vector_of_integers() -> None:
+    with pytest.raises(OperatorError, match="shape must have rank 1, got shape \\[\\]"):
+        Reshape().infer(tensor("1"), const(1))
+    with pytest.raises(OperatorError, match="shape must be of an integer type, got f32"):
+        Reshape().infer(tensor("1"), tensor("1", f32))
+
+
+def test_reshape_runs_as_a_view() -> None:
+    data = np.arange(24.0).reshape(2, 3, 4)
+    result = Reshape(special_zero=True).run(data, np.array([0, -1]))
+    assert result.shape == (2, 12)
+    assert np.shares_memory(result, data)
+    assert Reshape(special_zero=False).run(np.zeros((0, 3)), np.array([0, -1])).shape == (0, 1)
+
+
+# ----- Squeeze and Unsqueeze
+
+
+@pytest.mark.parametrize(
+    ("data", "axes", "result", "with_skip"),
+    [
+        ("1,3,1,2", [0, 2], "[3,2]", "[3,2]"),
+        ("1,3,1", [-1], "[1,3]", "[1,3]"),
+        ("1,3,1", [-1, 2, 2], "[1,3]", "[1,3]"),
+        ("1,3,1", [], "[3]", "[3]"),
+        ("2,3", [0], "[2,3]", "[2,3]"),
+        ("?,3,1", [0, 2], "[3]", "[...]"),
+        ("2..5,3,1", [0, 2], "[2..5,3]", "[2..5,3]"),
+        ("?,3,1", [], "[...]", "[...]"),
+        ("...", [0], "[...]", "[...]"),
+        ("1", [0], "[]", "[]"),
+    ],
+)
+def test_squeeze_shape(data: str, axes: list[int], result: str, with_skip: str) -> None:
+    assert inferred(Squeeze1(), tensor(data), const(axes)) == result
+    assert inferred(Squeeze15(), tensor(data), const(axes)) == result
+    assert inferred(Squeeze15(allow_axis_skip=True), tensor(data), const(axes)) == with_skip
+
+
+def test_squeeze_by_unknown_axes() -> None:
+    one_axis = tensor("1", i64)
+    assert inferred(Squeeze1(), tensor("1,3,1"), one_axis) == "[?,?]"
+    assert inferred(Squeeze15(), tensor("1,3,1"), one_axis) == "[...]"
+    assert inferred(Squeeze1(), tensor("2,3"), tensor("?", i64)) == "[2,3]"
+    assert inferred(Squeeze1(), tensor("1,3,1")) == "[3]"
+
+
+def test_squeeze_ignores_dimensions_that_are_not_one() -> None:
+    data = np.zeros((1, 3, 1))
+    assert Squeeze1().run(data, np.array([0, 1])).shape == (3, 1)
+    assert Squeeze1().run(data).shape == (3,)
+    assert Squeeze1().run(np.zeros(()), np.array([0])).shape == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "axes", "result"),
+    [
+        ("2,3", [0, 3], "[1,2,3,1]"),
+        ("2,3", [-1], "[2,3,1]"),
+        ("2,3", [1, 1], "[2,1,3]"),
+        ("2,3,4", [4, -1], "[2,3,4,1]"),
+        ("", [0], "[1]"),
+        ("?,2..3", [1], "[?,1,2..3]"),
+        ("...", [1], "[...]"),
+    ],
+)
+def test_unsqueeze_shape(data: str, axes: list[int], result: str) -> None:
+    assert inferred(Unsqueeze(), tensor(data), const(axes)) == result
+
+
+@pytest.mark.parametrize(
+    ("op", "axes", "message"),
+    [
+        (Unsqueeze(), [4], "axes 4 is outside [-3, 2] of a tensor of rank 3"),
+        (Unsqueeze(), [], "axes must not be empty"),
+        (Squeeze1(), [2], "axes 2 is outside [-2, 1] of a tensor of rank 2"),
+    ],
+)
+def test_axes_errors(op: Operator, axes: list[int], message: str) -> None:
+    for call in (lambda: op.infer(tensor("1,3"), const(axes)), lambda: op.run(np.zeros((1, 3)), np.array(axes, int))):
+        with pytest.raises(OperatorError) as error:
+            call()
+        assert error.value.message == message
+
+
+# ----- Transpose
+
+
+def test_transpose() -> None:
+    assert inferred(Transpose(), tensor("?,2..3,4"), const([2, 0, 1])) == "[4,?,2..3]"
+    assert inferred(Transpose(), tensor("?,2..3,4"), const([])) == "[4,2..3,?]"
+    assert inferred(Transpose(), tensor("2,3,4"), tensor("3", i64)) == "[?,?,?]"
+    assert inferred(Transpose(), tensor("..."), tensor("3", i64)) == "[?,?,?]"
+    assert inferred(Transpose(), tensor("..."), const([])) == "[...]"
+    data = np.arange(6).reshape(2, 3)
+    assert Transpose().run(data, np.array([], np.int64)).tolist() == [[0, 3], [1, 4], [2, 5]]
+
+
+@pytest.mark.parametrize("order", [[1, 1], [-1, 0], [0, 2]])
+def test_transpose_refuses_what_is_no_permutation(order: list[int]) -> None:
+    with pytest.raises(OperatorError) as error:
+        Transpose().infer(tensor("1,3"), const(order))
+    assert error.value.message == f"order {order} is no permutation of 2 axes"
+
+
+# ----- shapes computed in the graph
+
+
+def test_symbols_cancel_in_reshape() -> None:
+    """Heads split off as exported models do it: the unknown batch and length come back as they were."""
+    net = Net()
+    data = net.parameter("data", "?,?,64")
+    shape = net.op("ShapeOf", data, opset=3, output_type="i64")
+    lengths = net.const(np.array([1, 2], np.int64))
+    batch = net.op("VariadicSplit", shape, net.const(np.int64(0)), lengths, outputs=2)
+    rest = (batch[0], batch[1] + 1)
+    pattern = net.op("Concat", batch, net.const(np.array([-1, 4, 16], np.int64)), axis=0)
+    heads = net.op("Reshape", data, pattern, special_zero="false", name="heads")
+    back = net.op("Reshape", heads, net.op("Concat", batch, rest, axis=0), special_zero="false", name="back")
+    net.result(back)
+    model = net.model()
+    sizes = model.inputs[0].shape.dims
+    split = model.layer("heads").outputs[0].shape
+    assert str(split) == "[?,?,4,16]"
+    assert [d.symbol for d in split.dims[:2]] == [d.symbol for d in sizes[:2]]
+    joined = model.layer("back").outputs[0].shape
+    assert str(joined) == "[?,?,64]"
+    assert [d.symbol for d in joined.dims[:2]] == [d.symbol for d in sizes[:2]]
+
+
+def test_content_follows_views_of_a_shape() -> None:
+    net = Net()
+    data = net.parameter("data", "2,3..5,?")
+    shape = net.op("ShapeOf", data, opset=3, output_type="i32")
+    column = net.op("Unsqueeze", shape, net.const(np.array([1])))
+    turned = net.op("Transpose", column, net.const(np.array([1, 0])))
+    flat = net.op("Squeeze", turned, net.const(np.array([0])))
+    twice = net.op("Tile", flat, net.const(np.array([2])))
+    first = net.op("Slice", twice, *(net.const(np.array([v])) for v in (4, -7, -2)), opset=8)
+    net.result(net.op("Broadcast", net.const(np.float32(1)), first, opset=3, mode="numpy", name="broadcast"))
+    model = net.model()
+    assert str(model.layer("broadcast").outputs[0].shape) == "[3..5,?,2]"
+
+
+def test_dimension_is_kept_where_nothing_changes() -> None:
+    size = Dimension(0, None, symbol=7)
+    data = TensorType(f32, PartialShape([size, 3, 4]))
+    result = Reshape().infer(data, const([-1, 12]))
+    assert result.shape[0].symbol == 7
