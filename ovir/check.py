@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ovir.diagnostics import UNKNOWN_OPERATION, Diagnostic, Findings, Severity
+from ovir.diagnostics import STATED_SHAPE, STATED_TYPE, UNKNOWN_OPERATION, Diagnostic, Findings, Severity
 from ovir.reader import load
 from ovir.source import Source
 
@@ -21,5 +21,6 @@ def check(model: Source, weights: Any = None) -> list[Diagnostic]:
     return sorted(found, key=lambda d: (d.line or 0, d.column or 0))
 
 
-# A reader can live with an operation that it does not know; a file that needs one is not whole.
-_SEVERITY = {UNKNOWN_OPERATION.id: Severity.ERROR}
+# A reader can live with an operation that it does not know, and with stated shapes that it infers anew; a file that
+# needs the one is not whole, and one with the other contradicts itself: who trusts what it states goes wrong.
+_SEVERITY = {code.id: Severity.ERROR for code in (UNKNOWN_OPERATION, STATED_SHAPE, STATED_TYPE)}

@@ -27,6 +27,7 @@ from ovir.diagnostics import (
 from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Array, Operator, can_fold, signature
+from ovir.ops.state import Assign, ReadValue
 from ovir.types import Dimension, PartialShape, as_shape, dynamic, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value
 
@@ -95,7 +96,26 @@ def _walk(model: Model, findings: Findings, given: Sequence[TensorType] | None =
             findings.error(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it")
             outputs = tuple(UNKNOWN_TENSOR for _ in layer.outputs)
         _set_outputs(layer, outputs)
+    _check_variables(model, findings)
     return [port.type for port in model.outputs]
+
+
+def _check_variables(model: Model, findings: Findings) -> None:
+    """Every Assign has its ReadValue, which declares what the variable may hold."""
+    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValue)}
+    for layer in model.layers:
+        if not isinstance(op := layer.operator, Assign) or not layer.inputs:
+            continue
+        reader = declared.get(op.variable_id)
+        if reader is None:
+            message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
+            findings.error(INFERENCE, message, layer.place)
+            continue
+        value, variable = layer.inputs[0].type, reader.outputs[0].type
+        same_type = value.element_type.merged_with(variable.element_type) is not None
+        if not same_type or not value.shape.compatible(variable.shape):
+            message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
+            findings.error(INFERENCE, message, layer.place)
 
 
 def _merge_declared(layer: Layer, given: TensorType) -> TensorType:

@@ -251,6 +251,8 @@ RULES: dict[str, Rules] = {
 
 def _longest(layer: Layer) -> int:
     """A size to which every axis of the first input can be broadcast, if one can."""
+    if getattr(layer.operator, "mode", "numpy") == "bidirectional":
+        return 1
     return max((d.lower for d in _dims(layer, 0)), default=1)
 
 

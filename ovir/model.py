@@ -60,8 +60,8 @@ class Port:
 
     @property
     def any_name(self) -> str:
-        """A tensor name (the first in order), or the layer's name where there is none."""
-        return min(self.names) if self.names else self.layer.name
+        """A tensor name (the first in order that is no mere number), or the layer's name where there is none."""
+        return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
 
     def __repr__(self) -> str:
         kind = "output" if self.is_output else "input"
@@ -146,7 +146,7 @@ class Model:
         self._mark_dead()
         for port in self.outputs:
             if port.source is not None:
-                port.names = port.names | port.source.names | frozenset(port.layer.attributes.get("output_names", ()))
+                port.names |= port.source.names
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph[int]:
@@ -205,6 +205,11 @@ class Model:
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self.inputs)) or "none"
         message = f"the model has no input {key!r}; its inputs are {known}"
         raise InputError(diagnostic(USAGE, message, Place(self.path)))
+
+    def extended(self, added: Iterable[Layer], edges: Iterable[Edge]) -> Model:
+        """The same model with more layers, and with ``edges`` in place of its own."""
+        layers = [*self._file_order, *added]
+        return Model(layers, edges, name=self.name, version=self.version, path=self.path, rt_info=self.rt_info)
 
     # ----- the graph's order
 

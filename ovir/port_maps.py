@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from lxml import etree
 
@@ -34,7 +34,9 @@ def read_body_map(element: etree._Element, tags: BodyTags, layer: Layer, body: M
     group = element.find(tags.port_map)
     if group is None:
         raise ModelError(diagnostic(BODY, f"{layer.type} has no <{tags.port_map}>", layer.place))
-    inputs, outputs, backs = [], [], []
+    inputs: list[InputMap] = []
+    outputs: list[OutputMap] = []
+    backs: list[BackEdge] = []
     parameters = {port.layer.id: i for i, port in enumerate(body.inputs)}
     results = {port.layer.id: i for i, port in enumerate(body.outputs)}
     read = _MapReader(layer, file)
@@ -67,7 +69,7 @@ class _MapReader:
         self.layer = layer
         self.file = file
 
-    def fail(self, item: etree._Element, message: str) -> None:
+    def fail(self, item: etree._Element, message: str) -> NoReturn:
         place = Place(self.file, item.sourceline, self.layer.title, self.layer.id)
         raise ModelError(diagnostic(BODY, message, place))
 
@@ -77,8 +79,7 @@ class _MapReader:
             return int(text) if text is not None else default if default is not None else int("")
         except ValueError:
             found = "is missing" if text is None else f"is '{text}', not an integer"
-            self.fail(item, f"attribute '{key}' of <{item.tag}> {found}")
-            raise
+            self.fail(item, f"attribute '{key}' of <{item.tag!s}> {found}")
 
     def port(self, item: etree._Element, ids: list[int]) -> int:
         """The position of the layer's port that ``external_port_id`` names, -1 for none."""
@@ -86,7 +87,9 @@ class _MapReader:
         if number == -1:
             return -1
         if number not in ids:
-            self.fail(item, f"external_port_id {number} is not an {item.tag} port of the layer, whose ports are {ids}")
+            self.fail(
+                item, f"external_port_id {number} is not an {item.tag!s} port of the layer, whose ports are {ids}"
+            )
         return ids.index(number)
 
     def output_ids(self, group: etree._Element) -> list[int]:
@@ -109,8 +112,8 @@ class _MapReader:
         used = {edge.from_layer for edge in body.edges if not body.layer(edge.to_layer).is_dead}
         for index, parameter in enumerate(body.inputs):
             if index not in fed and parameter.layer.id in used:
-                name = parameter.layer.name
-                self.fail(group, f"no <input> of the port map feeds parameter {parameter.layer.id} '{name}' of the body")
+                title = f"{parameter.layer.id} '{parameter.layer.name}'"
+                self.fail(group, f"no <input> of the port map feeds parameter {title} of the body")
 
     def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str) -> int:
         number = self.integer(item, key)

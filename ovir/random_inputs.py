@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from ovir.diagnostics import ModelError
 from ovir.input_domains import Domain, input_domains
-from ovir.model import Model, Port
-from ovir.types import Dimension, ElementType, PartialShape, f32
+from ovir.model import Model, Port, ShapeLike
+from ovir.types import Dimension, ElementType, PartialShape, as_shape, f32
 
 Array = NDArray[Any]
 
@@ -39,18 +39,17 @@ class RandomInput:
         return f"{self.port.any_name} {self.port.element_type}[{shape}]{within}"
 
 
-def fix_shapes(model: Model, given: Mapping[int, Sequence[int]] | None = None) -> dict[int, tuple[int, ...]]:
+def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> dict[int, tuple[int, ...]]:
     """Give every input a static shape; those chosen, by position of the input, are returned.
 
     ``given`` are shapes of inputs that are not to be chosen. The first axis becomes 1 and others 8, or
     the size that a given input has on that axis; where inference refuses that, each dynamic dimension gets the
     first of ``SIZES`` that it accepts. ModelError, the model unchanged, when nothing fits.
     """
-    given = dict(given or {})
-    before: dict[int, PartialShape] = {i: port.shape for i, port in enumerate(model.inputs)}
-    fixed: dict[int, PartialShape] = {i: PartialShape(shape) for i, shape in given.items()}
-    open_inputs = [i for i, shape in before.items() if i not in given and not shape.is_static]
-    if not open_inputs and all(before[i].is_static for i in given):
+    before = {i: port.shape for i, port in enumerate(model.inputs)}
+    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
+    open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
+    if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
         return {}
     likely = _sizes_by_axis(before, fixed)
     first_choice = {i: _first_choice(before[i], likely) for i in open_inputs}
@@ -67,8 +66,8 @@ def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, Parti
     """For each axis, the size that some given input has there where it was free."""
     sizes: dict[int, int] = {}
     for i, shape in fixed.items():
-        for axis, dim in enumerate(shape):
-            if not before[i][axis].is_static:
+        for axis, dim in enumerate(shape.dims if shape.rank is not None else ()):
+            if dim.is_static and not before[i][axis].is_static:
                 sizes.setdefault(axis, dim.lower)
     return sizes
 

@@ -34,6 +34,7 @@ from ovir.diagnostics import (
     diagnostic,
 )
 from ovir.inference import infer_into
+from ovir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.model import Edge, Layer, Model, Port
 from ovir.ops import opsets
 from ovir.ops.attributes import split_names
@@ -92,7 +93,14 @@ class _Reader:
     def document(self, root: etree._Element, legacy_io: bool) -> Model:
         version = self._version(root)
         model = self.network(root, "", version)
+        if (pre_process := root.find("pre-process")) is not None:
+            model = apply_pre_process(model, pre_process, self.weights, self.findings)
         infer_into(model, self.findings)
+        if version == 10:
+            check_names(model, self.findings)
+            if legacy_io and not self.findings.errors:
+                model = apply_legacy_io(model)
+                infer_into(model, self.findings)
         return model
 
     def _version(self, root: etree._Element) -> int:
@@ -167,6 +175,8 @@ class _Reader:
         layer.outputs = self.ports(element, layer, is_output=True)
         self.operator(element, layer)
         self._repeated_rt_info(element, layer)
+        if layer.type == "Result" and layer.inputs:
+            layer.inputs[0].names = frozenset(split_names(element.get("output_names", "")))
         if layer.type in BODY_OPERATIONS:
             self.bodies(element, layer, version)
         return layer
@@ -227,8 +237,6 @@ class _Reader:
         texts = dict(data.attrib) if data is not None else {}
         place = layer.place if data is None else Place(self.file, _line(data), layer.title, layer.id)
         layer.type = opsets.canonical_type(layer.type) or layer.type
-        if layer.type == "Result" and "output_names" in element.attrib:
-            texts["output_names"] = element.get("output_names", "")
         layer.attributes = dict(texts)
         cls = ops.resolve(layer.type, layer.version)
         if cls is None:
@@ -278,7 +286,7 @@ class _Reader:
         try:
             weights.check(op.element_type, op.shape, offset, size)
         except OperatorError as error:
-            self.findings.error(error.code or WEIGHTS, error.message, place, error.hint)
+            self.findings.error(error.code or WEIGHTS, error.message, layer.place, error.hint)
             layer.operator = None
             return
         op.set_loader(lambda: weights.array(op.element_type, op.shape, offset, size))

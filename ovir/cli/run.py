@@ -24,6 +24,7 @@ from ovir.random_inputs import RandomInput, fix_shapes, random_inputs
 from ovir.runtime.compiled import CompiledModel, Results, matching_layers
 from ovir.runtime.executor import Listener
 from ovir.tensor_files import load_npz, load_tensor, save_npz, with_element_type
+from ovir.types import PartialShape
 
 Array = NDArray[Any]
 
@@ -142,9 +143,9 @@ def _inputs(
         hint = "with --seed N random values are made for what is not given"
         raise InputError(diagnostic(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
     # A given array that does not fit is refused later, as it would be without random ones beside it.
-    fitting = {i: array.shape for i, array in feeds.items() if model.inputs[i].shape.contains(array.shape)}
+    shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
     try:
-        chosen = fix_shapes(model, fitting)
+        chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
     except ModelError as error:
         sizes = ", ".join(f"{port.any_name}={port.shape}" for port in model.inputs if not port.shape.is_static)
         if sizes:

@@ -6,6 +6,7 @@ Kernels are written for blocks (see ``blocked``): ``y`` is filled from ``x``, bo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import inf, pi, sqrt
 
 import numpy as np
@@ -214,8 +215,7 @@ class PReLU(Activation):
             slope = slope.reshape(())
         elif data.ndim > 1 and slope.shape == data.shape[1:2]:
             slope = slope.reshape(-1, *[1] * (data.ndim - 2))
-        finite = bool(np.isfinite(slope.astype(np.float32)).all())
-        return map_blocks(_leaky if finite else _leaky_selected, data, out, slope)
+        return map_blocks(_leaky_kernel(slope), data, out, slope)
 
 
 def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
@@ -227,8 +227,20 @@ def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
     return len(slope) <= len(data) and all(s.contains(1) or s.compatible(d) for s, d in pairs)
 
 
-def _leaky(x: Array, y: Array, slope: Array) -> None:
-    # Selecting by a mask is many times slower in NumPy than this sum, of which one term is zero.
+# Selecting by a mask is many times slower in NumPy than any of these, so it is left to slopes that need it.
+def _leaky_kernel(slope: Array) -> Callable[[Array, Array, Array], object]:
+    values = slope.astype(np.float64)
+    if ((values > 0) & (values <= 1)).all():
+        return _leaky_maximum
+    return _leaky_sum if np.isfinite(values).all() else _leaky_selected
+
+
+def _leaky_maximum(x: Array, y: Array, slope: Array) -> None:
+    np.multiply(x, slope, out=y)
+    np.maximum(x, y, out=y)
+
+
+def _leaky_sum(x: Array, y: Array, slope: Array) -> None:
     np.clip(x, -inf, 0, out=y)
     np.multiply(y, slope, out=y)
     np.add(y, np.clip(x, 0, inf), out=y)
@@ -272,8 +284,9 @@ class Mish(Unary):
         # With n = e^x (e^x + 2) the tanh is n / (n + 2), which from x = 40 on is 1 in every type.
         np.clip(x, -inf, 40, out=y)
         np.exp(y, out=y)
-        np.multiply(y, y + 2, out=y)
-        np.divide(y, y + 2, out=y)
+        more = y + 2
+        np.multiply(y, more, out=y)
+        np.divide(y, np.add(y, 2, out=more), out=y)
         np.multiply(x, y, out=y)
 
 
@@ -342,4 +355,7 @@ def _exponential_unit(x: Array, y: Array, alpha: float) -> None:
     np.exp(y, out=y)
     np.subtract(y, 1, out=y)
     np.multiply(y, alpha, out=y)
-    np.add(y, np.clip(x, 0, inf), out=y)
+    if 0 <= alpha <= 1:  # then x is the smaller of the two where it is negative
+        np.maximum(x, y, out=y)
+    else:
+        np.add(y, np.clip(x, 0, inf), out=y)

@@ -22,12 +22,10 @@ Index = tuple[int, ...]
 Span = tuple[int, int]
 
 # The columns of a matrix product: large enough that the product repacks the weights seldom, small enough for a cache.
-_COLUMN_BYTES = 4 << 20
+_COLUMN_BYTES = 8 << 20
 _MIN_COLUMNS = 64
 # Images with fewer positions share a product: a narrow one would not use the processor.
 _WIDE = 512
-# Copying a row costs as much as some hundred multiplications in a product, so that many may be wasted on a longer run.
-_WASTE = 512
 # A block of channels goes through all taps while it stays in a cache: padded data, sum and term are each this large.
 _CHANNEL_BYTES = 1 << 20
 _BYTES_PER_THREAD = 1 << 20
@@ -71,41 +69,31 @@ def _by_products(data: Array, weights: Array, starts: Sequence[Index], step: Ind
         limit = min(limit, positions)
     channels = data.swapaxes(0, 1)
     starts, step = [(0, *start) for start in starts], (1, *step)
-    memory = np.empty(0, weights.dtype)  # the columns of one box after the other, as fresh pages are slow
+    # Fresh pages are slow: the columns of one box follow in the memory of those of the other.
+    memory = np.empty(len(channels) * taps * min(limit, images * positions) if taps > 1 else 0, weights.dtype)
     for box in _boxes((images, *spatial), limit):
         sizes = tuple(stop - start for start, stop in box)
         planes = _planes(channels, _moved(starts, step, box), step, sizes, weights.dtype, may_view=True)
-        runs = _Runs(planes.extent, sizes)
-        if runs.waste * multiplier * sizes[-1] > _WASTE:
-            runs = _Runs(sizes, sizes)
-        if memory.size < len(channels) * taps * runs.length and (taps > 1 or runs.waste):
-            memory = np.empty(len(channels) * taps * runs.length, weights.dtype)
-        columns = _columns(planes, runs, memory).reshape(groups, depth * taps, runs.length)
+        columns = _columns(planes, sizes, memory).reshape(groups, depth * taps, prod(sizes))
         (first, last), *inner = box
-        if rows is not None and last == first + 1 and not runs.waste:
+        if rows is not None and last == first + 1:
             begin = int(np.ravel_multi_index([start for start, _ in inner], spatial))
-            np.matmul(matrix, columns, out=rows[first, :, :, begin : begin + runs.length])
+            np.matmul(matrix, columns, out=rows[first, :, :, begin : begin + columns.shape[2]])
         else:
-            sums = np.empty((groups, multiplier, runs.size), weights.dtype)
-            np.matmul(matrix, columns, out=sums[..., : runs.length])
+            sums = np.matmul(matrix, columns).reshape(groups, multiplier, *sizes)
             place = (slice(first, last), slice(None), slice(None), *(slice(*ends) for ends in inner))
-            target[place] = np.moveaxis(runs.wanted(sums), 2, 0)
+            target[place] = np.moveaxis(sums, 2, 0)
 
 
-def _columns(planes: _Planes, runs: _Runs, memory: Array) -> Array:
-    """What each tap reads, as [c, t, p], in ``memory`` or in the planes themselves."""
+def _columns(planes: _Planes, sizes: Index, memory: Array) -> Array:
+    """What each tap reads, as [c, t, *position], in ``memory`` or, for a single tap, in the planes themselves."""
     taps, channels = len(planes.offsets), len(planes.arrays[0])
-    if taps == 1 and not runs.waste:
-        return planes.arrays[0].reshape(channels, 1, runs.length)
-    columns = memory[: channels * taps * runs.length].reshape(channels, taps, runs.length)
-    if runs.extent == planes.extent:
-        for tap, run in enumerate(runs.of(planes)):
-            columns[:, tap] = run
-    else:
-        boxes = columns.reshape(channels, taps, *runs.sizes)
-        for tap, (plane, offset) in enumerate(planes.offsets):
-            window = (slice(at, at + size) for at, size in zip(offset, runs.sizes, strict=True))
-            boxes[:, tap] = planes.arrays[plane][:, *window]
+    if taps == 1:
+        return planes.arrays[0]
+    columns = memory[: channels * taps * prod(sizes)].reshape(channels, taps, *sizes)
+    for tap, (plane, offset) in enumerate(planes.offsets):
+        window = (slice(at, at + size) for at, size in zip(offset, sizes, strict=True))
+        columns[:, tap] = planes.arrays[plane][:, *window]
     return columns
 
 
@@ -168,7 +156,6 @@ class _Runs:
         self.padded = (sizes[0], *extent[1:])
         self.size = prod(self.padded)
         self.length = int(np.ravel_multi_index([size - 1 for size in sizes], extent)) + 1
-        self.waste = self.length / prod(sizes) - 1
 
     def of(self, planes: _Planes) -> list[Array]:
         """The run [c, length] of each tap."""
@@ -242,9 +229,8 @@ def _plane(
         return data[*source]
     plane = np.empty((data.shape[0], *extent), dtype)
     for axis, part in enumerate(inside[1:], 1):
-        before, after = inside[:axis], inside[:axis]
-        plane[*before, : part.start] = 0
-        plane[*after, part.stop :] = 0
+        plane[*inside[:axis], : part.start] = 0
+        plane[*inside[:axis], part.stop :] = 0
     plane[*inside] = data[*source]
     return plane
 

@@ -1,10 +1,12 @@
-"""The error function, which NumPy lacks, in whole-array passes.
+"""The error function and its inverse, which NumPy lacks, in whole-array passes.
 
 The coefficients were fitted for this file (weighted least squares for float32, interpolation in multiple precision for
-float64). Measured errors: float32 at most 4 units in the last place, float64 at most 5.
+float64). Measured errors: at most 4 units in the last place in float32, 5 in float64.
 """
 
 from __future__ import annotations
+
+from math import pi, sqrt
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from ovir.ops.operator import Array
 # erf(x) = tanh(x * G(x^2)). The tanh forgives errors of G where the result nears 1, so a short G will do.
 _G = (1.128379274218545, 0.10276905652615188, -0.00019183234009756953, -0.0006197834290692281,
       8.763689694205889e-05, -5.668409935326345e-06, 1.4184869797643364e-07)  # fmt: skip
-# For float64: erf(x) = x * P(x^2) / Q(x^2) up to 1, from there 1 - e^(-x^2) * R(x) / S(x), which is 1 beyond 6.
+# For float64: erf(x) = x * P(x^2) / Q(x^2) up to 1; from there 1 - e^(-x^2) * R(x) / S(x), which is 1 beyond 6.
 _P = (55586.3983792467443, 7002.55460142162626, 2231.78854538350545, 90.0179641778257774, 9.60463639606145927)
 _Q = (49262.1629326320134, 22626.5734122769454, 4593.84594499866599, 521.309625317192068, 33.5595372584514997, 1.0)
 _R = (1707.66987888082781, 3521.13932036235826, 3584.8420007011208, 2297.76450958762382, 1005.1951025934201,
@@ -30,6 +32,25 @@ def erf(x: Array, out: Array | None = None) -> Array:
     return _erf64(x, out) if x.dtype == np.float64 else _erf32(x, out)
 
 
+def erfinv(x: Array) -> Array:
+    """The y with erf(y) = x, in float64; infinite at -1 and 1, NaN outside."""
+    with np.errstate(all="ignore"):
+        size = np.abs(x, dtype=np.float64)
+        rest = 1 - size
+        # A closed formula that is right to 0.2%, then two steps that each triple the number of right digits.
+        log = np.log1p(-size * size)
+        a = 0.147
+        half = 2 / (pi * a) + log / 2
+        y = np.sqrt(np.sqrt(half * half - log / a) - half)
+        for _ in range(2):
+            # Near 1 the difference of erf(y) and x is lost to rounding; that of their complements is not.
+            error = np.where(y < 1, _erf64(y, None) - size, rest - _complement(y))
+            step = error * np.exp(y * y) * (sqrt(pi) / 2)
+            y -= step / (1 + y * step)
+        y = np.where(size == 1, np.inf, y)
+    return np.asarray(np.copysign(y, x))
+
+
 def _erf32(x: Array, out: Array | None) -> Array:
     with np.errstate(over="ignore"):  # the square of a large x: its tanh is 1 all the same
         square = np.square(x, out=np.empty_like(x))
@@ -39,12 +60,16 @@ def _erf32(x: Array, out: Array | None) -> Array:
 
 
 def _erf64(x: Array, out: Array | None) -> Array:
-    magnitude = np.asarray(np.clip(np.abs(x), 0, 6))
-    square = np.asarray(np.square(magnitude))
-    tail = np.exp(-square) * _polynomial(_R, magnitude) / _polynomial(_S, magnitude)
-    near = magnitude * _polynomial(_P, square) / _polynomial(_Q, square)
-    result = np.where(magnitude < 1, near, 1 - tail)
+    size = np.asarray(np.clip(np.abs(x), 0, 6))
+    square = np.asarray(np.square(size))
+    near = size * _polynomial(_P, square) / _polynomial(_Q, square)
+    result = np.where(size < 1, near, 1 - _complement(size))
     return np.copysign(result, x, out=result if out is None else out)
+
+
+def _complement(x: Array) -> Array:
+    """1 - erf(x) of float64 from 1 to 6."""
+    return np.asarray(np.exp(-x * x) * _polynomial(_R, x) / _polynomial(_S, x))
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
@@ -54,4 +79,4 @@ def _polynomial(coefficients: tuple[float, ...], x: Array) -> Array:
     for coefficient in rest[:0:-1]:
         np.add(result, coefficient, out=result)
         np.multiply(result, x, out=result)
-    return np.asarray(np.add(result, rest[0], out=result))
+    return np.add(result, rest[0], out=result)

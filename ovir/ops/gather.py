@@ -10,9 +10,10 @@ shape and type; otherwise a new array is.
 """
 
 from collections.abc import Callable, Iterator
+from enum import Enum, auto
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +23,18 @@ from ovir.parallel import run_blocks
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Prepared = Callable[..., Array]
+_Mode = Literal["clip", "wrap"]
 
-# A block's indices, positions and results should stay in a core's own cache, and yet be so many that the overhead of a
-# NumPy call, and of handing over the GIL around it, does not count.
-_BLOCK_ENTRIES = 1 << 15
-_BLOCK_BYTES = 1 << 18
+# A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around
+# each call of NumPy, which may mean to be woken from sleep, does not count.
+_BLOCK_ENTRIES = 1 << 17
+_BLOCK_BYTES = 1 << 20
 # What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
 # has less: its index has to be read, checked and followed all the same.
 _BYTES_PER_THREAD = 1 << 20
 _MIN_ENTRY_BYTES = 16
+# Likewise for a reduction, which is much faster.
+_REDUCED_BYTES_PER_THREAD = 1 << 23
 # For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
 _SMALL_BYTES = 1 << 14
 
@@ -82,24 +86,29 @@ def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Arr
 
     data = np.ascontiguousarray(data)
     outer, inner = prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
-    if batch_dims == 0 and outer > 1:
-        positions, outside = _normalized(_flat(indices), size)
-        rows = out.reshape(outer, -1, inner)
-        _take_cells(data.reshape(outer, size, inner), positions, rows)
-        if outside is not None:
-            rows[:, outside] = _zero(out.dtype)
-        return out
     flat = _flat(_repeated_over(data.shape[batch_dims:axis], indices, batch_dims))
-    layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
-    _gather_blocks(data.reshape(-1, inner), flat, layout, out.reshape(-1, inner), strict=False)
+    spread = _spread(flat, size)
+    outside = None
+    if spread is _Spread.OUTSIDE:
+        flat, outside = _normalized(flat, size)
+        spread = _Spread.PLAIN
+    if batch_dims or outer == 1:
+        rows = out.reshape(-1, inner)
+        layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
+        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows)
+    else:
+        rows = out.reshape(outer, -1, inner)
+        _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
+    if outside is not None:
+        rows[..., outside, :] = _zero(out.dtype)
     return out
 
 
 def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = None) -> Array:
     """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
 
-    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, after which the content
-    of `out` is undefined. Data and indices have equal dimensions beside `axis`, which is not negative.
+    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, before anything is
+    written. Data and indices have equal dimensions beside `axis`, which is not negative.
     """
     shape, size = indices.shape, data.shape[axis]
     out = _usable(out, shape, data.dtype)
@@ -107,11 +116,11 @@ def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = 
         return out
     flat = _flat(indices)
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    spread = _spread(flat, size)
+    if spread is _Spread.OUTSIDE:
+        raise _error(indices, size)
     layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
-    try:
-        _gather_blocks(data.reshape(-1), flat, layout, out.reshape(-1), strict=True)
-    except _OutsideError:
-        raise _error(indices, size) from None
+    _take_blocks(data.reshape(-1), flat, spread, layout, out.reshape(-1))
     return out
 
 
@@ -210,6 +219,38 @@ def _error(indices: Array, size: int) -> IndexOutsideError:
     return IndexOutsideError(*found, size)
 
 
+class _Spread(Enum):
+    """How far indices reach: to [0, size-1], to [-size, size-1], or further."""
+
+    PLAIN = auto()
+    NEGATIVE = auto()
+    OUTSIDE = auto()
+
+
+_MODES: dict[_Spread, _Mode] = {_Spread.PLAIN: "clip", _Spread.NEGATIVE: "wrap"}
+
+
+def _spread(indices: Array, size: int) -> _Spread:
+    if _reduced(np.maximum, indices.view(_UNSIGNED[indices.itemsize])) < size:
+        return _Spread.PLAIN
+    if indices.dtype.kind == "i" and _reduced(np.maximum, indices) < size and _reduced(np.minimum, indices) >= -size:
+        return _Spread.NEGATIVE
+    return _Spread.OUTSIDE
+
+
+def _reduced(function: np.ufunc, array: Array) -> int:
+    """The reduction of a flat array, by several threads if it is long."""
+    if array.nbytes < 2 * _REDUCED_BYTES_PER_THREAD:
+        return int(function.reduce(array))
+    parts: list[int] = []
+    run_blocks(
+        lambda start, stop: parts.append(function.reduce(array[start:stop])),
+        array.size,
+        _REDUCED_BYTES_PER_THREAD // array.itemsize,
+    )
+    return int(function.reduce(parts))
+
+
 def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
     """Positions in [0, size-1], and where an index was outside and its position is 0 instead; None if nowhere."""
     outside = _outside(indices, size)
@@ -260,7 +301,7 @@ class _Layout(NamedTuple):
             yield start, stop, group // self.groups_per_step * self.rows_per_step + part * self.rows_per_block
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
     slab = count * inner
     entries = _entries_per_block(row_bytes)
@@ -299,42 +340,34 @@ def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index
     )
 
 
-class _OutsideError(Exception):
-    pass
-
-
-def _gather_blocks(data: Array, indices: Array, layout: _Layout, out: Array, strict: bool) -> None:
-    """Gather rows by flat indices; one that is outside gives zero, or raises _OutsideError if `strict`."""
-    size, inner, offsets = layout.size, layout.inner, layout.offsets
-    unsigned = indices.view(_UNSIGNED[indices.itemsize])
+def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, out: Array) -> None:
+    """out[e] = the row of data for flat index e; no index is outside."""
+    inner, offsets = layout.inner, layout.offsets
     convert = indices.dtype != layout.position_type
+    sign = 8 * layout.position_type.itemsize - 1
 
     def run(first: int, last: int) -> None:
         scratch = np.empty(layout.length, layout.position_type)
         for start, stop, base in layout.spans(first, last):
-            positions, outside = indices[start:stop], None
-            buffer = scratch[: stop - start]
-            if np.maximum.reduce(unsigned[start:stop]) >= size:
-                positions, outside = _normalized(positions, size)
-                if strict and outside is not None:
-                    raise _OutsideError
-                buffer = positions
-            elif convert:
+            positions, buffer = indices[start:stop], scratch[: stop - start]
+            if convert:
                 np.copyto(buffer, positions, casting="unsafe")
                 positions = buffer
+            if spread is _Spread.NEGATIVE:
+                wraps = np.right_shift(positions, sign)  # all bits set where negative
+                wraps &= layout.size
+                positions = np.add(positions, wraps, out=buffer)
             if inner > 1:
                 positions = np.multiply(positions, inner, out=buffer)
             if offsets is not None:
                 positions = np.add(positions, offsets[: stop - start], out=buffer)
             data[base:].take(positions, 0, out[start:stop], "clip")
-            if outside is not None:
-                out[start:stop][outside] = _zero(out.dtype)
 
     run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
 
 
-def _take_cells(data: Array, positions: Array, out: Array) -> None:
-    """out[o, i] = data[o, positions[i]] for rows; the positions are in range."""
+def _take_cells(data: Array, positions: Array, out: Array, mode: _Mode = "clip") -> None:
+    """out[o, i] = data[o, positions[i]] for rows; no position is outside, and none negative unless mode is "wrap"."""
     outer, count, inner = out.shape
     row_bytes = inner * out.itemsize
     entries = _entries_per_block(row_bytes)
@@ -347,7 +380,7 @@ def _take_cells(data: Array, positions: Array, out: Array) -> None:
         for cell in range(first, last):
             line, part = divmod(cell, cells_per_line)
             o, i = line * lines, part * columns
-            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], "clip")
+            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], mode)
 
     run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
 

@@ -64,8 +64,6 @@ class Const(Operator):
 class Result(Operator):
     """An output of the model; it hands its input on and has no output port of its own."""
 
-    output_names: str = attribute(default="")
-
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         return ()
 

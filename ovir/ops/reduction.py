@@ -131,7 +131,8 @@ def _along(step: Callable[[Array], Array], data: Array, axes: tuple[int, ...]) -
     for first, number in _runs(axes):
         before, after = data.shape[:first], data.shape[first + number :]
         length = prod(data.shape[first : first + number])
-        flat = data.reshape(prod(before), length, prod(after))
+        # NumPy adds up in memory order, whatever the axis: only in a contiguous array is the last one summed in pairs.
+        flat = np.ascontiguousarray(data).reshape(prod(before), length, prod(after))
         data = step(flat).reshape(before + (1,) * number + after)
     return data
 
@@ -145,8 +146,8 @@ def _sum_step(data: Array) -> Array:
     if data.dtype in (np.float32, np.float64) and length and inner < 16 and length <= _BLAS_LENGTH:
         ones = np.ones(length, data.dtype)
         if inner == 1:
-            return np.asarray(np.matmul(np.ascontiguousarray(data[:, :, 0]), ones))
-        return np.asarray(np.matmul(ones, np.ascontiguousarray(data)))
+            return np.asarray(np.matmul(data[:, :, 0], ones))
+        return np.asarray(np.matmul(ones, data))
     if 1 < inner < 16:
         return np.asarray(np.add.reduce(np.ascontiguousarray(data.transpose(0, 2, 1)), axis=2, dtype=data.dtype))
     total = np.add.reduce(data[:, length - length % _CHUNK if inner > 1 else 0 :], axis=1, dtype=data.dtype)

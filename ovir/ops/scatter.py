@@ -101,13 +101,13 @@ class ScatterUpdate(Scatter):
         expected = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
         out = self.writable(data, out)
+        before: tuple[Any, ...] = (slice(None),) * at
         first, count = int(places.flat[0]) if places.size else 0, places.size
         if np.array_equal(places.reshape(-1), np.arange(first, first + count)):
-            out[(*[slice(None)] * at, slice(first, first + count))] = updates.reshape(
-                *data.shape[:at], count, *data.shape[at + 1 :]
-            )
+            rows = updates.reshape(*data.shape[:at], count, *data.shape[at + 1 :])
+            out[(*before, slice(first, first + count))] = rows
         else:
-            out[(*[slice(None)] * at, places)] = updates
+            out[(*before, places)] = updates
         return out
 
 

@@ -18,7 +18,7 @@ class Variable(Protocol):
     value: Array | None
 
 
-class _ReadValue(Operator):
+class ReadValue(Operator):
     variable_id: str = attribute()
 
     pure = False
@@ -45,7 +45,7 @@ class _ReadValue(Operator):
 
 
 @operator("ReadValue", opset=3)
-class ReadValue3(_ReadValue):
+class ReadValue3(ReadValue):
     """The value last assigned to the variable; `init_value` before that and after a reset.
 
     Type and shape are those of `init_value`. Source: ReadValue-3
@@ -57,10 +57,11 @@ class ReadValue3(_ReadValue):
 
 
 @operator("ReadValue", opset=6)
-class ReadValue6(_ReadValue):
+class ReadValue6(ReadValue):
     """The value last assigned to the variable; before that and after a reset `init_value`, zeros without one.
 
-    Type and shape are those declared, which must hold those of `init_value`. Source: ReadValue-6
+    Type and shape are those declared, which must hold those of `init_value`; its own where neither is declared.
+    Source: ReadValue-6
     """
 
     variable_type: ElementType = attribute(default=dynamic)
@@ -72,6 +73,8 @@ class ReadValue6(_ReadValue):
             message = "init_value is {}, and variable '{}' is declared as {}"
             fits = self.variable_type.merged_with(init_value.element_type) and _holds(self._type, init_value)
             self.require(fits, message, init_value, self.variable_id, self._type)
+            if self.variable_type.is_dynamic and self.variable_shape.rank is None:
+                self._type = TensorType(init_value.element_type, init_value.shape)
         return self._type
 
 
@@ -82,7 +85,7 @@ def _holds(declared: TensorType, given: TensorType) -> bool:
     return declared.shape == declared.shape.union(given.shape)
 
 
-class _Assign(Operator):
+class Assign(Operator):
     variable_id: str = attribute()
 
     pure = False
@@ -97,10 +100,10 @@ class _Assign(Operator):
 
 
 @operator("Assign", opset=3)
-class Assign3(_Assign):
+class Assign3(Assign):
     """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-3"""
 
 
 @operator("Assign", opset=6)
-class Assign6(_Assign):
+class Assign6(Assign):
     """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-6"""

@@ -239,7 +239,7 @@ class _Reports:
     def add(self, code: Code, message: str) -> None:
         if self.strict:
             raise OperatorError(message, code)
-        layer = self.executor.current
+        layer = self.executor.innermost
         found = diagnostic(code, message, layer.place if layer else None, severity=Severity.WARNING)
         if found not in self.found:
             self.found.append(found)

@@ -33,7 +33,6 @@ class Executor:
         self.plan = plan
         self.variables = variables
         self.current: Layer | None = None
-        """The layer that is running now, for what a kernel reports."""
         self._template: list[Any] = [None] * plan.slot_count
         for slot, array in plan.constants.items():
             self._template[slot] = array
@@ -135,7 +134,19 @@ class Executor:
         return step.kernel(*arguments, **keywords)
 
     def _body(self, executor: Executor) -> RunBody:
-        return lambda arrays: executor.run(arrays, listeners=self._listeners)
+        def run(arrays: Sequence[Array]) -> list[Array]:
+            try:
+                return executor.run(arrays, listeners=self._listeners)
+            finally:
+                executor.current = None
+
+        return run
+
+    @property
+    def innermost(self) -> Layer | None:
+        """The layer that is running now, in a body where the running layer has one, for what a kernel reports."""
+        bodies = (body for bodies in self._bodies.values() for body in bodies.values())
+        return next((body.innermost for body in bodies if body.current is not None), self.current)
 
     def _renew_results(self) -> None:
         """New memory for the outputs, so that those of the last run stay as they are."""

@@ -82,7 +82,7 @@ def test_output_file(cli: Any, model: Path, inputs: Path, tmp_path: Path) -> Non
 
 def test_tables(cli: Any, model: Path, inputs: Path) -> None:
     out = cli("run", model, "--input", inputs, "--tap", "rows", "--profile").out
-    assert "output         type  shape  min" in out
+    assert out.startswith("output         type  shape ")
     assert "12 13 14 0 1 2 ..." in out
     assert "probabilities: the most probable class by row: 1 (0.731), 1 (0.731)" in out
     assert "\ntap " in out

@@ -47,6 +47,7 @@ def applied(op: Operator, *arrays: Any, dtype: Any = np.float32) -> Any:
         (act.HSigmoid(), [-4, -3, 0, 1.5, 4, NAN], [0, 0, 0.5, 0.75, 1, NAN]),
         (act.HSwish(), [-4, -1, 0, 1.5, 4], [0, -1 / 3, 0, 1.125, 4]),
         (act.Elu(alpha=2.0), [-INF, -1, 0, 1, NAN], [-2, 2 * np.expm1(-1), 0, 1, NAN]),
+        (act.Elu(alpha=0.5), [-INF, -1, 0, 1, NAN], [-0.5, 0.5 * np.expm1(-1), 0, 1, NAN]),
         (act.Elu(alpha=-1.0), [-1, 2], [-np.expm1(-1), 2]),
         (act.Mish(), [-30, 0, 1, 50, INF, -INF], [-30 * 9.357623e-14, 0, 0.86509839, 50, INF, NAN]),
         (act.SoftPlus(), [-INF, 0, 1, 100, INF], [0, np.log(2), 1.3132617, 100, INF]),
@@ -59,12 +60,14 @@ def applied(op: Operator, *arrays: Any, dtype: Any = np.float32) -> Any:
     ids=lambda value: type(value).__name__,
 )
 def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
-    np.testing.assert_allclose(applied(op, x), np.float32(y), rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(applied(op, x), np.array(y, np.float32), rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(applied(op, x, dtype=np.float64), y, rtol=1e-5, atol=1e-7)
     for narrow in (np.float16, ml_dtypes.bfloat16):
-        inputs = np.asarray(x, narrow)
-        expected = applied(op, inputs.astype(np.float32)).astype(narrow)
-        np.testing.assert_array_equal(applied(op, inputs, dtype=narrow), expected)
+        with np.errstate(over="ignore"):
+            inputs = np.asarray(x, narrow)
+            expected = applied(op, inputs.astype(np.float32)).astype(narrow)
+        result = applied(op, inputs, dtype=narrow)
+        np.testing.assert_array_equal(result.astype(np.float32), expected.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +77,8 @@ def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
         (act.Selu(), ([2], [3]), [-INF, 0, 2], [-6, 0, 6]),
         (act.Swish(), (2.0,), [-1, 1], [-0.11920292, 0.88079708]),
         (act.PReLU(), (0.5,), [-2, 3, -INF, INF], [-1, 3, -INF, INF]),
+        (act.PReLU(), (-2,), [-2, 3, INF], [4, 3, INF]),
+        (act.PReLU(), (0,), [-2, 3, INF], [0, 3, INF]),
         (act.PReLU(), ([INF, 2, 3, 4],), [1, -1, 1, -2], [1, -2, 1, -8]),
     ],
 )

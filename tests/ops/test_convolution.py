@@ -72,7 +72,6 @@ def test_every_way_to_compute_one_gives_the_same(seed: int, monkeypatch: pytest.
     monkeypatch.setattr(correlation, "_COLUMN_BYTES", int(rng.choice([64, 4 << 20])))
     monkeypatch.setattr(correlation, "_MIN_COLUMNS", 1)
     monkeypatch.setattr(correlation, "_WIDE", int(rng.choice([4, 512])))
-    monkeypatch.setattr(correlation, "_WASTE", int(rng.choice([-1, 512])))
     monkeypatch.setattr(correlation, "_CHANNEL_BYTES", int(rng.choice([40, 1 << 17])))
     monkeypatch.setattr(correlation, "_BYTES_PER_THREAD", int(rng.choice([1, 1 << 20])))
     axes = int(rng.integers(1, 4))

@@ -38,6 +38,7 @@ def blocks(request, monkeypatch):
     monkeypatch.setattr(kernels, "_BLOCK_ENTRIES", 7)
     monkeypatch.setattr(kernels, "_SMALL_BYTES", 0)
     monkeypatch.setattr(kernels, "_BYTES_PER_THREAD", 64)
+    monkeypatch.setattr(kernels, "_REDUCED_BYTES_PER_THREAD", 16)
     kernels._layout.cache_clear()
     with parallel.limit(3 if "threads" in request.param else 1):
         yield

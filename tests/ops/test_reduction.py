@@ -56,7 +56,7 @@ def test_known_values(name: str, values: list[float], empty: float, no_axes: Any
     data = [[1, -3], [2, 3]]
     np.testing.assert_allclose(reduced(kind(), data, [1]), values, rtol=1e-6)
     np.testing.assert_allclose(reduced(kind(keep_dims=True), data, -1), np.reshape(values, (2, 1)), rtol=1e-6)
-    np.testing.assert_allclose(reduced(kind(), data, [1, -1], np.float16), np.float16(values))
+    np.testing.assert_allclose(reduced(kind(), data, [1, -1], np.float16), np.array(values, np.float16))
     np.testing.assert_array_equal(reduced(kind(), data, []), no_axes)
     np.testing.assert_array_equal(reduced(kind(), np.ones((2, 0)), [1]), [empty, empty])
     assert reduced(kind(), np.ones((0, 3)), [1]).shape == (0,)

@@ -1,0 +1,277 @@
+"""What OpenVINO does to files of IR version 10 when it reads them.
+
+That is pre-processing, and the types and names of inputs and outputs. A model is built from layers and edges, so each
+function gives a new one with layers put in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NoReturn, TypeVar
+
+import numpy as np
+from lxml import etree
+
+from ovir import ops
+from ovir.diagnostics import (
+    BAD_ATTRIBUTE,
+    MISSING_ELEMENT,
+    NAME_COLLISION,
+    WEIGHTS,
+    Code,
+    Findings,
+    ModelError,
+    OperatorError,
+    Place,
+    diagnostic,
+)
+from ovir.model import Edge, Layer, Model, Port
+from ovir.ops.attributes import parse_float, parse_int
+from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.operator import Array
+from ovir.types import ElementType, f16, f32, i32, i64, u32, u64
+from ovir.weights import Weights
+
+N = TypeVar("N", int, float)
+
+
+class _Extension:
+    """Collects layers to be put into a model; their ids are above all others."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.layers: list[Layer] = []
+        self.edges = list(model.edges)
+        self._next_id = max((layer.id for layer in model.layers), default=-1) + 1
+
+    def add(
+        self, name: str, kind: str, inputs: Iterable[Port] = (), attributes: Mapping[str, str] | None = None
+    ) -> Port:
+        """A layer of opset1 with one output, fed by the given ports; its output."""
+        layer = Layer(self._next_id, name, kind, "opset1", file=self.model.path)
+        self._next_id += 1
+        self.layers.append(layer)
+        cls = ops.resolve(kind, "opset1")
+        if cls is not None:
+            specs = {key: cls.attributes[key] for key in attributes or {}}
+            layer.attributes = {key: spec.parse((attributes or {})[key]) for key, spec in specs.items()}
+            layer.operator = cls(**{spec.field: layer.attributes[key] for key, spec in specs.items()})
+        for index, source in enumerate(inputs):
+            layer.inputs.append(Port(layer, index, index, False))
+            self._connect(source, layer.inputs[index])
+        layer.outputs.append(Port(layer, 0, len(layer.inputs), True))
+        return layer.outputs[0]
+
+    def constant(self, name: str, array: Array, element_type: ElementType) -> Port:
+        shape = ",".join(map(str, array.shape))
+        attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
+        port = self.add(name, "Const", attributes=attributes)
+        assert isinstance(port.layer.operator, Const)
+        port.layer.operator.set_loader(lambda: array)
+        return port
+
+    def consumers(self, port: Port) -> list[Port]:
+        """The input ports that ``port`` feeds now."""
+        inputs = (p for layer in self.model.layers for p in layer.inputs)
+        return [p for p in inputs if p.source is port]
+
+    def reconnect(self, consumers: Iterable[Port], source: Port) -> None:
+        """Feed these inputs from another port."""
+        for port in consumers:
+            self.edges = [e for e in self.edges if (e.to_layer, e.to_port) != (port.layer.id, port.id)]
+            self._connect(source, port)
+
+    def _connect(self, source: Port, target: Port) -> None:
+        target.source = source
+        self.edges.append(Edge(source.layer.id, source.id, target.layer.id, target.id))
+
+    def finish(self) -> Model:
+        return self.model.extended(self.layers, self.edges)
+
+
+# --------------------------------------------------------------------------- <pre-process>
+
+
+def apply_pre_process(model: Model, element: etree._Element, weights: Weights, findings: Findings) -> Model:
+    """Subtract from an input the means that a ``<pre-process>`` gives: one number or one image for each channel.
+
+    What is wrong with the element is added to ``findings``, and the model returned as it is.
+    """
+    try:
+        reader = _PreProcess(model, element, weights)
+        mean = reader.mean()
+    except ModelError as error:
+        for found in error.diagnostics:
+            findings.add(found)
+        return model
+    if mean is None:
+        return model
+    port, parameter = reader.port, reader.parameter
+    extension = _Extension(model)
+    consumers = extension.consumers(port)
+    constant = extension.constant(f"{port.layer.name}/mean", mean, parameter.element_type)
+    extension.reconnect(consumers, extension.add(f"{port.layer.name}/minus_mean", "Subtract", [port, constant]))
+    return extension.finish()
+
+
+class _PreProcess:
+    """Reads a ``<pre-process>``; ModelError where it does not fit the model."""
+
+    def __init__(self, model: Model, element: etree._Element, weights: Weights) -> None:
+        self.model = model
+        self.element = element
+        self.weights = weights
+        self.port = self._reference()
+        self.parameter = _parameter(self.port)
+        shape = self.parameter.shape
+        if not shape.is_static or shape.rank not in (2, 3, 4, 5):
+            self.fail(element, f"input '{self.port.layer.name}' must have a static shape of rank 2 to 5, got {shape}")
+        sizes = shape.to_tuple()
+        # The batch comes first; three dimensions are an image without one.
+        self.channels, *self.image = sizes if len(sizes) == 3 else sizes[1:]
+
+    def fail(self, element: etree._Element, message: str, code: Code = BAD_ATTRIBUTE) -> NoReturn:
+        place = Place(self.model.path, element.sourceline)
+        raise ModelError(diagnostic(code, f"<{element.tag!s}>: {message}", place))
+
+    def _reference(self) -> Port:
+        """The input that is meant: the one named, else the first of rank 4, else the first."""
+        known = [port for port in self.model.inputs if port.layer.operator is not None]
+        name = self.element.get("reference-layer-name", "").strip()
+        if name:
+            for port in known:
+                if port.layer.name == name:
+                    return port
+            names = [port.layer.name for port in known]
+            self.fail(self.element, f"no input is named '{name}'; the inputs are {names}")
+        if not known:
+            self.fail(self.element, "the model has no input")
+        return next((port for port in known if _parameter(port).shape.rank == 4), known[0])
+
+    def mean(self) -> Array | None:
+        """The array to subtract; None where no channel has a mean."""
+        values: dict[int, Array] = {}
+        images: dict[int, Array] = {}
+        for channel, mean in self._means():
+            if mean.get("value") is not None:
+                value = self._number(mean, "value", parse_float)
+                values[channel] = np.full([1] * len(self.image), value, np.float32)
+            elif mean.get("size") is not None and mean.get("offset") is not None:
+                images[channel] = self._image(mean)
+            else:
+                self.fail(mean, "neither a value nor offset and size are given", MISSING_ELEMENT)
+        if values and images:
+            self.fail(self.element, "some channels have a mean value, others a mean image: all must have the same")
+        found = values or images
+        if not found:
+            return None
+        if len(found) != self.channels:
+            name = self.port.layer.name
+            message = f"{len(found)} of the {self.channels} channels of input '{name}' have a mean: all must have one"
+            self.fail(self.element, message)
+        dtype = self.parameter.element_type.to_dtype()
+        return np.stack([found[channel] for channel in range(self.channels)]).astype(dtype)
+
+    def _means(self) -> Iterator[tuple[int, etree._Element]]:
+        seen: set[int] = set()
+        for position, item in enumerate(self.element.iterfind("channel")):
+            channel = self._number(item, "id", parse_int) if item.get("id") is not None else position
+            if not 0 <= channel < self.channels:
+                self.fail(item, f"channel {channel} is outside [0, {self.channels - 1}]")
+            if channel in seen:
+                self.fail(item, f"channel {channel} stands twice")
+            seen.add(channel)
+            if (mean := item.find("mean")) is not None:
+                yield channel, mean
+
+    def _number(self, element: etree._Element, key: str, parse: Callable[[str], N]) -> N:
+        try:
+            return parse(element.get(key, ""))
+        except ValueError as error:
+            self.fail(element, f"attribute '{key}': {error}")
+
+    def _image(self, element: etree._Element) -> Array:
+        offset, size = (self._number(element, key, parse_int) for key in ("offset", "size"))
+        element_type = self.parameter.element_type
+        needed = math.prod(self.image) * element_type.bits // 8
+        if size != needed or offset < 0:
+            shown = f"{element_type}{self.image}"
+            self.fail(element, f"{size} bytes at offset {offset}: the image of a channel, {shown}, takes {needed}")
+        try:
+            self.weights.check(element_type, self.image, offset, size)
+        except OperatorError as error:
+            self.fail(element, error.message, error.code or WEIGHTS)
+        return self.weights.array(element_type, self.image, offset, size)
+
+
+def _parameter(port: Port) -> Parameter:
+    operator = port.layer.operator
+    assert isinstance(operator, Parameter)
+    return operator
+
+
+# --------------------------------------------------------------------------- inputs and outputs
+
+
+def check_names(model: Model, findings: Findings) -> None:
+    """A file of version 10 may name inputs and outputs by their layers, so these names must not be those of other
+    tensors; OpenVINO refuses the file."""
+    owner: dict[str, Port] = {}
+    sources = [port.source for port in model.outputs if port.source is not None]
+    for port in (*model.inputs, *sources):
+        for name in sorted(port.names):
+            _claim(name, port, owner, findings)
+    for port in (*sources, *model.inputs):
+        _claim(node_name(port), port, owner, findings)
+
+
+def _claim(name: str, port: Port, owner: dict[str, Port], findings: Findings) -> None:
+    other = owner.setdefault(name, port)
+    if other is not port:
+        message = f"'{name}' names this layer's tensor and that of {other.layer.title}"
+        hint = "convert the original model again, to version 11, whose tensor names are apart from layer names"
+        findings.error(NAME_COLLISION, message, port.layer.place, hint)
+
+
+def node_name(port: Port) -> str:
+    """How version 10 names an output of a layer: as the layer, with a number where it has several."""
+    layer = port.layer
+    return f"{layer.name}.{port.index}" if len(layer.outputs) > 1 else layer.name
+
+
+def apply_legacy_io(model: Model) -> Model:
+    """The model with the inputs and outputs that OpenVINO gives a file of version 10; shapes must have been inferred.
+
+    An f16 input takes f32. An output of i64, u64 or u32 is i32, any other f32. Layer names become tensor names.
+    """
+    extension = _Extension(model)
+    for port in model.inputs:
+        port.names |= {node_name(port)}
+    for port in model.outputs:
+        source = port.source
+        if source is None:
+            continue
+        wanted = _output_type(source.element_type)
+        names = source.names | {node_name(source)}
+        if wanted != source.element_type:
+            name = f"{node_name(source)}/{port.layer.name}_to_{wanted}"
+            converted = extension.add(name, "Convert", [source], {"destination_type": str(wanted)})
+            extension.reconnect([port], converted)
+            converted.names = names
+            if source.layer.type != "Parameter":  # the names are those of the output
+                source.names = frozenset()
+        else:
+            source.names = names
+    for port in model.inputs:
+        parameter = _parameter(port)
+        if parameter.element_type == f16:
+            consumers = extension.consumers(port) + [p for x in extension.layers for p in x.inputs if p.source is port]
+            parameter.element_type = port.layer.attributes["element_type"] = f32
+            name = f"{port.layer.name}/to_f16"
+            extension.reconnect(consumers, extension.add(name, "Convert", [port], {"destination_type": "f16"}))
+    return extension.finish()
+
+
+def _output_type(element_type: ElementType) -> ElementType:
+    return i32 if element_type in (i32, i64, u32, u64) else f32

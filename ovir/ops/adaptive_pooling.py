@@ -1,0 +1,112 @@
+"""AdaptiveAvgPool and AdaptiveMaxPool: pooling into a given number of windows that cover the data evenly."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, PartialShape, i32, i64
+from ovir.values import TensorType
+
+
+class AdaptivePool(Operator):
+    """Window i of n on an axis of size S goes from floor(i * S / n) to ceil((i + 1) * S / n).
+
+    data is [N, C, *spatial] with one to three spatial axes, output_shape has the number of windows on each.
+    """
+
+    def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
+        """The shape of the output."""
+        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_type("output_shape", output_shape.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require_rank("data", data.shape, 3, 4, 5)
+        self.require_rank("output_shape", output_shape.shape, 1)
+        if data.shape.rank is None:
+            return PartialShape(None)
+        axes = data.shape.rank - 2
+        self.require(
+            output_shape.shape[0].contains(axes),
+            "output_shape {} must have an element for each of the {} spatial axes of data {}",
+            *(output_shape.shape, axes, data.shape),
+        )
+        if output_shape.value is None:
+            return data.shape.slice(0, 2) + PartialShape([-1] * axes)
+        return data.shape.slice(0, 2) + PartialShape(output_shape.value.dimensions())
+
+    def spans(self, data: Array, output_shape: Array) -> list[list[tuple[int, int]]]:
+        """For each spatial axis the windows, from where to where."""
+        counts = [int(count) for count in output_shape]
+        self.require(
+            len(counts) == data.ndim - 2 and min(counts) >= 0 and (0 not in data.shape[2:] or 0 in counts),
+            "data {} cannot be pooled into {} windows",
+            *(data.shape, counts),
+        )
+        return [
+            [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
+            for size, count in zip(data.shape[2:], counts, strict=True)
+        ]
+
+
+@operator("AdaptiveAvgPool", opset=8)
+class AdaptiveAvgPool(AdaptivePool):
+    """The mean of each window. Source: AdaptiveAvgPool-8."""
+
+    def infer(self, data: TensorType, output_shape: TensorType) -> TensorType:
+        return TensorType(data.element_type, self.pooled(data, output_shape))
+
+    def run(self, data: Array, output_shape: Array) -> Array:
+        means = data.astype(_computed_in(data.dtype), copy=False)
+        # The mean of a box is the mean over one axis after the other.
+        for axis, spans in enumerate(self.spans(data, output_shape), 2):
+            pooled = np.empty((*means.shape[:axis], len(spans), *means.shape[axis + 1 :]), means.dtype)
+            for i, (start, stop) in enumerate(spans):
+                _part(means, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))
+            means = pooled
+        return means.astype(data.dtype, copy=False)
+
+
+@operator("AdaptiveMaxPool", opset=8)
+class AdaptiveMaxPool(AdaptivePool):
+    """The largest element of each window, and its index in the spatial axes counted row by row; of equals the first.
+
+    Source: AdaptiveMaxPool-8.
+    """
+
+    index_element_type: ElementType = attribute(default=i64)
+
+    def infer(self, data: TensorType, output_shape: TensorType) -> tuple[TensorType, TensorType]:
+        allowed = (i32, i64)
+        self.require(
+            self.index_element_type in allowed, "index_element_type must be i32 or i64, got {}", self.index_element_type
+        )
+        shape = self.pooled(data, output_shape)
+        return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
+
+    def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
+        largest = data.astype(_computed_in(data.dtype), copy=False)
+        places = np.arange(prod(data.shape[2:])).reshape(data.shape[2:])
+        places = np.broadcast_to(places, data.shape)
+        # The last axis first, so that of equal elements the first row by row is found.
+        for axis, spans in reversed(list(enumerate(self.spans(data, output_shape), 2))):
+            shape = (*largest.shape[:axis], len(spans), *largest.shape[axis + 1 :])
+            values, indices = np.empty(shape, largest.dtype), np.empty(shape, places.dtype)
+            for i, (start, stop) in enumerate(spans):
+                window = _part(largest, axis, start, stop)
+                first = window.argmax(axis=axis, keepdims=True)
+                _part(values, axis, i, i + 1)[...] = np.take_along_axis(window, first, axis)
+                _part(indices, axis, i, i + 1)[...] = np.take_along_axis(_part(places, axis, start, stop), first, axis)
+            largest, places = values, indices
+        return largest.astype(data.dtype, copy=False), places.astype(self.index_element_type.to_dtype(), copy=False)
+
+
+def _part(array: Array, axis: int, start: int, stop: int) -> Array:
+    before: tuple[Any, ...] = (slice(None),) * axis
+    return array[(*before, slice(start, stop))]
+
+
+def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)

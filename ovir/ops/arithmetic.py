@@ -1,0 +1,272 @@
+"""Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, Power, SquaredDifference.
+
+Both inputs have one numeric type, which is the result's, and are broadcast (see ``Elementwise``). Integers wrap around
+where nothing else is said. f16 and bf16 are computed in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.diagnostics import report
+from ovir.ops.attributes import attribute
+from ovir.ops.elementwise import Binary, apply, hull
+from ovir.ops.operator import Array, operator
+from ovir.types import ElementType
+from ovir.values import Value
+
+
+class Arithmetic(Binary):
+    """Both inputs and the result have one numeric type."""
+
+    inplace = (0, 1)
+    function: ClassVar[Callable[..., Array]]
+    """The NumPy function, for operations that are just one."""
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        self.require_type("the inputs", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        return element_type
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        return type(self).function(a, b, out=out)
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether integers are meant. Their bounds are float64, so that the arrays do not tell."""
+        return self.output_types[0].is_integral
+
+
+@operator("Add", opset=1)
+class Add(Arithmetic):
+    """a + b. Source: Add-1"""
+
+    function = np.add
+    neutral = 0
+    commutes = True
+
+
+@operator("Subtract", opset=1)
+class Subtract(Arithmetic):
+    """a - b. Source: Subtract-1"""
+
+    function = np.subtract
+    neutral = 0
+
+
+@operator("Multiply", opset=1)
+class Multiply(Arithmetic):
+    """a * b; 8-bit integers saturate, as on the only device that multiplies them. Source: Multiply-1"""
+
+    neutral = 1
+    commutes = True
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        if out.dtype.itemsize > 1 or out.dtype.kind not in "iu":
+            return np.multiply(a, b, out=out)
+        info = np.iinfo(out.dtype)
+        wide = np.multiply(a, b, dtype=np.int32)
+        return np.clip(wide, info.min, info.max, out=out, casting="unsafe")
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        # 0 * inf is 0: sizes have no upper bound rather than an infinite value.
+        return hull([np.nan_to_num(c, nan=0, posinf=np.inf, neginf=-np.inf) for c in self.at_corners(a, b)])
+
+
+@operator("Divide", opset=1)
+class Divide(Arithmetic):
+    """a / b. Of integers the quotient is rounded down, or with ``m_pythondiv`` false towards 0.
+
+    An integer divided by 0 is undefined; here it gives 0, and is reported. Source: Divide-1
+    """
+
+    m_pythondiv: bool = attribute(default=True)
+    neutral = 1
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        if not self.is_integral:
+            return np.divide(a, b, out=out)
+        if out.dtype.kind == "f":  # bounds
+            quotient = np.divide(a, b)
+            return (np.floor if self.m_pythondiv else np.trunc)(quotient, out=out)
+        _report_zeros(b)
+        if self.m_pythondiv or out.dtype.kind == "u":
+            return np.floor_divide(a, b, out=out)
+        return np.floor_divide(a - np.fmod(a, b), b, out=out)
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
+        has_zero = (low <= 0) & (high >= 0)
+        unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0)
+        # On one side of 0 the quotient is monotone. Where the divisor may be 0, the least integer beside it is 1.
+        beside = 1.0 if self.is_integral else 0.0
+        ends = (np.where(low == 0, beside, low), np.where(high == 0, -beside, high))
+        quotients = [apply(self.block, corner, None) for corner in product((a.lower, a.upper), ends)]
+        # 0 / 0 and inf / inf can be anything from 0 on; the other corners hold the other end.
+        lower, upper = hull([np.where(np.isnan(q), 0, q) for q in quotients])
+        if self.is_integral:
+            lower = np.where(has_zero, np.minimum(lower, 0), lower)
+            upper = np.where(has_zero, np.maximum(upper, 0), upper)
+        return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
+
+
+class _Remainder(Arithmetic):
+    """What bounds of Mod and FloorMod have in common: below the divisor nothing changes."""
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        if out.dtype.kind in "iu":
+            _report_zeros(b)
+            return self.of_integers(a, b, out=out)
+        return self.of_reals(a, b, out)
+
+    of_integers: ClassVar[Callable[..., Array]]
+
+    def of_reals(self, a: Array, b: Array, out: Array) -> object:
+        raise NotImplementedError
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
+        least = np.where(a.lower >= 0, 0.0, self.least_below_zero(a.lower, high))
+        greatest = high - 1 if self.is_integral else high
+        upper = np.where(a.lower >= 0, np.minimum(greatest, a.upper), greatest)
+        # Between two multiples of a fixed divisor the remainder only grows.
+        grows = (low == high) & (np.floor(a.lower / low) == np.floor(a.upper / low)) & (a.lower >= 0)
+        lower = np.where(grows, np.fmod(a.lower, low), least)
+        upper = np.where(grows, np.fmod(a.upper, low), upper)
+        unchanged = (a.lower >= 0) & (a.upper < low)
+        lower, upper = np.where(unchanged, a.lower, lower), np.where(unchanged, a.upper, upper)
+        return np.where(low > 0, lower, np.nan), np.where(low > 0, upper, np.nan)
+
+    def symbols(self, a: Value, b: Value) -> Array:
+        return np.where((a.lower >= 0) & (a.upper < self.aligned(a.lower, b.lower)), a.symbols, 0)
+
+    def least_below_zero(self, a: Array, divisor: Array) -> Array:
+        """The least remainder of a negative ``a`` and a positive divisor."""
+        raise NotImplementedError
+
+
+@operator("FloorMod", opset=1)
+class FloorMod(_Remainder):
+    """a - b * floor(a / b): it has the sign of b. Floats are computed in f64. By 0 it is undefined: of integers 0.
+
+    Source: FloorMod-1
+    """
+
+    of_integers = staticmethod(np.remainder)
+
+    def of_reals(self, a: Array, b: Array, out: Array) -> object:
+        # In f32 the quotient of 0.7 and 0.1 is 7, and the remainder 0 instead of 0.1.
+        multiple = np.divide(a, b, dtype=np.float64)
+        np.floor(multiple, out=multiple)
+        np.multiply(multiple, b, out=multiple)
+        return np.subtract(a, multiple, out=out, casting="unsafe")
+
+    def least_below_zero(self, a: Array, divisor: Array) -> Array:
+        return np.zeros_like(a)
+
+
+@operator("Mod", opset=1)
+class Mod(_Remainder):
+    """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0. Source: Mod-1"""
+
+    of_integers = staticmethod(np.fmod)
+
+    def of_reals(self, a: Array, b: Array, out: Array) -> object:
+        multiple = np.divide(a, b)
+        np.trunc(multiple, out=multiple)
+        np.multiply(multiple, b, out=multiple)
+        return np.subtract(a, multiple, out=out)
+
+    def least_below_zero(self, a: Array, divisor: Array) -> Array:
+        return np.maximum(a, -divisor)
+
+
+@operator("Maximum", opset=1)
+class Maximum(Arithmetic):
+    """The greater of a and b; of a NaN in b, a. Source: Maximum-1"""
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        return _chosen(np.maximum, a, b, out)
+
+
+@operator("Minimum", opset=1)
+class Minimum(Arithmetic):
+    """The lesser of a and b; of a NaN in b, a. Source: Minimum-1"""
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        return _chosen(np.minimum, a, b, out)
+
+
+@operator("Power", opset=1)
+class Power(Arithmetic):
+    """a to the power of b. Integers are computed in f64, the result is cut to an integer. Source: Power-1"""
+
+    neutral = 1
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        if out.dtype.kind in "iu":
+            return np.power(a, b, out=out, dtype=np.float64, casting="unsafe")
+        if b.size and not any(b.strides):
+            simple = _POWERS.get(float(b.flat[0]))
+            if simple is not None and a.shape == out.shape:
+                return simple(a, out)
+        return np.power(a, b, out=out)
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        lower, upper = hull(self.at_corners(a, b))
+        monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
+        return np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
+
+
+@operator("SquaredDifference", opset=1)
+class SquaredDifference(Arithmetic):
+    """(a - b)^2. Source: SquaredDifference-1"""
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        np.subtract(a, b, out=out)
+        return np.square(out, out=out)
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        lower, upper = hull(self.at_corners(a, b))
+        meet = (a.lower <= self.aligned(a.lower, b.upper)) & (self.aligned(a.lower, b.lower) <= a.upper)
+        return np.where(meet, 0, lower), upper
+
+
+# --------------------------------------------------------------------------- kernels
+
+
+def _report_zeros(divisor: Array) -> None:
+    if not divisor.all():
+        report("an integer is divided by 0, which is undefined; the result here is 0")
+
+
+def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> object:
+    """NumPy's maximum or minimum, which give NaN if either is NaN, made to give ``a`` where ``b`` is NaN."""
+    if out.dtype.kind == "f":
+        unordered = np.isnan(b)
+        if unordered.any():
+            return np.positive(np.where(unordered, a, function(a, b)), out=out)
+    return function(a, b, out=out)
+
+
+def _square_root(x: Array, out: Array) -> object:
+    # As a power it is 0 of -0, and infinite of the negative infinity.
+    infinite = np.isneginf(x)
+    np.sqrt(x, out=out)
+    return np.add(np.where(infinite, np.inf, out) if infinite.any() else out, 0, out=out)
+
+
+def _cube(x: Array, out: Array) -> object:
+    return np.multiply(np.square(x), x, out=out)
+
+
+_POWERS: dict[float, Callable[[Array, Array], object]] = {
+    -1.0: lambda x, out: np.reciprocal(x, out=out),
+    0.5: _square_root,
+    1.0: lambda x, out: np.positive(x, out=out),
+    2.0: lambda x, out: np.square(x, out=out),
+    3.0: _cube,
+}

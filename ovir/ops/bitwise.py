@@ -1,0 +1,107 @@
+"""Bitwise operations on integers, most of them on booleans too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.diagnostics import report
+from ovir.ops.elementwise import Binary, apply
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, boolean, u1, u3, u6
+from ovir.values import TensorType, Value
+
+
+class Bitwise(Binary):
+    """An operation on the bits of two inputs of one integer type, which are broadcast."""
+
+    function: ClassVar[Callable[..., Array]]
+    inplace = (0, 1)
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        self.require_type("the inputs", element_type, _has_bits, "of an integer type or boolean")
+        return element_type
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        return apply(type(self).function, (a, self.aligned(a, b)), out)
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        return None  # bounds say little of bits
+
+
+@operator("BitwiseAnd", opset=13)
+class BitwiseAnd(Bitwise):
+    """The bits that are set in both. Source: BitwiseAnd-13"""
+
+    function = np.bitwise_and
+
+
+@operator("BitwiseOr", opset=13)
+class BitwiseOr(Bitwise):
+    """The bits that are set in one of them or both. Source: BitwiseOr-13"""
+
+    function = np.bitwise_or
+
+
+@operator("BitwiseXor", opset=13)
+class BitwiseXor(Bitwise):
+    """The bits in which they differ. Source: BitwiseXor-13"""
+
+    function = np.bitwise_xor
+
+
+class Shift(Bitwise):
+    """An operation that moves the bits of ``a`` by ``b`` places, each element by its own number.
+
+    A number below 0, or of as many places as there are bits, is undefined; it is reported.
+    """
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        self.require_integers("the inputs", element_type)
+        return element_type
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        self.require_plain()
+        bits = self.output_types[0].bits
+        places = b.astype(np.int64) if b.dtype.kind == "V" else b
+        if b.size and (places.min() < 0 or places.max() >= bits):
+            report(f"a shift of {self.output_types[0]} by less than 0 or more than {bits - 1} places is undefined")
+        return super().run(a, b, out=out)
+
+
+@operator("BitwiseLeftShift", opset=15)
+class BitwiseLeftShift(Shift):
+    """a * 2^b; bits beyond the type's are lost. Source: BitwiseLeftShift-15"""
+
+    function = np.left_shift
+
+
+@operator("BitwiseRightShift", opset=15)
+class BitwiseRightShift(Shift):
+    """a / 2^b, rounded down. Source: BitwiseRightShift-15"""
+
+    function = np.right_shift
+
+
+@operator("BitwiseNot", opset=13)
+class BitwiseNot(Operator):
+    """Every bit turned; a boolean negated. Source: BitwiseNot-13"""
+
+    inplace = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, _has_bits, "of an integer type or boolean")
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        element_type = self.output_types[0]
+        if element_type in (u1, u3, u6):  # held in bytes, of which only the low bits are theirs
+            mask = (1 << element_type.bits) - 1
+            return apply(lambda x, out: np.bitwise_xor(x, mask, out=out), (data,), out)
+        return apply(np.invert, (data,), out)
+
+
+def _has_bits(element_type: ElementType) -> bool:
+    return element_type.is_integral or element_type == boolean

@@ -1,0 +1,147 @@
+"""Comparisons of two inputs of one type, which are broadcast, and tests for infinity and NaN; the result is boolean.
+
+Of partly known values a comparison gives true or false where the bounds, or equal symbols, decide it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.elementwise import Binary, apply
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, boolean
+from ovir.values import TensorType, Value
+
+
+class Comparison(Binary):
+    """Whether a relation holds of a and b."""
+
+    function: ClassVar[Callable[..., Array]]
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        return boolean
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        """Whether the relation holds for sure, and whether it can hold."""
+        b_ends = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
+        b_symbols = self.aligned(a.lower, b.symbols)
+        same = (a.symbols != 0) & (a.symbols == b_symbols)
+        sure, possible = self.decide(a.lower, a.upper, *b_ends)
+        of_equals = bool(type(self).function(0, 0))
+        return np.where(same, of_equals, sure), np.where(same, of_equals, possible)
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        raise NotImplementedError
+
+
+@operator("Equal", opset=1)
+class Equal(Comparison):
+    """a = b. Source: Equal-1"""
+
+    function = np.equal
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return (a_low == a_high) & (b_low == b_high) & (a_low == b_low), (a_low <= b_high) & (b_low <= a_high)
+
+
+@operator("NotEqual", opset=1)
+class NotEqual(Comparison):
+    """a != b. Source: NotEqual-1"""
+
+    function = np.not_equal
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return (a_low > b_high) | (b_low > a_high), (a_low != a_high) | (b_low != b_high) | (a_low != b_low)
+
+
+@operator("Greater", opset=1)
+class Greater(Comparison):
+    """a > b. Source: Greater-1"""
+
+    function = np.greater
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return a_low > b_high, a_high > b_low
+
+
+@operator("GreaterEqual", opset=1)
+class GreaterEqual(Comparison):
+    """a >= b. Source: GreaterEqual-1"""
+
+    function = np.greater_equal
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return a_low >= b_high, a_high >= b_low
+
+
+@operator("Less", opset=1)
+class Less(Comparison):
+    """a < b. Source: Less-1"""
+
+    function = np.less
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return a_high < b_low, a_low < b_high
+
+
+@operator("LessEqual", opset=1)
+class LessEqual(Comparison):
+    """a <= b. Source: LessEqual-1"""
+
+    function = np.less_equal
+
+    def decide(self, a_low: Array, a_high: Array, b_low: Array, b_high: Array) -> tuple[Array, Array]:
+        return a_high <= b_low, a_low <= b_high
+
+
+class Test(Operator):
+    """A property of each floating-point number."""
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        return TensorType(boolean, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return apply(self.write, (data,), out, np.dtype(np.bool_))
+
+    def write(self, x: Array, *, out: Array) -> object:
+        """Fill out from x, float32 or float64."""
+        raise NotImplementedError
+
+
+@operator("IsFinite", opset=10)
+class IsFinite(Test):
+    """Whether a number is neither infinite nor NaN. Source: IsFinite-10"""
+
+    def write(self, x: Array, *, out: Array) -> object:
+        return np.isfinite(x, out=out)
+
+
+@operator("IsNaN", opset=10)
+class IsNaN(Test):
+    """Whether a number is NaN. Source: IsNaN-10"""
+
+    def write(self, x: Array, *, out: Array) -> object:
+        return np.isnan(x, out=out)
+
+
+@operator("IsInf", opset=10)
+class IsInf(Test):
+    """Whether a number is infinite; of one sign only where the other is not to be detected. Source: IsInf-10"""
+
+    detect_negative: bool = attribute(default=True)
+    detect_positive: bool = attribute(default=True)
+
+    def write(self, x: Array, *, out: Array) -> object:
+        if self.detect_negative and self.detect_positive:
+            return np.isinf(x, out=out)
+        if self.detect_negative or self.detect_positive:
+            return np.equal(x, -np.inf if self.detect_negative else np.inf, out=out)
+        return out.fill(False)

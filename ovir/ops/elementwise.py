@@ -1,0 +1,205 @@
+"""What elementwise operations of two or three inputs share: broadcasting, and kernels run on blocks and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ovir.diagnostics import NOT_SUPPORTED
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator
+from ovir.parallel import run_blocks
+from ovir.types import ElementType, PartialShape, nf4, u1, u3, u6
+from ovir.values import TensorType, Value, from_bounds
+
+# Below this a second thread, and cutting into blocks, costs more than it gains.
+_SMALL = 1 << 17
+# Elements of a block: its passes are to find it in a shared cache (see also blocked.BLOCK).
+_BLOCK = 1 << 17
+
+_SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
+
+
+class Elementwise(Operator):
+    """The broadcasting rules. Of inputs named ``a`` and ``b``, in mode
+
+    "none": both shapes must be equal; "numpy": the last dimensions are aligned and 1 gives way to the other's size;
+    "pdpd": ``b`` is a part of ``a`` that begins at dimension ``axis`` (-1: ends at the last one), a size of 1 in
+    ``b`` is repeated, and those at its end may reach beyond. Source: "Broadcast rules for elementwise operations".
+    """
+
+    auto_broadcast: str = attribute(default="numpy", choices=("none", "explicit", "numpy", "pdpd"))
+    axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)
+
+    def broadcast_shapes(self, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")) -> PartialShape:
+        """The shape of the result; an error names both inputs."""
+        if self.auto_broadcast == "numpy":
+            shape = a.broadcast_with(b)
+        elif self.auto_broadcast == "pdpd":
+            shape = self._onto(a, b)
+        else:
+            shape = a.merged_with(b)
+        if shape is None:
+            where = f" at axis {self.axis}" if self.auto_broadcast == "pdpd" else ""
+            self.fail("{} of shape {} and {} of shape {} do not fit together in mode {}{}",
+                      names[0], a, names[1], b, self.auto_broadcast, where)  # fmt: skip
+        return shape
+
+    def _onto(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
+        if a.rank is None or b.rank is None:
+            return PartialShape(None)
+        start = a.rank - b.rank if self.axis == -1 else self.axis
+        if start < 0 or b.rank > a.rank:
+            return None
+        dims = list(a)
+        for i, size in enumerate(b, start):
+            if i >= a.rank:
+                if not size.contains(1):
+                    return None
+            elif not size.contains(1):
+                merged = dims[i].merged_with(size)
+                if merged is None:
+                    return None
+                dims[i] = merged
+        return PartialShape(dims)
+
+    def aligned(self, a: Array, b: Array) -> Array:
+        """``b`` in a shape that NumPy broadcasts to that of ``a``."""
+        if self.auto_broadcast != "pdpd" or self.axis == -1:
+            return b
+        shape = b.shape[: max(a.ndim - self.axis, 0)]
+        return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))
+
+    def require_plain(self) -> None:
+        """Raise for types whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
+        for element_type in self.input_types:
+            if element_type in (nf4, u1, u3, u6):
+                self.fail("{} is not executed on {}", self.type, element_type, code=NOT_SUPPORTED)
+
+
+class Binary(Elementwise):
+    """An elementwise operation of inputs ``a`` and ``b`` of one type."""
+
+    neutral: float | None = None
+    """The ``b`` that leaves every ``a`` as it is; if ``commutes``, also the other way round."""
+    commutes = False
+
+    def infer(self, a: TensorType, b: TensorType) -> TensorType:
+        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        return TensorType(self.result_type(element_type), self.broadcast_shapes(a.shape, b.shape))
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The output's type, from that of the inputs; an error where they cannot be of that type."""
+        raise NotImplementedError
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        self.require_plain()
+        return apply(self.block, (a, self.aligned(a, b)), out)
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        """Fill ``out`` from a block of the inputs."""
+        raise NotImplementedError
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        a, b = (tensor.bounds_or_unknown() for tensor in inputs)
+        if a is None or b is None:
+            return None
+        lower, upper = self.bounds(a, b)
+        return from_bounds(self.output_types[0], lower, upper, self.symbols(a, b))
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        """The least and the greatest result; NaN where nothing is known. By default they lie at the corners."""
+        return hull(self.at_corners(a, b))
+
+    def at_corners(self, a: Value, b: Value) -> list[Array]:
+        """The results for each choice of the lower and the upper bounds."""
+        return [np.asarray(self.run(x, y)) for x, y in product((a.lower, a.upper), (b.lower, b.upper))]
+
+    def symbols(self, a: Value, b: Value) -> Array | None:
+        """The symbols of elements that come out as they are."""
+        if self.neutral is None:
+            return None
+        b_symbols = self.aligned(a.lower, b.symbols)
+        a_kept = self.aligned(a.lower, (b.lower == self.neutral) & (b.upper == self.neutral))
+        b_kept = self.commutes & (a.lower == self.neutral) & (a.upper == self.neutral)
+        return np.where(a_kept, a.symbols, np.where(b_kept, b_symbols, 0))
+
+
+def hull(corners: list[Array]) -> tuple[Array, Array]:
+    """The least and the greatest of all, NaN where one is NaN."""
+    return np.min(corners, axis=0), np.max(corners, axis=0)
+
+
+# --------------------------------------------------------------------------- kernels
+
+
+def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type that elements are computed in; the result is rounded, or cut to the low bits, once."""
+    if dtype in _SMALL_INTEGERS:
+        return np.dtype(np.int16)
+    return np.dtype(np.float32) if dtype == np.float16 or dtype.kind == "V" else dtype
+
+
+def apply(
+    kernel: Callable[..., object], arrays: tuple[Array, ...], out: Array | None, dtype: np.dtype[Any] | None = None
+) -> Array:
+    """``kernel(*arrays, out=out)`` for arrays that are broadcast together, block by block.
+
+    ``kernel`` is called as a NumPy function; it sees types that NumPy computes fast in. ``dtype`` is that of the
+    result, by default that of the first array.
+    """
+    shape = arrays[0].shape
+    if any(a.shape != shape for a in arrays):
+        shape = np.broadcast_shapes(*(a.shape for a in arrays))
+    if out is None:
+        out = np.empty(shape, dtype or arrays[0].dtype)
+    if not shape:  # of 0-d arrays NumPy makes numbers, which cannot be written into
+        apply(kernel, tuple(a.reshape(1) for a in arrays), out.reshape(1))
+        return out
+    types = [computing_dtype(a.dtype) for a in arrays]
+    result_type = computing_dtype(out.dtype)
+    native = result_type == out.dtype and all(a.dtype == t for a, t in zip(arrays, types, strict=True))
+    if native and out.size <= _SMALL:
+        # NumPy's settings hold for the calling thread alone. Infinities and NaN are values like others here.
+        with np.errstate(all="ignore"):
+            kernel(*arrays, out=out)
+        return out
+
+    # An array that is repeated is brought into the computing type once, others block by block.
+    whole = [a.astype(t, copy=False) if 2 * a.size <= out.size else a for a, t in zip(arrays, types, strict=True)]
+    flat = all(a.shape == shape and a.flags.c_contiguous for a in (*whole, out))
+    target = out.reshape(-1) if flat else out
+    views = [a.reshape(-1) if flat else np.broadcast_to(a, target.shape) for a in whole]
+    places = _places(target.shape)
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            for place in places[start:stop]:
+                blocks = [v[place].astype(t, copy=False) for v, t in zip(views, types, strict=True)]
+                block = target[place]
+                if result_type == out.dtype:
+                    kernel(*blocks, out=block)
+                else:
+                    result = np.empty(block.shape, result_type)
+                    kernel(*blocks, out=result)
+                    np.copyto(block, result, casting="unsafe")
+
+    run_blocks(run, len(places))
+    return out
+
+
+def _places(shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """Indices of blocks that together cover a shape."""
+    if 0 in shape:
+        return []
+    axis = 0
+    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > _BLOCK:
+        axis += 1
+    step = max(_BLOCK // prod(shape[axis + 1 :]), 1)
+    cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
+    return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]

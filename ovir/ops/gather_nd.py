@@ -1,0 +1,146 @@
+"""GatherND and GatherTree: pick parts of ``data`` by tuples of indices, and beams by their parents."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ovir.diagnostics import report
+from ovir.ops.attributes import attribute
+from ovir.ops.gather import gather
+from ovir.ops.indexing import flat_positions
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import Dimension, ElementType, PartialShape, product
+from ovir.values import TensorType
+
+
+@operator("GatherND", opset=8)
+class GatherND8(Operator):
+    """out[b, i] = data[b, *indices[b, i]], with b over ``batch_dims`` dimensions that data and indices share.
+
+    indices[b, i] is a tuple of k indices, the last dimension of indices. Where k is less than the other dimensions of
+    data, tuples pick slices: the shape is indices.shape[:-1] + data.shape[batch_dims + k:]. Negative indices count
+    from the end. Source: GatherND-8.
+    """
+
+    carries = (0,)
+
+    batch_dims: int = attribute(default=0, minimum=0)
+
+    def infer(self, data: TensorType, indices: TensorType) -> TensorType:
+        self.require_integers("indices", indices.element_type)
+        batch = self.batch_dims
+        for name, tensor in (("data", data), ("indices", indices)):
+            rank = tensor.shape.rank
+            self.require(
+                rank is None or rank > batch, "{} {} must have more than {} dimensions", name, tensor.shape, batch
+            )
+        if data.shape.rank is None or indices.shape.rank is None or not indices.shape[-1].is_static:
+            return TensorType(data.element_type, PartialShape(None))
+        k = indices.shape[-1].length
+        self.require(
+            batch + k <= data.shape.rank,
+            "indices {} holds tuples of {}, data {} has {} dimensions after the {} of the batch",
+            *(indices.shape, k, data.shape, data.shape.rank - batch, batch),
+        )
+        batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
+        if batches is None:
+            self.fail("data {} and indices {} differ in the first {} dimensions", data.shape, indices.shape, batch)
+        picked = indices.shape.slice(batch, -1) + data.shape.slice(batch + k)
+        return TensorType(data.element_type, self.batched(batches) + picked)
+
+    def batched(self, batches: PartialShape) -> PartialShape:
+        """The dimensions of the output that the batch makes."""
+        return batches
+
+    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+        batch, k = self.batch_dims, indices.shape[-1]
+        batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
+        self.require(
+            indices.shape[:batch] == batches,
+            "data {} and indices {} differ in the first {} dimensions",
+            *(data.shape, indices.shape, batch),
+        )
+        positions = flat_positions(self, indices, sizes).reshape(prod(batches), -1)
+        positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
+        shape = (*batches, *indices.shape[batch:-1], *slices)
+        rows = data.reshape(prod(batches) * prod(sizes), prod(slices))
+        picked = None if out is None else out.reshape(positions.size, prod(slices))
+        picked = gather(rows, positions.reshape(-1), 0, out=picked)
+        return out if out is not None else picked.reshape(self.run_shape(shape))
+
+    def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
+
+
+@operator("GatherND", opset=5)
+class GatherND5(GatherND8):
+    """GatherND-8 whose output has all the batch dimensions made one, and no negative indices. Source: GatherND-5."""
+
+    def batched(self, batches: PartialShape) -> PartialShape:
+        return PartialShape([product(batches)]) if self.batch_dims > 1 else batches
+
+    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+        if indices.size and indices.min() < 0:
+            report("GatherND-5 has no negative indices; they are counted from the end")
+        return super().run(data, indices, out=out)
+
+    def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        batch = self.batch_dims
+        return (prod(shape[:batch]), *shape[batch:]) if batch > 1 else shape
+
+
+@operator("GatherTree", opset=1)
+class GatherTree(Operator):
+    """The beams of a search, each followed back from its last step by its parents.
+
+    step_ids and parent_ids are [time, batch, beam]. out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
+    max_seq_len[b] steps of a batch, and the parent of the p of step t + 1 before. What comes after the first end_token
+    of a beam, and after the last step, is end_token. Source: GatherTree-1.
+    """
+
+    def infer(
+        self, step_ids: TensorType, parent_ids: TensorType, max_seq_len: TensorType, end_token: TensorType
+    ) -> TensorType:
+        inputs = step_ids, parent_ids, max_seq_len, end_token
+        names = "step_ids", "parent_ids", "max_seq_len", "end_token"
+        element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
+        self.require_type("step_ids", element_type, _is_numeric, "of a numeric type")
+        for name, tensor, rank in zip(names, inputs, (3, 3, 1, 0), strict=True):
+            self.require_rank(name, tensor.shape, rank)
+        shape = step_ids.shape.merged_with(parent_ids.shape)
+        if shape is None:
+            self.fail("step_ids {} and parent_ids {} must have the same shape", step_ids.shape, parent_ids.shape)
+        if shape.rank is None:
+            return TensorType(element_type, PartialShape([Dimension(), max_seq_len.shape[0], Dimension()]))
+        batch = shape[1].merged_with(max_seq_len.shape[0])
+        if batch is None:
+            self.fail("max_seq_len {} must have an element for each of the {} batches", max_seq_len.shape, shape[1])
+        return TensorType(element_type, shape.with_dim(1, batch))
+
+    def run(
+        self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, *, out: Array | None = None
+    ) -> Array:
+        times, _, beams = step_ids.shape
+        if out is None:
+            out = np.empty(step_ids.shape, step_ids.dtype)
+        out[...] = end_token
+        lengths = np.minimum(max_seq_len.astype(np.int64), times)[:, np.newaxis]
+        beam = np.broadcast_to(np.arange(beams), step_ids.shape[1:])
+        for time in reversed(range(times)):
+            running = time < lengths
+            np.copyto(out[time], np.take_along_axis(step_ids[time], beam, 1), where=running)
+            parents = np.take_along_axis(parent_ids[time], beam, 1).astype(np.int64)
+            if time:
+                wrong = running & ((parents < 0) | (parents >= beams))
+                if wrong.any():
+                    self.fail("parent {} of step {} is no beam: there are {}", parents[wrong][0], time, beams)
+            beam = np.where(running, parents, beam)
+        ended = np.logical_or.accumulate(out == end_token, axis=0)
+        np.copyto(out, end_token, where=ended)
+        return out
+
+
+def _is_numeric(element_type: ElementType) -> bool:
+    return element_type.is_integral or element_type.is_real

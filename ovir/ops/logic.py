@@ -1,0 +1,83 @@
+"""Logical operations on booleans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.ops.elementwise import Binary, apply, hull
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, boolean
+from ovir.values import TensorType, Value, from_bounds
+
+
+class Logical(Binary):
+    """An operation of two booleans, which are broadcast."""
+
+    function: ClassVar[Callable[..., Array]]
+    inplace = (0, 1)
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        self.require_type("the inputs", element_type, lambda t: t == boolean, "boolean")
+        return boolean
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        return hull([self.run(x, y) for x, y in product(_ends(a), _ends(b))])
+
+
+@operator("LogicalAnd", opset=1)
+class LogicalAnd(Logical):
+    """Whether both are true. Source: LogicalAnd-1"""
+
+    function = np.logical_and
+
+
+@operator("LogicalOr", opset=1)
+class LogicalOr(Logical):
+    """Whether one is true, or both. Source: LogicalOr-1"""
+
+    function = np.logical_or
+
+
+@operator("LogicalXor", opset=2)
+class LogicalXor(Logical):
+    """Whether just one is true. Source: LogicalXor-1"""
+
+    function = np.logical_xor
+
+
+@operator("Xor", opset=1)
+class Xor(LogicalXor):
+    """LogicalXor under the name that it had in opset1. Source: LogicalXor-1"""
+
+
+@operator("LogicalNot", opset=1)
+class LogicalNot(Operator):
+    """Whether it is false. Source: LogicalNot-1"""
+
+    inplace = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t == boolean, "boolean")
+        return TensorType(boolean, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return apply(np.logical_not, (data,), out, np.dtype(np.bool_))
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        value = inputs[0].bounds_or_unknown()
+        if value is None:
+            return None
+        low, high = _ends(value)
+        return from_bounds(boolean, ~high, ~low)
+
+
+def _ends(value: Value) -> tuple[Array, Array]:
+    """The bounds as booleans: false unless it is surely true, and true unless it is surely false."""
+    return value.lower > 0, value.upper > 0

@@ -1,0 +1,208 @@
+"""Operations that give the elements along a dimension another order: reversed, rolled or shuffled."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import boolean, i32, i64
+from ovir.values import TensorType
+
+
+@operator("Reverse", opset=1)
+class Reverse(Operator):
+    """data with the order of its elements reversed along some axes.
+
+    ``mode`` index: axes holds their numbers; mask: it has a boolean for each dimension. Source: Reverse-1.
+    """
+
+    carries = (0,)
+
+    mode: str = attribute(default="index", choices=("index", "mask"))
+
+    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
+        self.require_rank("axes", axes.shape, 1)
+        rank = data.shape.rank
+        if self.mode == "mask":
+            self.require_type("axes", axes.element_type, lambda t: t == boolean, "boolean in mode mask")
+            self.require(
+                rank is None or axes.shape[0].contains(rank),
+                "the mask has shape {}, data {} has {} dimensions",
+                *(axes.shape, data.shape, rank),
+            )
+        else:
+            self.require_integers("axes", axes.element_type)
+            if axes.constant is not None:
+                self.normalize_axes(axes.constant.tolist(), rank, unique=False)
+        return data.with_value(None)
+
+    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
+        if self.mode == "mask":
+            reversed_axes = np.flatnonzero(axes).tolist()
+        else:
+            reversed_axes = self.normalize_axes(axes.tolist(), data.ndim, unique=False)
+        return copied(np.flip(data, tuple(set(reversed_axes))), out)
+
+
+@operator("ReverseSequence", opset=1)
+class ReverseSequence(Operator):
+    """data with the first seq_lengths[i] elements along ``seq_axis`` reversed in each slice i along ``batch_axis``.
+
+    Source: ReverseSequence-1.
+    """
+
+    batch_axis: int = attribute(default=0)
+    seq_axis: int = attribute(default=1)
+
+    def infer(self, data: TensorType, seq_lengths: TensorType) -> TensorType:
+        self.require_type(
+            "seq_lengths", seq_lengths.element_type, lambda t: t.is_integral or t.is_real, "of a numeric type"
+        )
+        self.require(data.shape.rank is None or data.shape.rank >= 2, "data {} must have rank 2 or more", data.shape)
+        self.require_rank("seq_lengths", seq_lengths.shape, 1)
+        rank = data.shape.rank
+        batch = self.normalize_axis(self.batch_axis, rank, "batch_axis", of=data.shape)
+        self.normalize_axis(self.seq_axis, rank, "seq_axis", of=data.shape)
+        if rank is None:
+            return data.with_value(None)
+        merged = data.shape[batch].merged_with(seq_lengths.shape[0])
+        if merged is None:
+            self.fail(
+                "seq_lengths {} must have an element for each of the {} slices of data {} along axis {}",
+                *(seq_lengths.shape, data.shape[batch], data.shape, batch),
+            )
+        return TensorType(data.element_type, data.shape.with_dim(batch, merged))
+
+    def run(self, data: Array, seq_lengths: Array, *, out: Array | None = None) -> Array:
+        batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
+        size = data.shape[seq]
+        lengths = seq_lengths.astype(np.int64).reshape(-1, *[1] * (data.ndim - 1))
+        if lengths.size and (lengths.min() < 0 or lengths.max() > size):
+            self.fail("seq_lengths {} must lie in [0, {}]", lengths.ravel().tolist(), size)
+        # Where each position along seq_axis is read from, in each slice.
+        order = np.moveaxis(np.arange(size).reshape(-1, *[1] * (data.ndim - 1)), 0, seq)
+        lengths = np.moveaxis(lengths, 0, batch)
+        order = np.where(order < lengths, lengths - 1 - order, order)
+        grid = np.ogrid[tuple(slice(n) for n in data.shape)]
+        return copied(data[(*grid[:seq], order, *grid[seq + 1 :])], out)
+
+
+@operator("Roll", opset=7)
+class Roll(Operator):
+    """data moved along axes by ``shift`` places towards larger indices; what leaves at the end comes in at the front.
+
+    shift is one number for all axes, or one for each; those of an axis that stands twice are added. Source: Roll-7.
+    """
+
+    carries = (0,)
+
+    def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
+        for name, tensor in (("shift", shift), ("axes", axes)):
+            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_rank(name, tensor.shape, 0, 1)
+        self.require(
+            shift.shape.rank == 0 or shift.shape.compatible(axes.shape),
+            "shift {} must be a scalar, or have the shape of axes {}",
+            *(shift.shape, axes.shape),
+        )
+        if axes.constant is not None:
+            self.normalize_axes(axes.constant.ravel().tolist(), data.shape.rank, unique=False)
+        return data.with_value(None)
+
+    def run(self, data: Array, shift: Array, axes: Array, *, out: Array | None = None) -> Array:
+        if out is None:
+            out = np.empty(data.shape, data.dtype)
+        places: Counter[int] = Counter()
+        shifts = np.broadcast_to(shift, axes.shape).ravel().tolist()
+        for axis, distance in zip(
+            self.normalize_axes(axes.ravel().tolist(), data.ndim, unique=False), shifts, strict=True
+        ):
+            places[axis] += distance
+        if data.size == 0:
+            return out
+        parts = [_rolled(size, places[axis]) if places[axis] % size else _WHOLE for axis, size in enumerate(data.shape)]
+        for pieces in product(*parts):
+            out[tuple(target for target, _ in pieces)] = data[tuple(source for _, source in pieces)]
+        return out
+
+
+_WHOLE = ((slice(None), slice(None)),)
+
+
+def _rolled(size: int, distance: int) -> tuple[tuple[slice, slice], ...]:
+    """The two parts of a rolled axis: where each goes, and where it comes from."""
+    front = distance % size
+    return (slice(front, None), slice(0, size - front)), (slice(0, front), slice(size - front, None))
+
+
+@operator("ShuffleChannels", opset=1)
+class ShuffleChannels(Operator):
+    """``axis`` of data split into [group, size / group], these two transposed, and made one again.
+
+    Source: ShuffleChannels-1.
+    """
+
+    carries = (0,)
+
+    axis: int = attribute(default=1)
+    group: int = attribute(default=1, minimum=1)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        size = data.shape[axis]
+        self.require(
+            not size.is_static or size.length % self.group == 0,
+            "dimension {} of data {}, {}, is not a multiple of group {}",
+            *(axis, data.shape, size, self.group),
+        )
+        return data.with_value(None)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        axis = self.normalize_axis(self.axis, data.ndim)
+        self._require_multiple(data.shape, axis)
+        split = (prod(data.shape[:axis]), self.group, data.shape[axis] // self.group, prod(data.shape[axis + 1 :]))
+        return rearranged(data, split, (0, 2, 1, 3), data.shape, out)
+
+    def _require_multiple(self, shape: Sequence[int], axis: int) -> None:
+        self.require(
+            shape[axis] % self.group == 0,
+            "dimension {} of data {} is not a multiple of group {}",
+            *(axis, shape, self.group),
+        )
+
+
+# --------------------------------------------------------------------------- copies
+
+# An inner loop over this few elements, as over a block, costs more than a copy for each of them.
+_SHORT = 16
+
+
+def rearranged(
+    data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int], out: Array | None = None
+) -> Array:
+    """data reshaped to ``split``, its axes put in ``order``, and reshaped to ``shape``."""
+    source = np.ascontiguousarray(data).reshape(split).transpose(order)
+    if out is None:
+        out = np.empty(shape, data.dtype)
+    target = out.reshape(source.shape)
+    if 1 < source.shape[-1] <= _SHORT and source.strides[-1] != source.itemsize:
+        for i in range(source.shape[-1]):
+            target[..., i] = source[..., i]
+    else:
+        np.copyto(target, source)
+    return out
+
+
+def copied(view: Array, out: Array | None) -> Array:
+    """The elements of a view in memory of their own."""
+    if out is None:
+        return view.copy()
+    np.copyto(out, view)
+    return out

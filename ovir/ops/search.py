@@ -1,0 +1,101 @@
+"""Bucketize and SearchSorted: where elements belong in a sorted sequence."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, ElementType, i32, i64
+from ovir.values import TensorType
+
+
+class Search(Operator):
+    """What both have in common: ``output_type`` is the type of the positions."""
+
+    output_type: ElementType = attribute(default=i64)
+
+    def require_types(self, **inputs: TensorType) -> None:
+        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        for name, tensor in inputs.items():
+            self.require_type(name, tensor.element_type, lambda t: t.is_integral or t.is_real, "of a numeric type")
+
+
+@operator("Bucketize", opset=3)
+class Bucketize(Search):
+    """For each element of data the number of the bucket it lies in, between ascending boundaries.
+
+    Bucket i ends at buckets[i], which belongs to it if ``with_right_bound``, and else to the next. Source: Bucketize-3.
+    """
+
+    output_type: ElementType = attribute()
+    with_right_bound: bool = attribute(default=True)
+
+    def infer(self, data: TensorType, buckets: TensorType) -> TensorType:
+        self.require_types(data=data, buckets=buckets)
+        self.require_rank("buckets", buckets.shape, 1)
+        return TensorType(self.output_type, data.shape)
+
+    def run(self, data: Array, buckets: Array) -> Array:
+        data, buckets = _comparable(data), _comparable(buckets)
+        positions = np.asarray(np.searchsorted(buckets, data, "left" if self.with_right_bound else "right"))
+        if self.with_right_bound and data.dtype.kind == "f":
+            positions = np.where(np.isnan(data), 0, positions)  # no boundary is less than NaN
+        return positions.astype(self.output_type.to_dtype())
+
+
+@operator("SearchSorted", opset=15)
+class SearchSorted(Search):
+    """The position in a sorted sequence at which each of values would keep its order.
+
+    Of equal elements it is that of the first, or with ``right_mode`` that after the last. sorted has one dimension, or
+    those of values but for the last, along which each row of values is looked for in its own. Source: SearchSorted-15.
+    """
+
+    right_mode: bool = attribute(default=False)
+
+    def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:
+        self.require_types(sorted=sorted_sequence, values=values)
+        self.merge_types(sorted_sequence.element_type, values.element_type, names=("sorted", "values"))
+        rows, shape = sorted_sequence.shape, values.shape
+        self.require(rows.rank != 0, "sorted must have at least one dimension, got a scalar")
+        if shape.rank is None:
+            # One row may be searched for values of any shape.
+            known = rows.rank is not None and rows.rank > 1
+            return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
+        self.require(shape.rank != 0 or rows.rank in (None, 1), "sorted {} must have one dimension for a scalar", rows)
+        if rows.rank is None or rows.rank == 1:
+            return TensorType(self.output_type, shape)
+        merged = shape.merged_with(rows, except_axis=shape.rank - 1)
+        if merged is None:
+            self.fail("sorted {} and values {} must be equal but for the last dimension", rows, shape)
+        return TensorType(self.output_type, merged)
+
+    def run(self, sorted_sequence: Array, values: Array) -> Array:
+        rows, values = _comparable(sorted_sequence), _comparable(values)
+        if rows.ndim > 1:
+            return _positions(rows, values, self.right_mode).astype(self.output_type.to_dtype())
+        positions = np.asarray(np.searchsorted(rows, values, "right" if self.right_mode else "left"))
+        if values.dtype.kind == "f":
+            positions = np.where(np.isnan(values), 0, positions)  # no element is less than NaN
+        return positions.astype(self.output_type.to_dtype())
+
+
+def _positions(rows: Array, values: Array, right: bool) -> Array:
+    """All the binary searches at once, each in its row."""
+    precedes = np.less_equal if right else np.less
+    low = np.zeros(values.shape, np.int64)
+    high = np.full(values.shape, rows.shape[-1])
+    while (open_ := low < high).any():
+        middle = np.minimum((low + high) // 2, rows.shape[-1] - 1)
+        after = precedes(np.take_along_axis(rows, middle, -1), values)
+        np.copyto(low, middle + 1, where=open_ & after)
+        np.copyto(high, middle, where=open_ & ~after)
+    return low
+
+
+def _comparable(array: Array) -> Array:
+    """In a type that NumPy compares fast."""
+    if array.dtype.kind in "iu" or array.dtype in (np.float32, np.float64):
+        return array
+    return array.astype(np.float32 if ElementType.from_dtype(array.dtype).is_real else np.int64)

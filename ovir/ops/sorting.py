@@ -1,0 +1,230 @@
+"""TopK, NonZero and Unique: operations that order, find or tell apart the elements of a tensor."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import Dimension, ElementType, PartialShape, i32, i64
+from ovir.values import TensorType
+
+# --------------------------------------------------------------------------- TopK
+
+
+@operator("TopK", opset=3)
+class TopK3(Operator):
+    """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
+
+    ``sort`` value orders them by value, the first found first, index by their index; with none it is left open, and is
+    by value here. Of equal elements those of lower index are taken, and come first. NaN is less than any number.
+    Source: TopK-3.
+    """
+
+    axis: int = attribute(default=0)
+    mode: str = attribute(default="max", choices=("max", "min"))
+    sort: str = attribute(default="none", choices=("value", "index", "none"))
+    index_element_type: ElementType = attribute(default=i32)
+
+    def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
+        self.require_integers("k", k.element_type)
+        self.require_rank("k", k.shape, 0)
+        self.require(
+            self.index_element_type in (i32, i64),
+            "index_element_type must be i32 or i64, got {}",
+            self.index_element_type,
+        )
+        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        shape = (
+            data.shape.with_dim(axis, self._count(data.shape[axis], k)) if data.shape.rank is not None else data.shape
+        )
+        return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
+
+    def _count(self, size: Dimension, k: TensorType) -> Dimension:
+        """How many are taken of a dimension."""
+        if k.constant is not None:
+            self.require(int(k.constant) >= 0, "k must not be negative, got {}", int(k.constant))
+        count = k.value.dimensions()[0] if k.value is not None else Dimension()
+        fitting = count.merged_with(Dimension(0, size.upper))
+        if fitting is None:
+            self.fail("k is {}, more than the size {} of axis {}", count, size, self.axis)
+        return fitting
+
+    def run(self, data: Array, k: Array) -> tuple[Array, Array]:
+        axis, count = self.normalize_axis(self.axis, data.ndim), int(k.reshape(()))
+        self.require(
+            0 <= count <= data.shape[axis],
+            "k is {}, axis {} of data {} has {} elements",
+            *(count, axis, data.shape, data.shape[axis]),
+        )
+        rows = np.moveaxis(data, axis, -1)
+        indices = _top(rows, count, self.mode == "max")
+        if self.sort == "index":
+            indices.sort(axis=-1)
+        values = np.take_along_axis(rows, indices, -1)
+        indices = indices.astype(self.index_element_type.to_dtype(), copy=False)
+        return tuple(np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (values, indices))  # type: ignore[return-value]
+
+
+@operator("TopK", opset=1)
+class TopK1(TopK3):
+    """TopK-3 of an earlier opset. Source: TopK-1."""
+
+
+@operator("TopK", opset=11)
+class TopK11(TopK3):
+    """TopK-3 with ``stable``, which promises the order that equal elements have here anyway. Source: TopK-11."""
+
+    stable: bool = attribute(default=False)
+
+
+# Selecting first and ordering what was selected pays for rows this long, of which so small a part is wanted.
+_LONG_ROW = 128
+_SMALL_PART = 4
+
+
+def _top(rows: Array, count: int, largest: bool) -> Array:
+    """The indices of the first ``count`` of each row, ordered by value and then by index."""
+    keys, has_nan = _keys(rows, largest)
+    size = rows.shape[-1]
+    if count == 1 and not has_nan:
+        return np.asarray(keys.argmin(axis=-1, keepdims=True))
+    if has_nan or size < _LONG_ROW or count * _SMALL_PART > size or count == 0:
+        if has_nan and not largest:  # NaN comes first; a sort would put it last
+            order: Array = np.lexsort((keys, ~np.isnan(keys)), axis=-1)
+        else:
+            order = np.argsort(keys, axis=-1, kind="stable")
+        return order[..., :count]
+    selected = _selected(keys, count)
+    order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
+    return np.take_along_axis(selected, order, -1)
+
+
+def _selected(keys: Array, count: int) -> Array:
+    """The indices of the ``count`` smallest of each row, ascending; of equal elements the first."""
+    last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
+    chosen = keys <= last
+    if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many are equal to the last
+        less, equal = keys < last, keys == last
+        wanted = count - less.sum(axis=-1, keepdims=True)
+        chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
+    positions = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
+    return positions % keys.shape[-1]
+
+
+def _keys(rows: Array, largest: bool) -> tuple[Array, bool]:
+    """What orders the rows when sorted ascending, in a type that NumPy sorts fast; and whether there is NaN in it."""
+    if rows.dtype.kind in "iub":
+        return (~rows if largest else rows), False
+    if rows.dtype not in (np.float32, np.float64):
+        rows = rows.astype(np.float32 if ElementType.from_dtype(rows.dtype).is_real else np.int32)
+        if rows.dtype == np.int32:
+            return (~rows if largest else rows), False
+    return (-rows if largest else rows), bool(np.isnan(rows).any())
+
+
+# --------------------------------------------------------------------------- NonZero
+
+
+@operator("NonZero", opset=3)
+class NonZero(Operator):
+    """The indices of the elements that are not zero: out[i, j] is the index in dimension i of the j-th, row by row.
+
+    A scalar counts as one dimension of one element. Source: NonZero-3.
+    """
+
+    output_type: ElementType = attribute(default=i64)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        if data.shape.rank is None:
+            return TensorType(self.output_type, PartialShape([Dimension(), Dimension()]))
+        count: Dimension | int = Dimension(0, data.shape.size().upper)
+        if data.constant is not None:
+            count = int(np.count_nonzero(data.constant))
+        return TensorType(self.output_type, PartialShape([max(data.shape.rank, 1), count]))
+
+    def run(self, data: Array) -> Array:
+        data = np.atleast_1d(data)
+        places = np.flatnonzero(data)
+        found = np.empty((data.ndim, places.size), self.output_type.to_dtype())
+        for axis, indices in enumerate(np.unravel_index(places, data.shape)):
+            found[axis] = indices
+        return found
+
+
+# --------------------------------------------------------------------------- Unique
+
+
+@operator("Unique", opset=10)
+class Unique(Operator):
+    """The distinct elements of data, or with ``axis`` its distinct slices along it.
+
+    Then the index of the first occurrence of each in data, for each element (or slice) of data the index of its like in
+    the output, and how often each occurs. They are ``sorted`` ascending, slices lexicographically, or else stand in the
+    order of first occurrence. Each NaN is distinct. Source: Unique-10.
+    """
+
+    sorted: bool = attribute(default=True)
+    index_element_type: ElementType = attribute(default=i64)
+    count_element_type: ElementType = attribute(default=i64)
+
+    def infer(self, data: TensorType, axis: TensorType | None = None) -> tuple[TensorType, ...]:
+        for name in ("index_element_type", "count_element_type"):
+            self.require(getattr(self, name) in (i32, i64), "{} must be i32 or i64, got {}", name, getattr(self, name))
+        along = self._axis(axis, data.shape)
+        if data.constant is not None and (axis is None or along is not None):
+            shapes = [PartialShape(array.shape) for array in self._unique(data.constant, along)]
+        else:
+            searched = data.shape.size() if axis is None else data.shape[along or 0]
+            found = Dimension(min(searched.lower, 1), searched.upper)
+            shape = PartialShape([found]) if axis is None else data.shape.with_dim(along or 0, found)
+            shapes = [shape, PartialShape([found]), PartialShape([searched]), PartialShape([found])]
+        index, count = self.index_element_type, self.count_element_type
+        types = data.element_type, index, index, count
+        return tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
+
+    def _axis(self, axis: TensorType | None, data: PartialShape) -> int | None:
+        """The axis counted from the front; None where there is none or the rank of data is unknown."""
+        if axis is None:
+            return None
+        self.require_type("axis", axis.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require(
+            axis.shape.compatible(PartialShape([])) or axis.shape.compatible(PartialShape([1])),
+            "axis must be one number, got shape {}",
+            axis.shape,
+        )
+        if axis.constant is None:
+            self.fail("axis must be a constant")
+        return None if data.rank is None else self.normalize_axis(int(axis.constant.reshape(())), data.rank, of=data)
+
+    def run(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
+        return self._unique(data, None if axis is None else self.normalize_axis(int(axis.reshape(())), data.ndim))
+
+    def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
+        if axis is None:
+            data, axis = data.reshape(-1), 0
+        keys: Any = data
+        if data.dtype.kind not in "biufT":
+            keys = data.astype(np.float32 if ElementType.from_dtype(data.dtype).is_real else np.int64)
+        one_dimensional = data.ndim == 1
+        _, first, inverse, counts = np.unique(
+            keys,
+            return_index=True,
+            return_inverse=True,
+            return_counts=True,
+            axis=None if one_dimensional else axis,
+            equal_nan=False,
+        )
+        inverse = inverse.reshape(-1)
+        if not self.sorted:
+            order = np.argsort(first)
+            rank = np.empty_like(order)
+            rank[order] = np.arange(order.size)
+            first, counts, inverse = first[order], counts[order], rank[inverse]
+        index, count = self.index_element_type.to_dtype(), self.count_element_type.to_dtype()
+        return np.take(data, first, axis), first.astype(index), inverse.astype(index), counts.astype(count)

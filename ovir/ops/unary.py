@@ -1,0 +1,292 @@
+"""Elementwise functions of one input of any numeric type, and Identity.
+
+Of integers, functions whose values are not integers are computed in f64 and rounded; a result that 8 bits cannot
+hold saturates. f16 and bf16 are computed in f32 and rounded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ovir.diagnostics import NOT_SUPPORTED
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import map_blocks
+from ovir.ops.elementwise import apply
+from ovir.ops.erf import erf, erfinv
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import ElementType, nf4, u1, u3, u6
+from ovir.values import TensorType, Value, from_bounds
+
+
+class Unary(Operator):
+    """The result has the type and shape of the input."""
+
+    inplace = (0,)
+
+    function: ClassVar[Callable[..., Any]]
+    """A NumPy function, or one of its form."""
+    real_only = False
+    truncates = False
+    """Whether results of 32- and 64-bit integers are cut instead of rounded to the nearest."""
+
+    def infer(self, data: TensorType) -> TensorType:
+        if self.real_only:
+            self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        self.require_plain()
+        return map_blocks(self.block, data, out)
+
+    def block(self, x: Array, y: Array) -> None:
+        """Fill y from x, both float32 or float64."""
+        type(self).function(x, out=y)
+        result = self.output_types[0]
+        if result.is_integral:
+            (np.trunc if self.truncates and result.bits >= 32 else np.rint)(y, out=y)
+            if result.bits == 8:
+                info = np.iinfo(result.to_dtype())
+                np.clip(y, info.min, info.max, out=y)
+
+    def require_plain(self) -> None:
+        """Raise for types whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
+        for element_type in self.input_types:
+            if element_type in (nf4, u1, u3, u6):
+                self.fail("{} is not executed on {}", self.type, element_type, code=NOT_SUPPORTED)
+
+
+class Exact(Unary):
+    """A function that gives integers for integers."""
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        self.require_plain()
+        return apply(self.write, (data,), out)
+
+    def write(self, x: Array, *, out: Array) -> object:
+        """Fill out from x, of any type that NumPy computes fast in."""
+        return type(self).function(x, out=out)
+
+
+class Rounding(Exact):
+    """Integers stay as they are, and so do the sizes that a converted shape holds."""
+
+    carries = (0,)
+
+    def write(self, x: Array, *, out: Array) -> object:
+        return type(self).function(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
+
+
+# --------------------------------------------------------------------------- integers of integers
+
+
+@operator("Abs", opset=1)
+class Abs(Exact):
+    """The magnitude; of the least i8 it is 127. Source: Abs-1"""
+
+    def write(self, x: Array, *, out: Array) -> object:
+        return np.abs(_above_least(x), out=out)
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        value = inputs[0].bounds_or_unknown()
+        if value is None:
+            return None
+        ends = np.abs(value.lower), np.abs(value.upper)
+        straddles = (value.lower < 0) & (value.upper > 0)
+        symbols = np.where(value.lower >= 0, value.symbols, 0)
+        return from_bounds(self.output_types[0], np.where(straddles, 0, np.minimum(*ends)), np.maximum(*ends), symbols)
+
+
+@operator("Negative", opset=1)
+class Negative(Exact):
+    """-x; of the least i8 it is 127, as devices saturate it. Source: Negative-1"""
+
+    monotone = True
+
+    def write(self, x: Array, *, out: Array) -> object:
+        return np.negative(_above_least(x), out=out)
+
+
+@operator("Sign", opset=1)
+class Sign(Exact):
+    """-1, 0 or 1; NaN of NaN. Source: Sign-1"""
+
+    function = np.sign
+    monotone = True
+
+
+@operator("Floor", opset=1)
+class Floor(Rounding):
+    """The greatest integer not above x. Source: Floor-1"""
+
+    function = np.floor
+
+
+@operator("Ceiling", opset=1)
+class Ceiling(Rounding):
+    """The least integer not below x. Source: Ceiling-1"""
+
+    function = np.ceil
+
+
+@operator("Round", opset=5)
+class Round(Rounding):
+    """The nearest integer; of a half the even one, or in mode half_away_from_zero the greater in magnitude.
+
+    Source: Round-5
+    """
+
+    mode: str = attribute(default="half_to_even", choices=("half_to_even", "half_away_from_zero"))
+
+    def write(self, x: Array, *, out: Array) -> object:
+        if x.dtype.kind != "f" or self.mode == "half_to_even":
+            return np.rint(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
+        # Adding 0.5 would round, of the number just below 0.5 to 1; the remainder is exact.
+        whole = np.trunc(x)
+        half = np.abs(x - whole) >= 0.5
+        return np.copysign(np.add(whole, np.sign(x), out=whole, where=half), x, out=out)
+
+
+@operator("Identity", opset=16)
+class Identity(Operator):
+    """The input, of any type, unchanged. Source: Identity-16"""
+
+    views = True
+    carries = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array) -> Array:
+        return data
+
+
+def _above_least(x: Array) -> Array:
+    return np.maximum(x, -127) if x.dtype == np.int8 else x
+
+
+# --------------------------------------------------------------------------- real functions
+
+
+@operator("Sqrt", opset=1)
+class Sqrt(Unary):
+    """The square root, NaN below 0. Source: Sqrt-1"""
+
+    function = np.sqrt
+    monotone = True
+
+
+@operator("Exp", opset=1)
+class Exp(Unary):
+    """e^x. Source: Exp-1"""
+
+    function = np.exp
+    monotone = True
+    truncates = True
+
+
+@operator("Log", opset=1)
+class Log(Unary):
+    """The natural logarithm, NaN below 0. Source: Log-1"""
+
+    function = np.log
+    monotone = True
+    truncates = True
+
+
+@operator("Sin", opset=1)
+class Sin(Unary):
+    """The sine, x in radians. Source: Sin-1"""
+
+    function = np.sin
+    truncates = True
+
+
+@operator("Cos", opset=1)
+class Cos(Unary):
+    """The cosine, x in radians. Source: Cos-1"""
+
+    function = np.cos
+
+
+@operator("Tan", opset=1)
+class Tan(Unary):
+    """The tangent, x in radians. Source: Tan-1"""
+
+    function = np.tan
+
+
+@operator("Asin", opset=1)
+class Asin(Unary):
+    """The inverse sine, from -pi/2 to pi/2; NaN outside of [-1, 1]. Source: Asin-1"""
+
+    function = np.arcsin
+
+
+@operator("Acos", opset=1)
+class Acos(Unary):
+    """The inverse cosine, from 0 to pi; NaN outside of [-1, 1]. Source: Acos-1"""
+
+    function = np.arccos
+
+
+@operator("Atan", opset=1)
+class Atan(Unary):
+    """The inverse tangent, from -pi/2 to pi/2. Source: Atan-1"""
+
+    function = np.arctan
+
+
+@operator("Sinh", opset=1)
+class Sinh(Unary):
+    """The hyperbolic sine. Source: Sinh-1"""
+
+    function = np.sinh
+
+
+@operator("Cosh", opset=1)
+class Cosh(Unary):
+    """The hyperbolic cosine. Source: Cosh-1"""
+
+    function = np.cosh
+
+
+@operator("Asinh", opset=4)
+class Asinh(Unary):
+    """The inverse hyperbolic sine. Source: Asinh-4"""
+
+    function = np.arcsinh
+
+
+@operator("Acosh", opset=4)
+class Acosh(Unary):
+    """The inverse hyperbolic cosine, NaN below 1. Source: Acosh-4"""
+
+    function = np.arccosh
+
+
+@operator("Atanh", opset=4)
+class Atanh(Unary):
+    """The inverse hyperbolic tangent, NaN outside of [-1, 1]. Source: Atanh-4"""
+
+    function = np.arctanh
+
+
+@operator("Erf", opset=1)
+class Erf(Unary):
+    """The Gauss error function. Source: Erf-1"""
+
+    function = staticmethod(erf)
+
+
+@operator("ErfInv", opset=17)
+class ErfInv(Unary):
+    """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside. Source: ErfInv-17"""
+
+    real_only = True
+
+    def block(self, x: Array, y: Array) -> None:
+        np.copyto(y, erfinv(x), casting="same_kind")

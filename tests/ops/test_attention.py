@@ -1,0 +1,129 @@
+"""ScaledDotProductAttention against the plain formula, whole and in blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops import attention
+from ovir.ops.attention import ScaledDotProductAttention
+from ovir.types import ElementType, PartialShape, boolean, f16, f32, i32
+from ovir.values import TensorType
+
+random = np.random.default_rng(0)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def normal(*shape: int) -> Any:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def formula(q: Any, k: Any, v: Any, bias: Any, scale: float, sink: Any = None) -> Any:
+    scores = (q @ k.swapaxes(-1, -2)).astype(np.float64) * scale + bias
+    if sink is not None:
+        scores = np.concatenate([scores, np.broadcast_to(sink, (*scores.shape[:-1], 1))], -1)
+    weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)
+    return weights[..., : k.shape[-2]] @ v
+
+
+@pytest.mark.parametrize("block", [20, 1 << 20])
+@pytest.mark.parametrize(
+    ("query", "key", "value", "mask"),
+    [
+        ((2, 3, 4), (2, 5, 4), (2, 5, 6), (3, 5)),
+        ((1, 3, 4), (1, 5, 4), (2, 5, 6), (1, 5)),
+        ((2, 2, 3, 4), (2, 1, 5, 4), (1, 2, 5, 6), (2, 1, 1, 5)),
+        ((3, 70, 4), (3, 9, 4), (3, 9, 2), (70, 9)),
+        ((3, 1, 4), (3, 5, 4), (3, 5, 6), (2, 3, 7, 5)),
+    ],
+)
+def test_formula(block: int, query: Any, key: Any, value: Any, mask: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "_BLOCK", block)
+    q, k, v, m = normal(*query), normal(*key), normal(*value), normal(*mask)
+    default = 1 / query[-1] ** 0.5
+    triangle = np.triu(np.full((query[-2], key[-2]), -np.inf), 1)
+    kept = m > -0.5
+    kept[..., 0] = True
+    op, causal = ScaledDotProductAttention(), ScaledDotProductAttention(causal=True)
+    for result, expected in (
+        (op.run(q, k, v), formula(q, k, v, 0, default)),
+        (op.run(q, k, v, m, np.array(0.3)), formula(q, k, v, m, 0.3)),
+        (op.run(q, k, v, kept), formula(q, k, v, np.where(kept, 0, -np.inf), default)),
+        (op.run(q, k, v, np.array(0.0), np.array([0.3])), formula(q, k, v, 0, 0.3)),
+        (causal.run(q, k, v, m), formula(q, k, v, triangle, default)),
+        (causal.run(q, k, v, None, None, np.array([0.7])), formula(q, k, v, triangle, default, 0.7)),
+    ):
+        assert isinstance(result, np.ndarray)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_out_and_narrow_types() -> None:
+    q, k, v = (normal(1, 2, 3, 4) for _ in range(3))
+    expected = formula(q, k, v, 0, 0.5)
+    for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
+        out = np.empty((1, 2, 3, 4), dtype)
+        result = ScaledDotProductAttention().run(q.astype(dtype), k.astype(dtype), v.astype(dtype), out=out)
+        assert result is out
+        np.testing.assert_allclose(out.astype(np.float32), expected, rtol=0.05, atol=0.05)
+
+
+def test_a_row_without_a_key_is_nan() -> None:
+    q, k, v = normal(1, 2, 4), normal(1, 3, 4), normal(1, 3, 4)
+    result = ScaledDotProductAttention().run(q, k, v, np.array([[True, True, True], [False, False, False]]))
+    np.testing.assert_array_equal(np.isnan(result[0, :, 0]), [False, True])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "result"),
+    [
+        (["2,3,4", "2,5,4", "2,5,6"], "[2,3,6]"),
+        (["1..3,?,4", "?,5,4", "1,?,6"], "[?,?,6]"),
+        (["...", "?,8,?,64", "?,8,1..100,32"], "[...]"),
+        (["2,3,4", "...", "2,5,6"], "[2,3,6]"),
+        (["1,2,3,4", "2,2,5,4", "..."], "[2,2,3,?]"),
+        (["3,3,4", "3,5,4", "3,5,4", "2,3,3,5"], "[2,3,3,4]"),
+        (["1,1,4", "1,5,4", "1,5,4", "3,5"], "[1,3,4]"),
+        (["1,1,4", "1,5,4", "1,5,4", ""], "[1,1,4]"),
+    ],
+)
+def test_shapes(shapes: list[str], result: str) -> None:
+    assert str(ScaledDotProductAttention().infer(*map(tensor, shapes)).shape) == result
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ([tensor("3,4"), tensor("1,5,4"), tensor("1,5,4")], r"query must have rank 3 or more, got shape \[3,4\]"),
+        (
+            [tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")],
+            "query .* and key .* must have equal dimensions -1 and -1",
+        ),
+        (
+            [tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")],
+            "key .* and value .* must have equal dimensions -2 and -2",
+        ),
+        (
+            [tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")],
+            r"batch dimensions \[3\] of key do not broadcast with \[2\]",
+        ),
+        ([*[tensor("1,3,4")] * 3, tensor("5")], "attention_mask must have rank 2 or more, or be a scalar"),
+        (
+            [*[tensor("1,3,4")] * 3, tensor("3,7")],
+            r"attention_mask of shape \[3,7\] does not broadcast to 3 queries by 3",
+        ),
+        ([*[tensor("1,3,4")] * 3, tensor("3,3", i32)], "query is f32 and attention_mask is i32"),
+        ([*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")], r"scale must hold one number, got shape \[2\]"),
+        ([*[tensor("1,3,4")] * 3, tensor(""), tensor("", f16)], "query is f32 and scale is f16"),
+        ([tensor("1,3,4", i32)] * 3, "query must be of a floating-point type, got i32"),
+    ],
+)
+def test_refused(inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        ScaledDotProductAttention().infer(*inputs)

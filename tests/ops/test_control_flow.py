@@ -1,0 +1,495 @@
+"""If, Loop and TensorIterator: first on bodies that are Python functions, then in whole models."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.diagnostics import OperatorError
+from ovir.model import Layer
+from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
+from ovir.ops.control_flow import If, Loop, TensorIterator
+from ovir.types import Dimension, PartialShape, boolean, f32, i32, i64
+from ovir.values import TensorType, constant_type
+
+Array = np.ndarray[Any, Any]
+
+
+def typed(shape: str, element_type: Any = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+@dataclass
+class Body:
+    """A body as inference sees it."""
+
+    parameters: list[TensorType]
+    results: Callable[..., Sequence[TensorType]]
+
+    def __call__(self, given: Sequence[TensorType]) -> list[TensorType]:
+        return list(self.results(*given))
+
+
+def shapes(types: Sequence[TensorType]) -> list[str]:
+    return [str(t.shape) for t in types]
+
+
+# --------------------------------------------------------------------------- TensorIterator
+
+
+def iterator(item: InputMap, output: OutputMap | None = None) -> TensorIterator:
+    op = TensorIterator()
+    op.wiring = {"body": BodyMap((item,), (output or OutputMap(0, 0, axis=0, part_size=item.part_size),), (), 1)}
+    return op
+
+
+@pytest.mark.parametrize(
+    ("slicing", "parts"),
+    [
+        ({}, ["a", "b", "c", "d", "e", "f"]),
+        ({"start": -1, "end": 0, "stride": -1}, ["f", "e", "d", "c", "b", "a"]),
+        ({"start": 1, "end": 4}, ["b", "c", "d", "e"]),
+        ({"start": -3, "end": -2}, ["d", "e"]),
+        ({"stride": 2, "part_size": 2}, ["ab", "cd", "ef"]),
+        ({"start": -1, "end": 0, "stride": -2, "part_size": 2}, ["ef", "cd", "ab"]),
+        ({"stride": 4, "part_size": 2}, ["ab", "ef"]),
+        ({"stride": 4, "part_size": 4}, ["abcd"]),
+        ({"start": 2, "end": 2}, ["c"]),
+    ],
+)
+def test_slicing(slicing: dict[str, int], parts: list[str]) -> None:
+    op = iterator(InputMap(0, 0, axis=0, **slicing))
+    (out,) = op.infer(typed("6"), bodies={"body": Body([typed("?")], lambda x: [x])})
+    seen = []
+
+    def body(given: Sequence[Array]) -> list[Array]:
+        seen.append("".join("abcdef"[int(i)] for i in given[0]))
+        return list(given)
+
+    (result,) = op.run(np.arange(6, dtype=np.float32), bodies={"body": body})
+    assert seen == parts
+    assert str(out.shape) == f"[{len(''.join(parts))}]"
+    assert "".join("abcdef"[int(i)] for i in result) == "".join(parts)
+
+
+@pytest.mark.parametrize(
+    ("slicing", "axis", "count"),
+    [
+        ({}, "?", "?"),
+        ({}, "3..8", "3..8"),
+        ({"stride": 2, "part_size": 2}, "3..8", "2..8"),
+        ({"start": 1, "end": 4}, "?", "4"),
+        ({"start": -3, "end": -1}, "?", "3"),
+        ({"start": -1, "end": 0, "stride": -1}, "2..", "2.."),
+        ({"start": -3, "end": 4}, "?", "?"),
+    ],
+)
+def test_number_of_iterations_of_an_unknown_axis(slicing: dict[str, int], axis: str, count: str) -> None:
+    op = iterator(InputMap(0, 0, axis=0, **slicing))
+    (out,) = op.infer(typed(f"{axis},5"), bodies={"body": Body([typed("...")], lambda x: [x])})
+    assert str(out.shape) == f"[{count},5]"
+
+
+def test_a_whole_axis_keeps_its_symbol() -> None:
+    op = iterator(InputMap(0, 0, axis=1), OutputMap(0, 0, axis=1))
+    data = TensorType(f32, PartialShape([2, Dimension(0, None, 77)]))
+    (out,) = op.infer(data, bodies={"body": Body([typed("...")], lambda x: [x])})
+    assert out.shape[1].symbol == 77
+
+
+def test_negative_axis_and_reversed_output() -> None:
+    op = iterator(InputMap(0, 0, axis=-1), OutputMap(0, 0, axis=-1, stride=-1))
+    op.infer(typed("2,3"), bodies={"body": Body([typed("2,1")], lambda x: [x])})
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.testing.assert_array_equal(op.run(data, bodies={"body": list})[0], data[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("slicing", "shape", "message"),
+    [
+        ({"axis": 2}, "2,3", r"axis of input 0 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
+        ({"axis": 0}, "", "input 0 is a scalar: it cannot be sliced"),
+        ({"axis": 0, "stride": 0}, "3", "the stride of input 0 is 0"),
+        ({"axis": 0, "part_size": 0}, "3", "the part_size of input 0 must be positive, got 0"),
+        ({"axis": 0, "start": 3}, "3", r"start 3 of input 0 is outside \[-3, 2\]"),
+        ({"axis": 0, "end": -4}, "3", r"end -4 of input 0 is outside \[-3, 2\]"),
+        ({"axis": 0, "start": -1, "end": 0}, "3", "from -1 to 0, and its stride 1 leads the other way"),
+    ],
+)
+def test_slicing_that_cannot_be(slicing: dict[str, int], shape: str, message: str) -> None:
+    op = iterator(InputMap(0, 0, **slicing))
+    with pytest.raises(OperatorError, match=message):
+        op.infer(typed(shape), bodies={"body": Body([typed("...")], lambda x: [x])})
+
+
+def test_sliced_inputs_must_have_the_same_number_of_parts() -> None:
+    op = TensorIterator()
+    op.wiring = {"body": BodyMap((InputMap(0, 0, axis=0), InputMap(1, 1, axis=0)), (OutputMap(0, 0, axis=0),), (), 2)}
+    body = {"body": Body([typed("?"), typed("?")], lambda a, b: [a])}
+    with pytest.raises(OperatorError, match="input 1 has 4 parts to iterate over, another one has 3"):
+        op.infer(typed("3"), typed("4"), bodies=body)
+    assert shapes(op.infer(typed("?"), typed("4"), bodies=body)) == ["[4]"]
+    with pytest.raises(OperatorError, match=r"differ in their number of parts: \{0: 3, 1: 4\}"):
+        op.run(np.zeros(3), np.zeros(4), bodies={"body": list})
+
+
+def test_parts_must_have_the_size_that_the_output_says() -> None:
+    op = iterator(InputMap(0, 0, axis=0), OutputMap(0, 0, axis=0))
+    with pytest.raises(OperatorError, match=r"joins parts of part_size 1 along axis 0, and the body gives 2 there"):
+        op.infer(typed("3"), bodies={"body": Body([typed("?")], lambda x: [typed("2")])})
+
+
+def test_types_of_inputs_and_body_must_be_equal() -> None:
+    op = iterator(InputMap(0, 0, axis=0))
+    with pytest.raises(OperatorError, match="input 0 is f32, and parameter 0 of the body, which it feeds, is declared"):
+        op.infer(typed("3"), bodies={"body": Body([typed("1", i32)], lambda x: [x])})
+
+
+def test_no_part_at_all() -> None:
+    op = TensorIterator()
+    maps = (InputMap(0, 0, axis=0), InputMap(1, 1))
+    op.wiring = {"body": BodyMap(maps, (OutputMap(0, 0, axis=0), OutputMap(1, 0)), (BackEdge(0, 1),), 2)}
+    outputs = op.infer(typed("?,2"), typed("1,2"), bodies={"body": Body([typed("...")] * 2, lambda x, h: [h])})
+    assert shapes(outputs) == ["[?,2]", "[1,2]"]
+    start = np.ones((1, 2), np.float32)
+    joined, last = op.run(np.empty((0, 2), np.float32), start, bodies={"body": list})
+    assert joined.shape == (0, 2)
+    np.testing.assert_array_equal(last, start)
+    assert last is not start
+
+
+# --------------------------------------------------------------------------- Loop
+
+
+def loop(*, axis: int | None = 0) -> Loop:
+    """Inputs trip count, condition, start; body (number, carried) -> (again, carried); outputs last and joined."""
+    op = Loop()
+    op.wiring = {
+        "body": BodyMap(
+            (InputMap(2, 1), InputMap(-1, 0, purpose="current_iteration")),
+            (OutputMap(0, 1), OutputMap(1, 1, axis=axis), OutputMap(-1, 0, purpose="execution_condition")),
+            (BackEdge(1, 1),),
+            2,
+        )
+    }
+    return op
+
+
+TRUE, FALSE, UNKNOWN = constant_type(np.array(True)), constant_type(np.array(False)), typed("", boolean)
+
+
+def count(value: int) -> TensorType:
+    return constant_type(np.array(value, np.int64))
+
+
+@pytest.mark.parametrize(
+    ("trip_count", "condition", "again", "joined"),
+    [
+        (count(3), TRUE, TRUE, "[6,5]"),
+        (count(3), TRUE, UNKNOWN, "[2..6,5]"),
+        (count(3), UNKNOWN, UNKNOWN, "[..6,5]"),
+        (count(3), UNKNOWN, TRUE, "[6,5]"),
+        (count(3), TRUE, FALSE, "[2,5]"),
+        (count(0), TRUE, TRUE, "[0,5]"),
+        (count(3), FALSE, TRUE, "[0]"),
+        (count(-1), TRUE, UNKNOWN, "[2..,5]"),
+        (typed("", i64), TRUE, TRUE, "[?,5]"),
+    ],
+)
+def test_number_of_iterations_of_a_loop(
+    trip_count: TensorType, condition: TensorType, again: TensorType, joined: str
+) -> None:
+    body = Body([typed("", i64), typed("...")], lambda number, carried: [again, carried])
+    outputs = loop().infer(trip_count, condition, typed("2,5"), bodies={"body": body})
+    assert shapes(outputs) == ["[2,5]", joined]
+
+
+def grown(number: TensorType, carried: TensorType) -> list[TensorType]:
+    return [TRUE, TensorType(f32, carried.shape.with_dim(0, carried.shape[0] + 1))]
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (grown, "[2..,5]"),
+        (lambda number, carried: [TRUE, typed("5,5")], "[5,5]"),
+        (lambda number, carried: [TRUE, TensorType(f32, carried.shape + PartialShape([1]))], "[...]"),
+        (lambda number, carried: [TRUE, typed("...")], "[...]"),
+        (lambda number, carried: [TRUE, carried], "[1,5]"),
+    ],
+)
+def test_shapes_through_back_edges_reach_what_holds_in_every_iteration(body: Any, expected: str) -> None:
+    outputs = loop().infer(count(4), TRUE, typed("1,5"), bodies={"body": Body([typed("", i64), typed("...")], body)})
+    assert str(outputs[0].shape) == expected
+
+
+def test_a_carried_value_is_known_only_if_it_stays() -> None:
+    seen = []
+
+    def body(number: TensorType, carried: TensorType) -> list[TensorType]:
+        seen.append(carried.constant)
+        return [TRUE, constant_type(np.float32([1]))]
+
+    start = constant_type(np.float32([0]))
+    loop().infer(count(2), TRUE, start, bodies={"body": Body([typed("", i64), typed("...")], body)})
+    assert seen[0] is not None
+    assert seen[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("trip_count", "condition", "expected"),
+    [(3, True, [1, 2, 3]), (-1, True, [1, 2, 3, 4, 5]), (9, True, [1, 2, 3, 4, 5]), (3, False, []), (0, True, [])],
+)
+def test_runs_of_a_loop(trip_count: int, condition: bool, expected: list[float]) -> None:
+    op = loop()
+    inferred = Body([typed("1", i64), typed("1")], lambda number, carried: [UNKNOWN, carried])
+    op.infer(typed("", i64), UNKNOWN, typed("1"), bodies={"body": inferred})
+    numbers = []
+
+    def body(given: Sequence[Array]) -> list[Array]:
+        number, carried = given
+        numbers.append(number.tolist())
+        return [np.array(number[0] < 4), carried + 1]
+
+    start = np.zeros(1, np.float32)
+    last, joined = op.run(np.int64([trip_count]), np.array(condition), start, bodies={"body": body})
+    assert numbers == [[i] for i in range(len(expected))]
+    np.testing.assert_array_equal(joined, np.float32(expected))
+    np.testing.assert_array_equal(last, np.float32(expected[-1:] or [0]))
+
+
+def test_scalars_are_joined_to_a_vector() -> None:
+    op = loop()
+    body = Body([typed("", i64), typed("")], lambda number, carried: [TRUE, carried])
+    assert shapes(op.infer(count(2), TRUE, typed(""), bodies={"body": body})) == ["[]", "[2]"]
+    again = np.array(True)
+    _, joined = op.run(np.int64(2), again, np.float32(3).reshape(()), bodies={"body": lambda g: [again, g[1]]})
+    np.testing.assert_array_equal(joined, [3, 3])
+
+
+def test_faults_of_loops() -> None:
+    body = {"body": Body([typed("", i64), typed("?")], lambda number, carried: [TRUE, carried])}
+    with pytest.raises(OperatorError, match="trip_count must be of an integer type, got f32"):
+        loop().infer(typed(""), TRUE, typed("1"), bodies=body)
+    with pytest.raises(OperatorError, match=r"condition must have rank 0 or 1, got shape \[1,1\]"):
+        loop().infer(count(1), typed("1,1", boolean), typed("1"), bodies=body)
+    with pytest.raises(OperatorError, match=r"trip_count must have one element, got shape \[2\]"):
+        loop().infer(constant_type(np.int64([1, 2])), TRUE, typed("1"), bodies=body)
+    wrong = Body(body["body"].parameters, lambda number, carried: [TRUE, typed("1", i32)])
+    with pytest.raises(OperatorError, match="a back edge carries i32 of result 1 into parameter 1, which is f32"):
+        loop().infer(count(1), TRUE, typed("1"), bodies={"body": wrong})
+    unmarked = loop()
+    unmarked.wiring = {"body": BodyMap(unmarked.wiring["body"].inputs, (OutputMap(0, 1),), (), 2)}
+    with pytest.raises(OperatorError, match='0 outputs of the port map have purpose="execution_condition"'):
+        unmarked.infer(count(1), TRUE, typed("1"), bodies=body)
+
+
+def test_faults_of_runs() -> None:
+    op = loop()
+    body = {"body": Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, carried])}
+    op.infer(count(3), UNKNOWN, typed("1"), bodies=body)
+    start = np.zeros(1, np.float32)
+    with pytest.raises(OperatorError, match=r"there is no iteration, so output 1 is empty, inferred was \[3\]"):
+        op.run(np.int64(3), np.array(False), start, bodies={"body": list})
+    op.infer(typed("", i64), TRUE, typed("?"), bodies=body)
+
+    def growing(given: Sequence[Array]) -> list[Array]:
+        return [np.array(True), np.zeros((1, len(given[1]) + 1), np.float32)]
+
+    with pytest.raises(OperatorError, match=r"joined along axis 0: iteration 1 gives shape \[1, 2\], the first gave"):
+        op.run(np.int64(2), np.array(True), np.zeros(4, np.float32), bodies={"body": growing})
+    with pytest.raises(OperatorError, match=r"condition must have one element, got shape \[2\]"):
+        op.run(np.int64(2), np.array([True, True]), start, bodies={"body": list})
+
+
+def test_a_loop_that_outruns_its_sliced_input() -> None:
+    op = Loop()
+    maps = (InputMap(2, 0, axis=0),)
+    op.wiring = {"body": BodyMap(maps, (OutputMap(0, 0), OutputMap(-1, 1, purpose="execution_condition")), (), 1)}
+    op.infer(count(5), TRUE, typed("3"), bodies={"body": Body([typed("?")], lambda x: [x, TRUE])})
+    with pytest.raises(OperatorError, match=r"iteration 3 takes \[3, 4\) of axis 0 of input 2, which has shape \[3\]"):
+        op.run(np.int64(5), np.array(True), np.zeros(3), bodies={"body": lambda g: [g[0], np.array(True)]})
+
+
+# --------------------------------------------------------------------------- If
+
+
+def branches(then: str, other: str, cond: TensorType, types: Any = (f32, f32)) -> tuple[If, tuple[TensorType, ...]]:
+    op = If()
+    op.wiring = {"then": BodyMap(outputs=(OutputMap(0, 0),)), "else": BodyMap(outputs=(OutputMap(0, 0),))}
+    bodies = {
+        "then": Body([], lambda: [typed(then, types[0])]),
+        "else": Body([], lambda: [typed(other, types[1])]),
+    }
+    return op, op.infer(cond, bodies=bodies)
+
+
+@pytest.mark.parametrize(
+    ("then", "other", "expected"),
+    [
+        ("2,3", "2,3", "[2,3]"),
+        ("2,3", "4,3", "[2..4,3]"),
+        ("1..4", "2..7", "[1..7]"),
+        ("?", "3", "[?]"),
+        ("2", "2,3", "[...]"),
+        ("...", "2", "[...]"),
+        ("", "", "[]"),
+        ("", "3", "[1..3]"),
+        ("1", "", "[1]"),
+    ],
+)
+def test_the_shape_of_an_output_holds_those_of_both_branches(then: str, other: str, expected: str) -> None:
+    assert shapes(branches(then, other, UNKNOWN)[1]) == [expected]
+
+
+def test_a_constant_condition_chooses_the_branch() -> None:
+    assert shapes(branches("2", "3,3", TRUE)[1]) == ["[2]"]
+    assert shapes(branches("2", "3,3", FALSE, (f32, i32))[1]) == ["[3,3]"]
+
+
+def test_faults_of_if() -> None:
+    with pytest.raises(OperatorError, match="output 0 of the then branch is f32 and that of the else branch is i32"):
+        branches("2", "2", UNKNOWN, (f32, i32))
+    with pytest.raises(OperatorError, match="cond must be boolean or of an integer type, got f32"):
+        branches("2", "2", typed(""))
+    with pytest.raises(OperatorError, match=r"cond must have rank 0 or 1, got shape \[1,1\]"):
+        branches("2", "2", typed("1,1", boolean))
+
+
+def test_a_scalar_stands_for_a_vector_of_one() -> None:
+    op, _ = branches("", "3", UNKNOWN)
+    bodies = {"then": lambda given: [np.float32(7).reshape(())], "else": lambda given: [np.zeros(3, np.float32)]}
+    assert op.run(np.array([True]), bodies=bodies)[0].shape == (1,)
+    assert op.run(np.array([0], np.int32), bodies=bodies)[0].shape == (3,)
+    with pytest.raises(OperatorError, match=r"cond must have one element, got shape \[0\]"):
+        op.run(np.array([], bool), bodies=bodies)
+
+
+# --------------------------------------------------------------------------- in models
+
+
+def inside(tag: str, net: Net) -> str:
+    return f"<{tag}><layers>{''.join(net.layers)}</layers><edges>{''.join(net.edges)}</edges></{tag}>"
+
+
+def add_with_bodies(net: Net, handle: tuple[int, int], *parts: str) -> tuple[int, int]:
+    """Put port maps and bodies into the layer that was added last."""
+    net.layers[-1] = net.layers[-1].removesuffix("</layer>") + "".join(parts) + "</layer>"
+    return handle
+
+
+def summing_loop(net: Net, start: tuple[int, int], trip_count: tuple[int, int]) -> tuple[int, int]:
+    """A Loop named sum: start + 0 + 1 + ... ; its second output has all partial sums."""
+    body = Net(blob=net.blob)
+    number, total = body.parameter("number", "1", "i64"), body.parameter("total", "?")
+    step = body.op("Convert", number, name="step", destination_type="f32")
+    added = body.op("Add", total, step, name="added")
+    body.result(body.const(np.array(True)))
+    body.result(added)
+    ids = {"number": number[0], "total": total[0], "again": body.count - 2, "added": body.count - 1}
+    handle = net.op("Loop", trip_count, net.const(np.array(True)), start, name="sum", opset=5, outputs=2)
+    return add_with_bodies(
+        net,
+        handle,
+        f"""<port_map><input external_port_id="2" internal_layer_id="{ids["total"]}"/>
+        <input external_port_id="-1" internal_layer_id="{ids["number"]}" purpose="current_iteration"/>
+        <output external_port_id="3" internal_layer_id="{ids["added"]}"/>
+        <output external_port_id="4" internal_layer_id="{ids["added"]}" axis="0"/>
+        <output external_port_id="-1" internal_layer_id="{ids["again"]}" purpose="execution_condition"/></port_map>
+        <back_edges><edge from-layer="{ids["added"]}" to-layer="{ids["total"]}"/></back_edges>""",
+        inside("body", body),
+    )
+
+
+def loop_model() -> Net:
+    net = Net()
+    handle = summing_loop(net, net.parameter("start", "1"), net.parameter("n", "", "i64"))
+    net.result(handle)
+    net.result((handle[0], handle[1] + 1))
+    return net
+
+
+def test_a_loop_in_a_model() -> None:
+    compiled = loop_model().compiled()
+    first = compiled([np.float32([10]), np.int64(4)])
+    second = compiled([np.float32([0]), np.int64(2)])
+    np.testing.assert_array_equal(first[1], [10, 11, 13, 16])  # untouched by the second run
+    np.testing.assert_array_equal(first[0], [16])
+    np.testing.assert_array_equal(second[1], [0, 1])
+    assert compiled([np.float32([5]), np.int64(0)])[1].shape == (0,)
+
+
+def test_listeners_and_taps_see_the_layers_of_bodies() -> None:
+    seen: list[tuple[str, float]] = []
+
+    class Watch:
+        def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+            pass
+
+        def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+            if layer.name == "added":
+                seen.append((layer.scope, float(outputs[0][0])))
+
+    results = loop_model().compiled()([np.float32([1]), np.int64(3)], listeners=[Watch()], taps=["sum/body/added"])
+    assert seen == [("sum/body/", 1), ("sum/body/", 2), ("sum/body/", 4)]
+    np.testing.assert_array_equal(results.taps["sum/body/added"][0], [4])
+
+
+def if_model(then_output_id: int = 2) -> Net:
+    """cond ? a loop over x : x * 2"""
+    net = Net()
+    cond, x = net.parameter("cond", "1", "boolean"), net.parameter("x", "1")
+    then, other = Net(blob=net.blob), Net(blob=net.blob)
+    then.result(summing_loop(then, then.parameter("x", "?"), then.const(np.int64(3))))
+    doubled = other.op("Multiply", other.parameter("x", "?"), other.const(np.float32(2)))
+    other.result(doubled)
+    handle = net.op("If", cond, x, name="choice", opset=8)
+    add_with_bodies(
+        net,
+        handle,
+        *(
+            f"""<{key}_port_map><input external_port_id="1" internal_layer_id="0"/>
+            <output external_port_id="{then_output_id}" internal_layer_id="{body.count - 1}"/></{key}_port_map>"""
+            for key, body in (("then", then), ("else", other))
+        ),
+        inside("then_body", then),
+        inside("else_body", other),
+    )
+    net.result(handle)
+    return net
+
+
+@pytest.mark.parametrize("output_id", [2, 0])  # 0: outputs counted on their own, as in the specification's example
+def test_bodies_in_bodies(output_id: int) -> None:
+    compiled = if_model(output_id).compiled()
+    assert str(compiled.outputs[0].shape) == "[1]"
+    np.testing.assert_array_equal(compiled([np.array([True]), np.float32([5])])[0], [8])
+    np.testing.assert_array_equal(compiled([np.array([False]), np.float32([5])])[0], [10])
+
+
+def test_a_fault_in_a_body_is_named_with_where_it_stands() -> None:
+    net = loop_model()
+    text = net.xml().replace('destination_type="f32"', 'destination_type="i32"')
+    with pytest.raises(ovir.ModelError, match=r"'added' \(Add, opset1\) in sum/body: .*f32.*i32"):
+        ovir.read_model(text.encode(), bytes(net.blob))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('<output external_port_id="4"', '<output external_port_id="3"', "output port 3 of the layer is fed a second"),
+        ('<output external_port_id="4" internal_layer_id="6" axis="0"/>', "", "feeds output port 4 of the layer"),
+        ('<input external_port_id="2" internal_layer_id="1"/>', "", "feeds parameter 1 'total' of the body"),
+        ('external_port_id="2"', 'external_port_id="9"', r"external_port_id 9 is not an input port .* \[0, 1, 2\]"),
+        ('internal_layer_id="1"', 'internal_layer_id="0"', "parameter 0 of the body is fed a second time"),
+    ],
+)
+def test_port_maps_that_do_not_fit(old: str, new: str, message: str) -> None:
+    net = loop_model()
+    assert old in net.xml()
+    with pytest.raises(ovir.ModelError, match=message):
+        ovir.read_model(net.xml().replace(old, new, 1).encode(), bytes(net.blob))

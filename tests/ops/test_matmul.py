@@ -1,0 +1,235 @@
+"""MatMul, Einsum and Inverse: ranks, types, memory layouts, shapes and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.linalg import Einsum, Inverse
+from ovir.ops.matmul import MatMul
+from ovir.ops.operator import Operator
+from ovir.types import ElementType, PartialShape, f16, f32, i32
+from ovir.values import TensorType
+
+random = np.random.default_rng(0)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def shape_of(op: Operator, *shapes: str) -> str:
+    result = op.infer(*map(tensor, shapes))
+    assert isinstance(result, TensorType)
+    return str(result.shape)
+
+
+def numbers(shape: tuple[int, ...], dtype: Any) -> Any:
+    return random.integers(-3, 4, shape).astype(dtype)
+
+
+SHAPES = [
+    ((3,), (3,)),
+    ((3,), (3, 4)),
+    ((2, 3), (3,)),
+    ((3,), (2, 3, 4)),
+    ((2, 5, 3), (3,)),
+    ((5, 2, 3), (3, 4)),
+    ((2, 3), (5, 3, 4)),
+    ((5, 2, 3), (1, 3, 4)),
+    ((4, 1, 2, 3), (5, 3, 2)),
+    ((0, 2, 3), (3, 2)),
+    ((2, 0), (0, 3)),
+    ((3, 2, 0), (0, 3)),
+    ((300, 16, 16), (300, 16, 16)),
+]
+
+
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int32, np.int64])
+def test_matmul(left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> None:
+    a, b = numbers(left, dtype), numbers(right, dtype)
+    expected = np.matmul(a.astype(np.int64), b.astype(np.int64))
+    for turn_a, turn_b in ((False, False), (True, False), (False, True)):
+        op = MatMul(transpose_a=turn_a, transpose_b=turn_b)
+        x = np.ascontiguousarray(a.swapaxes(-1, -2)) if turn_a and a.ndim > 1 else a
+        y = np.ascontiguousarray(b.swapaxes(-1, -2)) if turn_b and b.ndim > 1 else b
+        kernels = [op.run, op.prepare(None, y), op.prepare(x, None)]
+        for kernel in filter(None, kernels):
+            for out in (None, np.empty(expected.shape, dtype)):
+                result = kernel(x, y, out=out)
+                assert isinstance(result, np.ndarray)
+                assert result.dtype == dtype
+                np.testing.assert_array_equal(result.astype(np.int64), expected)
+        inferred = op.infer(*(TensorType(ElementType.from_dtype(dtype), PartialShape(v.shape)) for v in (x, y)))
+        assert inferred.shape.to_tuple() == expected.shape
+
+
+def test_any_memory_layout() -> None:
+    data = random.standard_normal((12, 8)).astype(np.float32)
+    for a in (data[::2, ::2], data[::-1], data.T[:, :8], np.broadcast_to(data[0], (5, 8)), np.asfortranarray(data)):
+        b = data[: a.shape[1]] if a.shape[1] <= 12 else data
+        np.testing.assert_allclose(MatMul().run(a, b), np.asarray(a).copy() @ b.copy(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "dtype", "result"),
+    [
+        ([2**30, 2**30], [2, 3], np.int32, 2**30),
+        ([2**62 + 1] * 2, [2, 3], np.int64, 2**62 + 5),
+        ([2**63 + 5], [1], np.uint64, 2**63 + 5),
+        ([300, 300], [200, 300], np.int16, 18928),
+        ([100, 100], [2, 3], np.int8, 127),
+        ([200, 200], [2, 3], np.uint8, 255),
+    ],
+)
+def test_integers_too_large(a: list[int], b: list[int], dtype: Any, result: int) -> None:
+    assert MatMul().run(np.array(a, dtype), np.array(b, dtype)) == result
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "result"),
+    [
+        ("?,3", "3,?", "[?,?]"),
+        ("1..4,1,2,3", "?,3,4", "[1..4,?,2,4]"),
+        ("2..5,1..4,7", "7", "[2..5,1..4]"),
+        ("7", "7", "[]"),
+        ("...", "3,4", "[...]"),
+        ("2..3,4,5", "5..6,5,4", "[?,4,4]"),
+        ("?,2..3", "5..6,4", "[?,4]"),
+    ],
+)
+def test_matmul_shapes(a: str, b: str, result: str) -> None:
+    assert shape_of(MatMul(), a, b) == result
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "message"),
+    [
+        (tensor("2,3"), tensor("4,5"), r"a of shape \[2,3\] has 3 columns, but b of shape \[4,5\] has 4 rows"),
+        (tensor("2,2,3"), tensor("3,3,4"), r"batch dimensions of a of shape \[2,2,3\] and b .* not broadcast: 2 and 3"),
+        (tensor("2,3"), tensor("3,4", f16), "a is f32 and b is f16"),
+        (tensor(""), tensor("3"), "a must have at least one dimension, got a scalar"),
+    ],
+)
+def test_matmul_refused(a: TensorType, b: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        MatMul().infer(a, b)
+
+
+def test_matmul_refused_at_run() -> None:
+    with pytest.raises(OperatorError, match=r"shape \[2, 3\] and b \[4, 5\]: 3 columns and 4 rows"):
+        MatMul().run(np.ones((2, 3)), np.ones((4, 5)))
+
+
+# ----- Einsum
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "same_as"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)], None),
+        ("ij,jk", [(2, 3), (3, 4)], "ij,jk->ik"),
+        (" b i j, b j k -> b i k ", [(2, 2, 3), (2, 3, 4)], "bij,bjk->bik"),
+        ("ab,bcd,bc->ca", [(2, 5), (5, 3, 6), (5, 3)], None),
+        ("abbac,bad->ad", [(2, 3, 3, 2, 2), (3, 2, 2)], None),
+        ("ijkj->ij", [(2, 4, 5, 4)], None),
+        ("AbC", [(2, 3, 4)], "AbC->ACb"),
+        ("dbbc,ca", [(2, 3, 3, 4), (4, 5)], "dbbc,ca->ad"),
+        ("ii", [(3, 3)], "ii->"),
+        ("i,->i", [(4,), ()], None),
+        ("i,i->", [(4,), (4,)], None),
+        ("a...b,b...->a...", [(9, 1, 4, 3), (3, 11, 7, 1)], None),
+        ("ab...,ac...,ade->...bc", [(2, 3, 4), (2, 7, 1), (2, 4, 7)], None),
+        ("...,...", [(2, 3), (3,)], "...,...->..."),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_einsum(equation: str, shapes: list[tuple[int, ...]], same_as: str | None, dtype: Any) -> None:
+    inputs = [numbers(shape, dtype) for shape in shapes]
+    op = Einsum(equation=equation)
+    types = [TensorType(ElementType.from_dtype(dtype), PartialShape(shape)) for shape in shapes]
+    inferred = op.infer(*types)
+    op.input_types = tuple(t.element_type for t in types)
+    result = op.run(*inputs)
+    expected = np.einsum(same_as or equation, *(x.astype(np.int64) for x in inputs))
+    assert result.dtype == dtype
+    assert inferred.shape.to_tuple() == result.shape
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_einsum_broadcasts_and_sums_what_numpy_does_not() -> None:
+    op = Einsum(equation="ij,jk->ik")
+    op.input_types = (f32, f32)
+    np.testing.assert_array_equal(op.run(np.ones((2, 1), np.float32), np.ones((3, 4), np.float32)), np.full((2, 4), 3))
+    op = Einsum(equation="i...->i")
+    op.input_types = (f32,)
+    np.testing.assert_array_equal(op.run(np.ones((2, 3, 4), np.float32)), [12, 12])
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes", "result"),
+    [
+        ("ij,jk->ik", ["1..4,2..5", "2..5,3..6"], "[1..4,3..6]"),
+        ("ij,jk->ik", ["2,3", "..."], "[2,?]"),
+        ("...i", ["..."], "[...]"),
+        ("...i->i", ["..."], "[?]"),
+        ("...ij,...jk->...ik", ["2..3,1,2,3", "?,3,2"], "[2..3,?,2,2]"),
+        ("ij,ij->ij", ["2,2..4", "2,3..9"], "[2,3..4]"),
+    ],
+)
+def test_einsum_shapes(equation: str, shapes: list[str], result: str) -> None:
+    assert shape_of(Einsum(equation=equation), *shapes) == result
+
+
+@pytest.mark.parametrize(
+    ("equation", "inputs", "message"),
+    [
+        ("ij->iz", [tensor("2,3")], "'z' of the output stands in no input of equation 'ij->iz'"),
+        ("ij->ii", [tensor("2,3")], "'i' stands twice in the output of equation 'ij->ii'"),
+        ("i1->i", [tensor("2,3")], "'i1' in equation 'i1->i' is not a subscript"),
+        ("i,j", [tensor("2")], "equation 'i,j' is for 2 inputs, got 1"),
+        ("i->i", [tensor("2,3")], r"input 0 of shape \[2,3\] does not have the dimensions of subscript 'i'"),
+        ("i...j->i", [tensor("2")], r"input 0 of shape \[2\] does not have the dimensions of subscript 'i...j'"),
+        ("i,i->", [tensor("2"), tensor("3")], r"input 1 of shape \[3\]: 'i' is 3, before it was 2"),
+        ("ii->i", [tensor("3,1")], r"the dimensions of 'i' are 3 and 1"),
+        (
+            "...,...",
+            [tensor("2"), tensor("3")],
+            r"input 1: its '...' covers \[3\], which does not broadcast with \[2\]",
+        ),
+        ("i,i->", [tensor("2"), tensor("2", i32)], "input 0 is f32 and input 1 is i32"),
+    ],
+)
+def test_einsum_refused(equation: str, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        Einsum(equation=equation).infer(*inputs)
+
+
+# ----- Inverse
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.float64])
+def test_inverse(dtype: Any) -> None:
+    data = np.array([[[0, 2], [4, 1]], [[1, 2], [3, 4]]], dtype)
+    expected = np.array([[[-0.125, 0.25], [0.5, 0]], [[-2, 1], [1.5, -0.5]]])
+    np.testing.assert_allclose(Inverse().run(data), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(Inverse(adjoint=True).run(data), np.swapaxes(expected, 1, 2), rtol=1e-5, atol=1e-6)
+    assert Inverse().run(data).dtype == dtype
+    assert Inverse().run(data[:0]).shape == (0, 2, 2)
+
+
+def test_inverse_refused() -> None:
+    assert shape_of(Inverse(), "2,3,?") == "[2,3,3]"
+    with pytest.raises(OperatorError, match=r"data must hold square matrices, got shape \[2,3\]"):
+        shape_of(Inverse(), "2,3")
+    with pytest.raises(OperatorError, match=r"data must have rank 2 or more, got shape \[3\]"):
+        shape_of(Inverse(), "3")
+    with pytest.raises(OperatorError, match="data must be of a floating-point type, got i32"):
+        Inverse().infer(tensor("2,2", i32))
+    with pytest.raises(OperatorError, match=r"the matrix at \[1\] has no inverse"):
+        Inverse().run(np.array([[[1, 0], [0, 1]], [[1, 2], [2, 4]]], np.float32))

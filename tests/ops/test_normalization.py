@@ -1,0 +1,169 @@
+"""MVN, NormalizeL2, GRN, LRN, BatchNormInference, GroupNormalization."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops import normalization as norm
+from ovir.ops.operator import Operator
+from ovir.types import ElementType, PartialShape, f16, f32, i64
+from ovir.values import TensorType, constant_type
+
+DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any) -> TensorType:
+    return constant_type(np.array(values, np.int64))
+
+
+def check(op: Operator, expected: Any, *inputs: Any, data: int = 0) -> None:
+    """The result in several types, into a new array, a buffer, and the data itself."""
+    for dtype, tolerance in ((np.float32, 1e-5), (np.float64, 1e-6), (np.float16, 3e-3), (ml_dtypes.bfloat16, 3e-2)):
+        arrays = [np.asarray(x, dtype) if np.asarray(x).dtype.kind == "f" else np.asarray(x) for x in inputs]
+        buffer, same = np.empty(arrays[data].shape, dtype), arrays[data].copy()
+        over = [same if i == data else x for i, x in enumerate(arrays)]
+        for result in (op.run(*arrays), op.run(*arrays, out=buffer), op.run(*over, out=same)):
+            assert isinstance(result, np.ndarray)
+            assert result.dtype == dtype
+            np.testing.assert_allclose(result.astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("axes", [[1], [-1], [2, 3], [1, 2, 3], [0, 2, 3], [3, 0], [0, 1, 2, 3]])
+def test_mvn(axes: list[int]) -> None:
+    centred = DATA - DATA.mean(tuple(axes), keepdims=True)
+    deviation = centred.std(tuple(axes), keepdims=True)
+    check(norm.MVN6(), centred, DATA, axes)
+    check(norm.MVN6(normalize_variance=True, eps=0.5), centred / np.sqrt(deviation**2 + 0.5), DATA, axes)
+    outside = norm.MVN6(normalize_variance=True, eps=0.5, eps_mode="OUTSIDE_SQRT")
+    check(outside, centred / (deviation + 0.5), DATA, axes)
+    positive = tuple(axis % 4 for axis in axes)
+    check(
+        norm.MVN2(normalize_variance=True, eps=0.5, reduction_axes=positive),
+        centred / np.sqrt(deviation**2 + 0.5),
+        DATA,
+    )
+
+
+def test_mvn_without_axes() -> None:
+    check(norm.MVN6(), np.zeros_like(DATA), DATA, np.zeros(0, np.int64))
+    check(norm.MVN2(across_channels=True), DATA - DATA.mean((1, 2, 3), keepdims=True), DATA)
+    check(norm.MVN2(across_channels=False), DATA - DATA.mean((2, 3), keepdims=True), DATA)
+
+
+@pytest.mark.parametrize("axes", [1, [1], [1, 2, 3], [0, -1]])
+def test_normalize_l2(axes: Any) -> None:
+    total = (DATA**2).sum(tuple(np.atleast_1d(axes)), keepdims=True)
+    check(norm.NormalizeL2(eps=0.5), DATA / np.sqrt(total + 0.5), DATA, axes)
+    check(norm.NormalizeL2(eps=4.0, eps_mode="max"), DATA / np.sqrt(np.maximum(total, 4)), DATA, axes)
+
+
+def test_normalize_l2_without_axes_is_1() -> None:
+    result = norm.NormalizeL2(eps=0.5).run(np.array([-2, 0, 3], np.float32), np.zeros(0, np.int64))
+    np.testing.assert_array_equal(result, [1, 0, 1])
+
+
+def test_grn() -> None:
+    check(norm.GRN(bias=0.5), DATA / np.sqrt((DATA**2).sum(1, keepdims=True) + 0.5), DATA)
+
+
+def test_lrn() -> None:
+    squares = np.pad(DATA**2, ((0, 0), (1, 1), (0, 0), (0, 0)))
+    total = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
+    for size, beta in ((3, 0.75), (4, 0.75), (3, 0.6)):
+        expected = DATA / (1 + 0.2 / size * total) ** beta
+        check(norm.LRN(alpha=0.2, beta=beta, bias=1.0, size=size), expected, DATA, [1])
+    squares = np.pad(DATA**2, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    total = np.sum([squares[:, :, i : i + 3, j : j + 5] for i in range(3) for j in range(3)], axis=0)
+    check(norm.LRN(alpha=0.2, beta=0.75, bias=2.0, size=3), DATA / (2 + 0.2 / 9 * total) ** 0.75, DATA, [2, 3])
+    check(
+        norm.LRN(alpha=1.0, beta=0.5, bias=1.0, size=99),
+        DATA / np.sqrt(1 + (DATA**2).sum(3, keepdims=True) / 99),
+        DATA,
+        [3],
+    )
+
+
+def test_batch_norm() -> None:
+    gamma, beta, mean, variance = np.random.default_rng(1).uniform(0.5, 2, (4, 6))
+    column = (6, 1, 1)
+    scale = gamma.reshape(column) / np.sqrt(variance.reshape(column) + 0.1)
+    expected = (DATA - mean.reshape(column)) * scale + beta.reshape(column)
+    check(norm.BatchNormInference5(epsilon=0.1), expected, DATA, gamma, beta, mean, variance)
+    check(norm.BatchNormInference1(epsilon=0.1), expected, gamma, beta, DATA, mean, variance, data=2)
+    check(norm.BatchNormInference5(epsilon=0.1), expected[:, :, 0, 0], DATA[:, :, 0, 0], gamma, beta, mean, variance)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_group_norm(groups: int) -> None:
+    scale, bias = np.random.default_rng(1).uniform(0.5, 2, (2, 6))
+    parts = DATA.reshape(2, groups, -1)
+    parts = (parts - parts.mean(2, keepdims=True)) / np.sqrt(parts.var(2, keepdims=True) + 0.1)
+    expected = parts.reshape(DATA.shape) * scale.reshape(6, 1, 1) + bias.reshape(6, 1, 1)
+    check(norm.GroupNormalization(num_groups=groups, epsilon=0.1), expected, DATA, scale, bias)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "result"),
+    [
+        (norm.MVN6(), [tensor("?,2..5,3"), const([1])], "f32[?,2..5,3]"),
+        (norm.MVN6(), [tensor("..."), const([1])], "f32[...]"),
+        (norm.GRN(), [tensor("?,3")], "f32[?,3]"),
+        (norm.BatchNormInference5(), [tensor("?,?,4"), *[tensor("3")] * 4], "f32[?,3,4]"),
+        (norm.BatchNormInference5(), [tensor("..."), *[tensor("3")] * 4], "f32[...]"),
+        (norm.GroupNormalization(num_groups=2), [tensor("?,3..6"), tensor("?"), tensor("4..9")], "f32[?,4..6]"),
+    ],
+)
+def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
+    assert str(op.infer(*inputs)) == result
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (norm.MVN6(), [tensor("2,3"), const([2])], r"axes 2 is outside \[-2, 1\]"),
+        (norm.MVN6(), [tensor("2,3"), const(1)], r"axes must have rank 1, got shape \[\]"),
+        (norm.MVN6(), [tensor("2,3"), tensor("3", i64)], r"axes of shape \[3\] are more than the dimensions"),
+        (norm.MVN6(), [tensor("2,3"), tensor("1")], "axes must be of an integer type, got f32"),
+        (norm.MVN2(reduction_axes=(1, -1)), [tensor("2,3")], r"reduction_axes \[1, -1\] names a dimension twice"),
+        (norm.NormalizeL2(), [tensor("2,3"), const([[1]])], r"axes must have rank 0 or 1, got shape \[1,1\]"),
+        (norm.GRN(), [tensor("2")], r"data must have rank 2 or 3 or 4, got shape \[2\]"),
+        (norm.LRN(), [tensor("2"), const([1])], r"axes 1 is outside \[-1, 0\]"),
+        (
+            norm.BatchNormInference5(),
+            [tensor("1,3"), tensor("3"), tensor("4"), tensor("3"), tensor("3")],
+            r"beta of shape \[4\] must have one value a channel; data of shape \[1,3\] and the other inputs have 3",
+        ),
+        (
+            norm.BatchNormInference5(),
+            [tensor("3"), *[tensor("3")] * 4],
+            r"data must have rank 2 or more, got shape \[3\]",
+        ),
+        (
+            norm.BatchNormInference5(),
+            [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3],
+            "data is f32 and gamma is f16",
+        ),
+        (
+            norm.GroupNormalization(num_groups=2),
+            [tensor("1,3"), tensor("3"), tensor("3")],
+            "3 channels .* into 2 equal",
+        ),
+        (
+            norm.GroupNormalization(num_groups=1),
+            [tensor("1,3"), tensor("3"), tensor("2")],
+            r"bias of shape \[2\] must have",
+        ),
+    ],
+)
+def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        op.infer(*inputs)

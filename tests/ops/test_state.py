@@ -1,0 +1,125 @@
+"""ReadValue and Assign: what is kept, for how long, and for whom."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+ONES = np.ones(2, np.float32)
+
+
+def accumulator(opset: int = 6, **declared: Any) -> Net:
+    """Gives the sum of all inputs so far, from 10 on."""
+    net = Net()
+    x = net.parameter("x", "2")
+    read = net.op("ReadValue", net.const(np.float32([10, 10])), name="read", opset=opset, variable_id="v", **declared)
+    total = net.op("Add", read, x, name="total")
+    net.op("Assign", total, name="write", opset=opset, outputs=0, variable_id="v")
+    net.result(total)
+    return net
+
+
+DECLARED = {"variable_type": "f32", "variable_shape": "2"}
+
+
+@pytest.mark.parametrize(
+    ("opset", "declared"), [(3, {}), (6, DECLARED), (6, {}), (6, DECLARED | {"variable_shape": "?"})]
+)
+def test_a_variable_keeps_its_value_until_reset(opset: int, declared: dict[str, str]) -> None:
+    request = accumulator(opset, **declared).compiled().create_infer_request()
+    sums = [request.infer([ONES])[0] for _ in range(3)]
+    np.testing.assert_array_equal([s[0] for s in sums], [11, 12, 13])
+    request.reset_state()
+    np.testing.assert_array_equal(request.infer([ONES])[0], [11, 11])
+
+
+def test_requests_have_states_of_their_own() -> None:
+    compiled = accumulator().compiled()
+    first, second = compiled.create_infer_request(), compiled.create_infer_request()
+    first.infer([ONES])
+    np.testing.assert_array_equal(first.infer([ONES])[0], [12, 12])
+    np.testing.assert_array_equal(second.infer([ONES])[0], [11, 11])
+
+
+@pytest.mark.parametrize("share", [False, True])
+def test_a_state_is_not_what_the_caller_holds(share: bool) -> None:
+    request = accumulator().compiled().create_infer_request()
+    request.infer([ONES], share_outputs=share)[0][:] = -99
+    np.testing.assert_array_equal(request.infer([ONES], share_outputs=share)[0], [12, 12])
+    (variable,) = request.query_state()
+    assert variable.name == "v"
+    given = np.float32([100, 200])
+    variable.value = given
+    request.infer([ONES])
+    request.infer([ONES])
+    np.testing.assert_array_equal(given, [100, 200])
+    np.testing.assert_array_equal(variable.value, [102, 202])
+
+
+def test_what_was_read_stays_after_the_variable_is_set() -> None:
+    """The value of before is an output, and is used after the Assign too."""
+    net = Net()
+    x = net.parameter("x", "2")
+    read = net.op("ReadValue", net.const(np.float32([0, 0])), opset=3, variable_id="v")
+    net.op("Assign", x, opset=3, outputs=0, variable_id="v")
+    net.result(read)
+    net.result(net.op("Multiply", read, net.const(np.float32(10))))
+    request = net.compiled().create_infer_request()
+    request.infer([ONES])
+    request.infer([2 * ONES])
+    before, tenfold = request.infer([3 * ONES]).values()
+    np.testing.assert_array_equal(before, [2, 2])
+    np.testing.assert_array_equal(tenfold, [20, 20])
+
+
+@pytest.mark.parametrize(("shape", "initial"), [("2,3", (2, 3)), ("?,3", (0, 3)), ("2..4,3", (2, 3))])
+def test_without_an_initial_value_it_is_zero(shape: str, initial: tuple[int, ...]) -> None:
+    net = Net()
+    read = net.op("ReadValue", opset=6, variable_id="v", variable_type="f32", variable_shape=shape)
+    net.op("Assign", net.parameter("x", shape), opset=6, outputs=0, variable_id="v")
+    net.result(read)
+    request = net.compiled().create_infer_request()
+    np.testing.assert_array_equal(request.infer([np.ones((3, 3) if initial[0] == 0 else (2, 3))])[0], np.zeros(initial))
+
+
+def test_a_variable_that_grows() -> None:
+    net = Net()
+    start = net.const(np.empty((0, 2), np.float32))
+    read = net.op("ReadValue", start, opset=6, variable_id="v", variable_type="f32", variable_shape="?,2")
+    all_so_far = net.op("Concat", read, net.parameter("x", "?,2"), axis=0)
+    net.op("Assign", all_so_far, opset=6, outputs=0, variable_id="v")
+    net.result(all_so_far)
+    request = net.compiled().create_infer_request()
+    lengths = [len(request.infer([np.full((n, 2), n, np.float32)])[0]) for n in (2, 0, 3)]
+    assert lengths == [2, 2, 5]
+    np.testing.assert_array_equal(request.infer([np.empty((0, 2))])[0][:, 0], [2, 2, 3, 3, 3])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('variable_shape="2"', 'variable_shape="3"', r"init_value is f32\[2\], .* 'v' is declared as f32\[3\]"),
+        ('variable_type="f32"', 'variable_type="i32"', r"init_value is f32\[2\], .* 'v' is declared as i32\[2\]"),
+        ('<data shape="2"', '<data shape="7,2"', r"assigns f32\[7,2\] to the variable 'v', which layer 2 'read'"),
+        ('<data variable_id="v"/>', '<data variable_id="w"/>', r"no ReadValue reads the variable 'w'; .* \['v'\]"),
+    ],
+)
+def test_faults(old: str, new: str, message: str) -> None:
+    net = accumulator(6, **DECLARED)
+    assert old in net.xml()
+    with pytest.raises(ovir.ModelError, match=message):
+        ovir.read_model(net.xml().replace(old, new).encode(), bytes(net.blob))
+
+
+def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None:
+    net = Net()
+    read = net.op("ReadValue", net.const(np.float32([0, 0])), opset=6, variable_id="v", **DECLARED)
+    net.op("Assign", net.parameter("x", "?"), opset=6, outputs=0, variable_id="v")
+    net.result(read)
+    request = net.compiled().create_infer_request()
+    request.infer([np.zeros(3)])
+    with pytest.raises(ovir.RunError, match=r"variable 'v' holds a value of shape \[3\], and is declared as \[2\]"):
+        request.infer([np.zeros(2)])
