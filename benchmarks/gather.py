@@ -1,19 +1,19 @@
 """Gather-8 and GatherElements-6: ovir against OpenVINO's CPU plugin, onnxruntime, NumPy's own function and a copy.
 
-    python -m benchmarks.gather [--rounds N] [--only REGEX] [--indices i32|i64]
+    python -m benchmarks.gather [--rounds N] [--only REGEX]
 
 All sides run in one process, in turn within each round, on the same arrays. A number is the median over the rounds of
 the ratio of ovir's time to the other side's: below 1, ovir is the faster.
 """
 
 import argparse
+import gc
+import re
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-import gc
-from math import exp, log, nan, prod
-import re
+from math import exp, log, nan
 from statistics import median
-import time
 from typing import Any
 
 import numpy as np
@@ -193,7 +193,7 @@ def measure(case: Case, rounds: int) -> tuple[float, dict[str, float]]:
         for name, side in runs.items():
             times[name].append(seconds(side, repeats[name]))
     gc.enable()
-    ratios = {name: nan for name in SIDES}
+    ratios = dict.fromkeys(SIDES, nan)
     for name in runs.keys() & ratios.keys():
         ratios[name] = median(ours / other for ours, other in zip(times["ovir"], times[name], strict=True))
     return median(times["ovir"]), ratios
@@ -203,13 +203,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases, by their name")
-    parser.add_argument("--indices", choices=("i32", "i64"), help="only indices of this type")
     arguments = parser.parse_args()
 
     print(f"{'ovir':>10}  " + "".join(f"/{side:<11}" for side in SIDES))
     collected: dict[str, list[float]] = {side: [] for side in SIDES}
     for case in cases():
-        if not arguments.only.search(str(case)) or (arguments.indices or "")[1:] not in ("", str(8 * int(case.index_type[1]))):
+        if not arguments.only.search(str(case)):
             continue
         ours, ratios = measure(case, arguments.rounds)
         cells = "".join(f"{ratio:<12.2f}" if ratio == ratio else f"{'-':<12}" for ratio in ratios.values())
@@ -218,7 +217,8 @@ def main() -> None:
             if ratio == ratio:
                 collected[side].append(ratio)
     for title, summary in (("geometric mean", geometric_mean), ("maximum", max)):
-        print(" " * 13 + "".join(f"{summary(values):<12.2f}" if values else f"{'-':<12}" for values in collected.values()) + title)
+        cells = "".join(f"{summary(values):<12.2f}" if values else f"{'-':<12}" for values in collected.values())
+        print(" " * 13 + cells + title)
 
 
 def geometric_mean(values: list[float]) -> float:

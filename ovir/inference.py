@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -160,13 +161,13 @@ class _BodyInference:
 
 
 @cache
-def _infer_signature(cls: type[Operator]) -> tuple[list[str], int, bool, frozenset[str]]:
-    names, required, variadic, keywords = signature(cls.infer)
+def _infer_signature(infer: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
+    names, required, variadic, keywords = signature(infer)
     return names[1:], required - 1, variadic, keywords  # without self
 
 
 def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
-    names, required, variadic, keywords = _infer_signature(type(op))
+    names, required, variadic, keywords = _infer_signature(type(op).infer)
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""

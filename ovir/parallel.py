@@ -57,7 +57,9 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
     Runs in the calling thread alone where there is not enough work for two. The first exception is raised again when
     no block runs any more; blocks that had not begun by then are left out.
     """
-    workers = min(threads(), items // max(min_items_per_thread, 1))
+    workers = items // max(min_items_per_thread, 1)
+    if workers > 1:
+        workers = min(workers, threads())
     if workers <= 1:
         if items:
             function(0, items)

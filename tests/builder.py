@@ -57,11 +57,11 @@ class Net:
         if data:
             lines.append(f"<data {data}/>")
         if inputs:
-            lines.append("<input>" + "".join(f'<port id="{i}"/>' for i in range(len(inputs))) + "</input>")
+            lines.append("<input>" + "".join(f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs))) + "</input>")
         if kind != "Result":
             tensor_names = [*names, *[""] * outputs][:outputs]
             ports = "".join(
-                f'<port id="{len(inputs) + i}" names="{tensor_names[i] or (name if i == 0 else "")}"/>'
+                f'<port id="{len(inputs) + i}" precision="UNSPECIFIED" names="{tensor_names[i] or (name if i == 0 else "")}"/>'
                 for i in range(outputs)
             )
             lines.append(f"<output>{ports}</output>")

@@ -77,8 +77,8 @@ def test_attributes_are_typed_by_the_operation() -> None:
         ("</edges>", '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges>', "a second edge into port 0"),
         ('<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>', "", r"no edge leads to input port 0"),
         ('from-layer="0" from-port="0" to-layer="1"', 'from-layer="1" from-port="1" to-layer="1"', "depend on each other"),
-        ("<port id=\"0\"/>", '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
-        ("<port id=\"0\"/>", '<port id="0"><dim>-2</dim></port>', r"<dim>-2</dim> is not a size"),
+        ("<port id=\"0\" precision=\"UNSPECIFIED\"/>", '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
+        ("<port id=\"0\" precision=\"UNSPECIFIED\"/>", '<port id="0"><dim>-2</dim></port>', r"<dim>-2</dim> is not a size"),
     ],
 )  # fmt: skip
 def test_faults(old: str, new: str, message: str, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
 
 def test_unknown_operation_keeps_its_stated_shape() -> None:
     text = replaced('type="ReLU"', 'type="Sparkle"')
-    text = text.replace(b'<port id="1" names="a\\,b,c"/>', b'<port id="1" precision="FP16"><dim>2</dim><dim>9</dim></port>')
+    text = text.replace(b'<port id="1" precision="UNSPECIFIED" names="a\\,b,c"/>', b'<port id="1" precision="FP16"><dim>2</dim><dim>9</dim></port>')
     model = ovir.read_model(text)
     assert str(model.layer("relu").outputs[0].type) == "f16[2,9]"
     assert [found.code for found in model.diagnostics] == ["OVIR103"]

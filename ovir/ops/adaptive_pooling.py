@@ -59,9 +59,13 @@ class AdaptiveAvgPool(AdaptivePool):
         return TensorType(data.element_type, self.pooled(data, output_shape))
 
     def run(self, data: Array, output_shape: Array) -> Array:
-        means = data.astype(_computed_in(data.dtype), copy=False)
+        means: Array = data.astype(_computed_in(data.dtype), copy=False)
+        windows = self.spans(data, output_shape)
+        if all(len(spans) == 1 for spans in windows):
+            of_planes: Array = means.reshape(*data.shape[:2], -1).mean(axis=2, dtype=means.dtype)
+            return of_planes.astype(data.dtype, copy=False).reshape(*data.shape[:2], *[1] * len(windows))
         # The mean of a box is the mean over one axis after the other.
-        for axis, spans in enumerate(self.spans(data, output_shape), 2):
+        for axis, spans in enumerate(windows, 2):
             pooled = np.empty((*means.shape[:axis], len(spans), *means.shape[axis + 1 :]), means.dtype)
             for i, (start, stop) in enumerate(spans):
                 _part(means, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.diagnostics import report
-from ovir.ops.elementwise import Binary, apply
+from ovir.ops.elementwise import Binary, apply, require_plain
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import ElementType, boolean, u1, u3, u6
 from ovir.values import TensorType, Value
@@ -63,7 +63,7 @@ class Shift(Bitwise):
         return element_type
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        self.require_plain()
+        require_plain(self)
         bits = self.output_types[0].bits
         places = b.astype(np.int64) if b.dtype.kind == "V" else b
         if b.size and (places.min() < 0 or places.max() >= bits):

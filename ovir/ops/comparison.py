@@ -144,4 +144,5 @@ class IsInf(Test):
             return np.isinf(x, out=out)
         if self.detect_negative or self.detect_positive:
             return np.equal(x, -np.inf if self.detect_negative else np.inf, out=out)
-        return out.fill(False)
+        out.fill(False)
+        return out

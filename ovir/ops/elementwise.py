@@ -75,11 +75,12 @@ class Elementwise(Operator):
         shape = b.shape[: max(a.ndim - self.axis, 0)]
         return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))
 
-    def require_plain(self) -> None:
-        """Raise for types whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
-        for element_type in self.input_types:
-            if element_type in (nf4, u1, u3, u6):
-                self.fail("{} is not executed on {}", self.type, element_type, code=NOT_SUPPORTED)
+
+def require_plain(op: Operator) -> None:
+    """Raise for inputs whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
+    for element_type in op.input_types:
+        if element_type in (nf4, u1, u3, u6):
+            op.fail("{} is not executed on {}", op.type, element_type, code=NOT_SUPPORTED)
 
 
 class Binary(Elementwise):
@@ -98,7 +99,7 @@ class Binary(Elementwise):
         raise NotImplementedError
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        self.require_plain()
+        require_plain(self)
         return apply(self.block, (a, self.aligned(a, b)), out)
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
@@ -146,12 +147,17 @@ def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def apply(
-    kernel: Callable[..., object], arrays: tuple[Array, ...], out: Array | None, dtype: np.dtype[Any] | None = None
+    kernel: Callable[..., object],
+    arrays: tuple[Array, ...],
+    out: Array | None,
+    dtype: np.dtype[Any] | None = None,
+    *,
+    raw: bool = False,
 ) -> Array:
     """``kernel(*arrays, out=out)`` for arrays that are broadcast together, block by block.
 
-    ``kernel`` is called as a NumPy function; it sees types that NumPy computes fast in. ``dtype`` is that of the
-    result, by default that of the first array.
+    ``kernel`` is called as a NumPy function; it sees types that NumPy computes fast in, or with ``raw`` the arrays'
+    own. ``dtype`` is that of the result, by default that of the first array.
     """
     shape = arrays[0].shape
     if any(a.shape != shape for a in arrays):
@@ -159,10 +165,10 @@ def apply(
     if out is None:
         out = np.empty(shape, dtype or arrays[0].dtype)
     if not shape:  # of 0-d arrays NumPy makes numbers, which cannot be written into
-        apply(kernel, tuple(a.reshape(1) for a in arrays), out.reshape(1))
+        apply(kernel, tuple(a.reshape(1) for a in arrays), out.reshape(1), raw=raw)
         return out
-    types = [computing_dtype(a.dtype) for a in arrays]
-    result_type = computing_dtype(out.dtype)
+    types = [a.dtype if raw else computing_dtype(a.dtype) for a in arrays]
+    result_type = out.dtype if raw else computing_dtype(out.dtype)
     native = result_type == out.dtype and all(a.dtype == t for a, t in zip(arrays, types, strict=True))
     if native and out.size <= _SMALL:
         # NumPy's settings hold for the calling thread alone. Infinities and NaN are values like others here.

@@ -31,7 +31,7 @@ _BLOCK_ENTRIES = 1 << 17
 _BLOCK_BYTES = 1 << 20
 # What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
 # has less: its index has to be read, checked and followed all the same.
-_BYTES_PER_THREAD = 1 << 20
+_BYTES_PER_THREAD = 1 << 21
 _MIN_ENTRY_BYTES = 16
 # Likewise for a reduction, which is much faster.
 _REDUCED_BYTES_PER_THREAD = 1 << 23
@@ -92,15 +92,14 @@ def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Arr
     if spread is _Spread.OUTSIDE:
         flat, outside = _normalized(flat, size)
         spread = _Spread.PLAIN
+    rows = out.reshape(outer, -1, inner)
     if batch_dims or outer == 1:
-        rows = out.reshape(-1, inner)
         layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
-        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows)
+        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows.reshape(-1, inner))
     else:
-        rows = out.reshape(outer, -1, inner)
         _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
     if outside is not None:
-        rows[..., outside, :] = _zero(out.dtype)
+        rows[outside.reshape(rows.shape[:2]) if batch_dims else (slice(None), outside)] = _zero(out.dtype)
     return out
 
 
@@ -196,7 +195,7 @@ def _zero(dtype: np.dtype[Any]) -> Any:
 def _flat(indices: Array) -> Array:
     if not indices.dtype.isnative:
         indices = indices.astype(indices.dtype.newbyteorder("="))
-    return np.ascontiguousarray(indices).reshape(-1)
+    return indices.reshape(-1)
 
 
 def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
@@ -284,6 +283,8 @@ class _Layout(NamedTuple):
     """By how much the base advances after so many groups."""
     rows_per_block: int
     """By how much the base advances within a group."""
+    wraps: bool
+    """Whether what is below 0 by its index alone is what is below the base, so that take's own wrapping is right."""
     position_type: np.dtype[Any]
     offsets: Array | None
     """None where all are 0."""
@@ -335,6 +336,7 @@ def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index
         groups_per_step=groups_per_step,
         rows_per_step=span,
         rows_per_block=columns if columns < inner else 0,
+        wraps=slabs == 1 and columns == inner,
         position_type=position_type,
         offsets=offsets,
     )
@@ -342,9 +344,11 @@ def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index
 
 def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, out: Array) -> None:
     """out[e] = the row of data for flat index e; no index is outside."""
-    inner, offsets = layout.inner, layout.offsets
+    size, inner, offsets = layout.size, layout.inner, layout.offsets
+    unsigned = _UNSIGNED[layout.position_type.itemsize]
     convert = indices.dtype != layout.position_type
-    sign = 8 * layout.position_type.itemsize - 1
+    mode = _MODES[spread if layout.wraps else _Spread.PLAIN]
+    fold = spread is _Spread.NEGATIVE and not layout.wraps
 
     def run(first: int, last: int) -> None:
         scratch = np.empty(layout.length, layout.position_type)
@@ -353,15 +357,15 @@ def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, 
             if convert:
                 np.copyto(buffer, positions, casting="unsafe")
                 positions = buffer
-            if spread is _Spread.NEGATIVE:
-                wraps = np.right_shift(positions, sign)  # all bits set where negative
-                wraps &= layout.size
-                positions = np.add(positions, wraps, out=buffer)
+            if fold:
+                # As unsigned numbers, the smaller one is the one that is not negative.
+                np.minimum(positions.view(unsigned), (positions + size).view(unsigned), out=buffer.view(unsigned))
+                positions = buffer
             if inner > 1:
                 positions = np.multiply(positions, inner, out=buffer)
             if offsets is not None:
                 positions = np.add(positions, offsets[: stop - start], out=buffer)
-            data[base:].take(positions, 0, out[start:stop], "clip")
+            data[base : base + layout.rows_per_step].take(positions, 0, out[start:stop], mode)
 
     run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
 

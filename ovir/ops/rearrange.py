@@ -82,15 +82,15 @@ class ReverseSequence(Operator):
     def run(self, data: Array, seq_lengths: Array, *, out: Array | None = None) -> Array:
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
         size = data.shape[seq]
-        lengths = seq_lengths.astype(np.int64).reshape(-1, *[1] * (data.ndim - 1))
-        if lengths.size and (lengths.min() < 0 or lengths.max() > size):
-            self.fail("seq_lengths {} must lie in [0, {}]", lengths.ravel().tolist(), size)
-        # Where each position along seq_axis is read from, in each slice.
-        order = np.moveaxis(np.arange(size).reshape(-1, *[1] * (data.ndim - 1)), 0, seq)
-        lengths = np.moveaxis(lengths, 0, batch)
-        order = np.where(order < lengths, lengths - 1 - order, order)
-        grid = np.ogrid[tuple(slice(n) for n in data.shape)]
-        return copied(data[(*grid[:seq], order, *grid[seq + 1 :])], out)
+        lengths = [int(length) for length in seq_lengths]
+        self.require(all(0 <= n <= size for n in lengths), "seq_lengths {} must lie in [0, {}]", lengths, size)
+        if out is None:
+            out = np.empty(data.shape, data.dtype)
+        source, target = np.moveaxis(data, (batch, seq), (0, 1)), np.moveaxis(out, (batch, seq), (0, 1))
+        for i, length in enumerate(lengths):
+            target[i, :length] = source[i, :length][::-1]
+            target[i, length:] = source[i, length:]
+        return out
 
 
 @operator("Roll", opset=7)

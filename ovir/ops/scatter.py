@@ -241,7 +241,7 @@ class ScatterNDUpdate15(ScatterNDUpdate4):
 
 _NUMERIC = {
     "sum": np.add, "mean": np.add, "sub": np.subtract, "prod": np.multiply,
-    # The NaN of an update is passed over.
+    # The NaN of an update is passed over, that of data stays.
     "min": np.fmin, "max": np.fmax,
 }  # fmt: skip
 _LOGICAL = {
@@ -254,27 +254,34 @@ def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_
     if reduction == "none":
         rows[positions] = updates
         return
-    targets, which, counts = np.unique(positions, return_inverse=True, return_counts=True)
     computed = _computed_in(rows.dtype, reduction)
-    held = rows[targets].astype(computed)
-    if not use_init_val:
-        held[...] = _neutral(computed, reduction)
-    nan = np.isnan(held) if reduction in ("min", "max") and computed.kind == "f" else None
-    combine = (_LOGICAL if computed.kind == "b" else _NUMERIC)[reduction]
     updates = updates.astype(computed, copy=False)
     with np.errstate(all="ignore"):
-        if len(targets) == len(positions):
-            held[which] = combine(held[which], updates)
-        else:
-            length = rows.shape[1]
-            elements = (which[:, np.newaxis] * length + np.arange(length)).reshape(-1)
-            combine.at(held.reshape(-1), elements, updates.reshape(-1))
-        if nan is not None:
-            held[nan] = np.nan
+        if computed == rows.dtype and reduction != "mean":
+            _combine_at(rows, positions, updates, reduction, use_init_val)
+            return
+        targets, which, counts = np.unique(positions, return_inverse=True, return_counts=True)
+        held = rows[targets].astype(computed)
+        _combine_at(held, which, updates, reduction, use_init_val)
         if reduction == "mean":
             divisor = (counts + use_init_val)[:, np.newaxis]
             held = held // divisor if computed.kind in "iu" else held / divisor.astype(computed)
         rows[targets] = held.astype(rows.dtype)
+
+
+def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool) -> None:
+    """rows[positions[i]] = the combination of it and updates[i], one after the other."""
+    length = rows.shape[1]
+    elements = (positions[:, np.newaxis] * length + np.arange(length)).reshape(-1)
+    flat = rows.reshape(-1)
+    if not use_init_val:
+        flat[elements] = _neutral(rows.dtype, reduction)
+    keeps_nan = reduction in ("min", "max") and rows.dtype.kind == "f"
+    nan = elements[np.isnan(flat[elements])] if keeps_nan else elements[:0]
+    combine = (_LOGICAL if rows.dtype.kind == "b" else _NUMERIC)[reduction]
+    combine.at(flat, elements, updates.reshape(-1))
+    if nan.size:
+        flat[nan] = np.nan
 
 
 def _computed_in(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:

@@ -89,15 +89,17 @@ _SMALL_PART = 4
 
 def _top(rows: Array, count: int, largest: bool) -> Array:
     """The indices of the first ``count`` of each row, ordered by value and then by index."""
-    keys, has_nan = _keys(rows, largest)
     size = rows.shape[-1]
-    if count == 1 and not has_nan:
-        return np.asarray(keys.argmin(axis=-1, keepdims=True))
+    if count == 1 and rows.dtype.kind in "iubf":
+        best: Array = rows.argmax(axis=-1, keepdims=True) if largest else rows.argmin(axis=-1, keepdims=True)
+        if not _has_nan(np.take_along_axis(rows, best, -1)):
+            return best
+    keys = _keys(rows, largest)
+    has_nan = _has_nan(keys)
     if has_nan or size < _LONG_ROW or count * _SMALL_PART > size or count == 0:
-        if has_nan and not largest:  # NaN comes first; a sort would put it last
-            order: Array = np.lexsort((keys, ~np.isnan(keys)), axis=-1)
-        else:
-            order = np.argsort(keys, axis=-1, kind="stable")
+        # NaN is to come first among the smallest, where a sort would put it last.
+        nan_first = has_nan and not largest
+        order: Array = np.lexsort((keys, keys == keys), -1) if nan_first else np.argsort(keys, -1, kind="stable")
         return order[..., :count]
     selected = _selected(keys, count)
     order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
@@ -112,19 +114,21 @@ def _selected(keys: Array, count: int) -> Array:
         less, equal = keys < last, keys == last
         wanted = count - less.sum(axis=-1, keepdims=True)
         chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
-    positions = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
-    return positions % keys.shape[-1]
+    positions: Array = np.flatnonzero(chosen.reshape(-1)).reshape(*keys.shape[:-1], count)
+    return np.remainder(positions, keys.shape[-1], out=positions)
 
 
-def _keys(rows: Array, largest: bool) -> tuple[Array, bool]:
-    """What orders the rows when sorted ascending, in a type that NumPy sorts fast; and whether there is NaN in it."""
-    if rows.dtype.kind in "iub":
-        return (~rows if largest else rows), False
-    if rows.dtype not in (np.float32, np.float64):
+def _keys(rows: Array, largest: bool) -> Array:
+    """What orders the rows when sorted ascending, in a type that NumPy sorts fast."""
+    if rows.dtype.kind not in "iub" and rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if ElementType.from_dtype(rows.dtype).is_real else np.int32)
-        if rows.dtype == np.int32:
-            return (~rows if largest else rows), False
-    return (-rows if largest else rows), bool(np.isnan(rows).any())
+    if not largest:
+        return rows
+    return -rows if rows.dtype.kind == "f" else ~rows
+
+
+def _has_nan(array: Array) -> bool:
+    return bool((array != array).any())
 
 
 # --------------------------------------------------------------------------- NonZero
@@ -181,7 +185,9 @@ class Unique(Operator):
             shapes = [PartialShape(array.shape) for array in self._unique(data.constant, along)]
         else:
             searched = data.shape.size() if axis is None else data.shape[along or 0]
-            found = Dimension(min(searched.lower, 1), searched.upper)
+            # As OpenVINO does, a bounded axis is taken not to be empty.
+            least = min(searched.lower, 1) if axis is None or not searched.upper else 1
+            found = Dimension(least, searched.upper)
             shape = PartialShape([found]) if axis is None else data.shape.with_dim(along or 0, found)
             shapes = [shape, PartialShape([found]), PartialShape([searched]), PartialShape([found])]
         index, count = self.index_element_type, self.count_element_type

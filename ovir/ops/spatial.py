@@ -94,7 +94,9 @@ def output_dim(
     def windows(size: int, kernel_size: int) -> int:
         return max(output_size(size, max(kernel_size, 1), stride, dilation, pad_begin, pad_end, rounding), 1)
 
-    lower = 1 if kernel.upper is None else windows(dim.lower, kernel.upper)
+    # Without data no window of ceil_torch starts before the end padding: that many is none of its answers.
+    smallest = max(dim.lower, 1) if rounding == "ceil_torch" else dim.lower
+    lower = 1 if kernel.upper is None else windows(smallest, kernel.upper)
     upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
     return Dimension(lower, upper)
 

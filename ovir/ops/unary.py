@@ -11,13 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ovir.diagnostics import NOT_SUPPORTED
 from ovir.ops.attributes import attribute
 from ovir.ops.blocked import map_blocks
-from ovir.ops.elementwise import apply
+from ovir.ops.elementwise import apply, require_plain
 from ovir.ops.erf import erf, erfinv
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import ElementType, nf4, u1, u3, u6
 from ovir.values import TensorType, Value, from_bounds
 
 
@@ -39,7 +37,7 @@ class Unary(Operator):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
-        self.require_plain()
+        require_plain(self)
         return map_blocks(self.block, data, out)
 
     def block(self, x: Array, y: Array) -> None:
@@ -52,18 +50,12 @@ class Unary(Operator):
                 info = np.iinfo(result.to_dtype())
                 np.clip(y, info.min, info.max, out=y)
 
-    def require_plain(self) -> None:
-        """Raise for types whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
-        for element_type in self.input_types:
-            if element_type in (nf4, u1, u3, u6):
-                self.fail("{} is not executed on {}", self.type, element_type, code=NOT_SUPPORTED)
-
 
 class Exact(Unary):
     """A function that gives integers for integers."""
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
-        self.require_plain()
+        require_plain(self)
         return apply(self.write, (data,), out)
 
     def write(self, x: Array, *, out: Array) -> object:
@@ -286,7 +278,5 @@ class Erf(Unary):
 class ErfInv(Unary):
     """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside. Source: ErfInv-17"""
 
+    function = staticmethod(erfinv)
     real_only = True
-
-    def block(self, x: Array, y: Array) -> None:
-        np.copyto(y, erfinv(x), casting="same_kind")

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ovir.diagnostics import NOT_SUPPORTED, OperatorError, RunError, diagnostic
 from ovir.model import Layer, Model, Port
 from ovir.ops.operator import Operator, signature
+from ovir.runtime.decompression import decompress, find_decompressions
 from ovir.runtime.memory import MemoryPlan, plan_memory
 
 Array = NDArray[Any]
@@ -76,6 +77,7 @@ class _Builder:
         self.steps: list[Step] = []
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
+        self.decompressions = find_decompressions(model, self._kept)
 
     def _kept(self, layer: Layer) -> bool:
         return layer.scope + layer.name in self.keep
@@ -97,7 +99,7 @@ class _Builder:
     def add(self, layer: Layer) -> None:
         if layer.type == "Parameter":
             self.slot(layer.outputs[0])
-        if layer not in self.needed or layer.type in ("Parameter", "Result"):
+        if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
             return
         op = layer.operator
         if op is None or not hasattr(op, "run"):
@@ -115,6 +117,9 @@ class _Builder:
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if they can be; whether that was done."""
+        if layer in self.decompressions.ends:
+            self._set_constants(outputs, (decompress(layer),))
+            return True
         known = [port.type.constant for port in layer.outputs]
         if outputs and all(array is not None for array in known) and op.pure:
             self.constants.update((s, a) for s, a in zip(outputs, known, strict=True) if a is not None)
@@ -129,12 +134,13 @@ class _Builder:
                 result = op.run(*arrays)
         except OperatorError:
             return False  # the error belongs to the run, and comes there with its place
-        results = result if isinstance(result, tuple) else (result,)
-        for slot, array in zip(outputs, results, strict=True):
-            array = array.view()
-            array.flags.writeable = False
-            self.constants[slot] = array
+        self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
         return True
+
+    def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
+        for slot, array in zip(slots, arrays, strict=True):
+            self.constants[slot] = array.view()
+            self.constants[slot].flags.writeable = False
 
     @staticmethod
     def _grows_too_much(layer: Layer, arrays: list[Array]) -> bool:

@@ -493,3 +493,23 @@ def test_port_maps_that_do_not_fit(old: str, new: str, message: str) -> None:
     assert old in net.xml()
     with pytest.raises(ovir.ModelError, match=message):
         ovir.read_model(net.xml().replace(old, new, 1).encode(), bytes(net.blob))
+
+
+def test_state_in_a_body_is_that_of_the_request() -> None:
+    """Each iteration adds one to a variable, which the next iteration and the next call read."""
+    net = Net()
+    body = Net(blob=net.blob)
+    read = body.op("ReadValue", body.const(np.float32([0])), opset=3, variable_id="v")
+    added = body.op("Add", read, body.const(np.float32([1])))
+    body.op("Assign", added, opset=3, outputs=0, variable_id="v")
+    again, total = body.result(body.const(np.array(True))), body.result(added)
+    trip_count = net.parameter("n", "", "i64")
+    handle = net.op("Loop", trip_count, net.const(np.array(True)), name="count", opset=5)
+    port_map = f"""<port_map><output external_port_id="2" internal_layer_id="{total[0]}" axis="0"/>
+        <output external_port_id="-1" internal_layer_id="{again[0]}" purpose="execution_condition"/></port_map>"""
+    net.result(add_with_bodies(net, handle, port_map, inside("body", body)))
+    request = net.compiled().create_infer_request()
+    np.testing.assert_array_equal(request.infer([np.int64(3)])[0], [1, 2, 3])
+    np.testing.assert_array_equal(request.infer([np.int64(2)])[0], [4, 5])
+    request.reset_state()
+    np.testing.assert_array_equal(request.infer([np.int64(1)])[0], [1])

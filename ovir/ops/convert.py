@@ -1,0 +1,231 @@
+"""Convert, ConvertLike and ConvertPromoteTypes: numbers in another element type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.diagnostics import NOT_SUPPORTED
+from ovir.ops.attributes import attribute
+from ovir.ops.elementwise import apply
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import (
+    ElementType,
+    boolean,
+    dynamic,
+    f4e2m1,
+    f8e4m3,
+    f8e5m2,
+    f8e8m0,
+    f16,
+    f32,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    nf4,
+    string,
+    u1,
+    u2,
+    u3,
+    u4,
+    u6,
+)
+from ovir.values import TensorType, Value, from_bounds
+
+_NF4 = np.array([
+    -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
+    -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+    0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+], np.float32)  # fmt: skip
+"""The numbers that the codes of nf4 mean."""
+_NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
+
+_LOW_BITS = (u1, u2, u3, u4, u6)
+
+
+@operator("Convert", opset=1)
+class Convert(Operator):
+    """Every element in the type ``destination_type``.
+
+    Reals lose their fraction on the way to integers; an integer too large keeps its low bits. Reals beyond 32 bits (64
+    where those are wanted) and NaN have no defined integer. To boolean all but 0 is true, NaN too. Reals are rounded
+    to the nearest, ties to even; beyond the range they become infinite, in f8e4m3 NaN, in f4e2m1 and nf4 the largest.
+    Source: Convert-1
+    """
+
+    destination_type: ElementType = attribute(default=dynamic)
+
+    def infer(self, data: TensorType) -> TensorType:
+        return TensorType(self.destination_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return self.converted(data, self.input_types[0], self.output_types[0], out)
+
+    def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
+        """The kernel. Types are given for the arrays whose dtype does not tell."""
+        if string in (source, target) and source != target:
+            self.fail("{} is not converted to {}", source, target, code=NOT_SUPPORTED)
+        if target.is_dynamic:
+            self.fail("no destination_type is given", code=NOT_SUPPORTED)
+
+        def block(x: Array, *, out: Array) -> None:
+            _convert(x, source, target, out)
+
+        if out is None:
+            out = np.empty(data.shape, target.to_dtype())
+        return apply(block, (data,), out, raw=True)
+
+    def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
+        return self.value_of(inputs[0], self.output_types[0])
+
+    def value_of(self, data: TensorType, target: ElementType) -> Value | None:
+        """What is known of the converted content. Sizes are taken to fit any integer type."""
+        value = data.bounds_or_unknown()
+        if value is None or target == string:
+            return None
+        lower, upper = value.lower, value.upper
+        if target == boolean:
+            return from_bounds(boolean, (lower > 0) | (upper < 0), (lower != 0) | (upper != 0))
+        if target.kind == "unsigned":  # a number below 0 wraps around
+            lower, upper = (np.where(value.lower < 0, np.nan, end) for end in (lower, upper))
+        return from_bounds(target, lower, upper, value.symbols)
+
+
+@operator("ConvertLike", opset=1)
+class ConvertLike(Convert):
+    """``data`` in the type of ``like``, as Convert does it. Source: ConvertLike-1"""
+
+    destination_type: ElementType = dynamic
+
+    def infer(self, data: TensorType, like: TensorType) -> TensorType:  # type: ignore[override]
+        return TensorType(like.element_type, data.shape)
+
+    def run(self, data: Array, like: Array, *, out: Array | None = None) -> Array:  # type: ignore[override]
+        return self.converted(data, self.input_types[0], self.output_types[0], out)
+
+
+@operator("ConvertPromoteTypes", opset=14)
+class ConvertPromoteTypes(Convert):
+    """Both inputs in one common type that holds their values.
+
+    Floats go before integers, integers before boolean. Of two floats, or two integers of one sign, the wider counts
+    (f16 for f8e4m3 and f8e5m2, f32 for f16 and bf16); signed and unsigned meet in a signed type of twice the unsigned
+    one's bits, and ``u64_integer_promotion_target`` stands for i128. With ``pytorch_scalar_promotion`` a scalar takes
+    the type of the tensor beside it, if both are floats or both integers. Unless ``promote_unsafe``, what may lose
+    values or widens beyond both types is an error. Source: ConvertPromoteTypes-14
+    """
+
+    destination_type: ElementType = dynamic
+    promote_unsafe: bool = attribute()
+    pytorch_scalar_promotion: bool = attribute(default=False)
+    u64_integer_promotion_target: ElementType = attribute(default=f32)
+
+    def infer(self, a: TensorType, b: TensorType) -> tuple[TensorType, TensorType]:  # type: ignore[override]
+        common = self.common_type(a, b)
+        return TensorType(common, a.shape), TensorType(common, b.shape)
+
+    def run(self, a: Array, b: Array, *, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:  # type: ignore[override]
+        outs = out or (None, None)
+        common = self.output_types[0]
+        first, second = self.input_types
+        return self.converted(a, first, common, outs[0]), self.converted(b, second, common, outs[1])
+
+    def infer_value(self, *inputs: TensorType) -> tuple[Value | None, ...]:
+        return tuple(self.value_of(tensor, self.output_types[0]) for tensor in inputs)
+
+    def common_type(self, a: TensorType, b: TensorType) -> ElementType:
+        first, second = a.element_type, b.element_type
+        for element_type in (first, second):
+            unsupported = (u2, u3, u6, nf4, f8e8m0, f4e2m1, string)
+            self.require(element_type not in unsupported, "{} is not promoted to other types", element_type)
+        if first.is_dynamic or second.is_dynamic:
+            return dynamic
+        if first == second or second == boolean:
+            return first
+        if first == boolean:
+            return second
+        if first.is_real != second.is_real:
+            return self._of_real_and_integer(*((first, second) if first.is_real else (second, first)))
+        if self.pytorch_scalar_promotion and (a.shape.rank == 0) != (b.shape.rank == 0):
+            return self._of_scalar(*((first, second) if a.shape.rank == 0 else (second, first)))
+        if first.kind != second.kind:
+            return self._of_signed_and_unsigned(*((first, second) if first.kind == "signed" else (second, first)))
+        if first.bits != second.bits:
+            return max(first, second, key=lambda t: t.bits)
+        self._require_unsafe(first, second)
+        return f16 if {first, second} == {f8e4m3, f8e5m2} else f32
+
+    def _of_real_and_integer(self, real: ElementType, integer: ElementType) -> ElementType:
+        if real.bits < 2 * integer.bits:
+            self._require_unsafe(integer, real)
+        return real
+
+    def _of_scalar(self, scalar: ElementType, other: ElementType) -> ElementType:
+        fits = other.bits >= scalar.bits
+        if other.kind != scalar.kind:
+            fits = other.kind == "signed" and 2 * other.bits >= scalar.bits
+        if not fits:
+            self._require_unsafe(scalar, other)
+        return other
+
+    def _of_signed_and_unsigned(self, signed: ElementType, unsigned: ElementType) -> ElementType:
+        if unsigned.bits > 32 or 2 * unsigned.bits > signed.bits:
+            self._require_unsafe(signed, unsigned)
+        if unsigned.bits > 32:
+            return self.u64_integer_promotion_target
+        bits = max(2 * unsigned.bits, signed.bits)
+        return next(t for t in (i4, i8, i16, i32, i64) if t.bits >= bits)
+
+    def _require_unsafe(self, first: ElementType, second: ElementType) -> None:
+        message = "{} and {} have no common type that is safe; promote_unsafe allows one that may lose values"
+        self.require(self.promote_unsafe, message, first, second)
+
+
+# --------------------------------------------------------------------------- kernel
+
+
+def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
+    """Fill out from x."""
+    if source == target:
+        np.copyto(out, x)
+        return
+    if source == nf4:
+        x = _NF4[x]
+    if target == nf4:
+        x = x.astype(np.float32, copy=False)
+        # The first step that is not below x; NaN, which NumPy sorts behind all, counts as the least.
+        np.copyto(out, np.where(np.isnan(x), 0, np.searchsorted(_NF4_STEPS, x)), casting="unsafe")
+        return
+    if target == boolean:
+        np.not_equal(x, x.dtype.type(0), out=out)
+        return
+    if target.is_integral and source.is_real:
+        x = _truncated(x, target)
+    if target in _LOW_BITS:
+        x = np.bitwise_and(x.astype(np.int64 if x.dtype.kind == "V" else x.dtype, copy=False), (1 << target.bits) - 1)
+    if target == f8e8m0:
+        x = _scales(x)
+    elif target == f4e2m1:
+        x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
+    np.copyto(out, x, casting="unsafe")
+
+
+def _truncated(x: Array, target: ElementType) -> Array:
+    """Reals as integers of which the low bits count: by way of 32 bits where those are enough."""
+    if x.dtype.kind == "V" or x.dtype == np.float16:
+        x = x.astype(np.float32)
+    if target.bits == 64:
+        return x
+    return x.astype(np.int32 if target.bits < 32 or target == i32 else np.int64)
+
+
+def _scales(x: Array) -> Array:
+    """The nearest powers of two, ties to the even exponent: 2^-127 for what is below it, 2^127 for what is above."""
+    x = x.astype(np.float32, copy=False)
+    bits = x.view(np.uint32)
+    exponent = bits >> 23 & 255
+    # The fraction is above a half, or it is a half and the exponent odd.
+    exponent += (bits & 0x7FFFFF) + (exponent & 1) > 0x400000
+    codes = np.where(np.signbit(x), 0, np.minimum(exponent, 254))
+    return np.where(np.isnan(x), 255, codes).astype(np.uint8).view(f8e8m0.to_dtype())

@@ -1,0 +1,232 @@
+"""Gather and GatherElements: slices or elements of `data`, picked by position along one axis.
+
+Here is what the operations mean; the kernels stand in ``gather_kernels``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.diagnostics import report
+from ovir.ops import gather as kernels
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Kernel, Operator, operator
+from ovir.types import UNKNOWN, ElementType, PartialShape, i32, i64
+from ovir.values import TensorType
+
+
+class _Gather(Operator):
+    """out[b, o, i, k] = data[b, o, indices[b, i], k], where b runs over the first ``batch_dims`` dimensions, in which
+    data and indices agree, and o over the others before ``axis``.
+
+    ``axis`` is an input of one element, in [-rank, rank-1]. The output has the dimensions of ``data``, those of
+    ``indices`` after the batch dimensions in place of dimension ``axis``. An index outside [-size, size-1] gives zero
+    (False, an empty string), a negative one counts from the end, as OpenVINO's reference does in every version; what
+    the version's specification excludes is reported, as devices differ on it.
+    """
+
+    carries = (0,)
+    batch_dims: int = 0
+    wraps: ClassVar[bool] = False
+    """Whether the specification allows negative indices."""
+
+    _axis: int | None = None
+    _batch_dims: int | None = None
+
+    def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
+        self.check_types(indices, axis)
+        self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
+        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self._axis = self._known_axis(data.shape, axis.constant)
+        self._batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
+        self._check_order(self._axis, self._batch_dims)
+        return TensorType(data.element_type, self._shape(data.shape, indices.shape))
+
+    def check_types(self, indices: TensorType, axis: TensorType) -> None:
+        self.require_integers("indices", indices.element_type)
+        self.require_integers("axis", axis.element_type)
+
+    def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
+        """The axis counted from the front, None where it cannot be told."""
+        if axis is None or (data.rank is None and int(axis.item()) < 0):
+            return None
+        return self.normalize_axis(int(axis.item()), data.rank, of=data)
+
+    def _known_batch_dims(self, data_rank: int | None, rank: int | None) -> int | None:
+        """``batch_dims`` counted from the front, None where it cannot be told."""
+        stated = self.batch_dims
+        if rank is None:
+            return stated if stated >= 0 else None
+        message = "batch_dims {} is outside [{}, {}], the rank of indices"
+        self.require(-rank <= stated <= rank, message, stated, -rank, rank)
+        batch_dims = stated + rank if stated < 0 else stated
+        fits = data_rank is None or batch_dims < data_rank
+        self.require(fits, "batch_dims {} must be below the rank of data, {}", batch_dims, data_rank)
+        return batch_dims
+
+    def _check_order(self, axis: int | None, batch_dims: int | None) -> None:
+        fits = axis is None or batch_dims is None or batch_dims <= axis
+        self.require(fits, "batch_dims {} must not be above axis {}", batch_dims, axis)
+
+    def _shape(self, data: PartialShape, indices: PartialShape) -> PartialShape:
+        axis, batch_dims = self._axis, self._batch_dims
+        if data.rank is None or indices.rank is None or batch_dims is None:
+            return PartialShape(None)
+        batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
+        if batch is None:
+            self.fail(
+                "data {} and indices {} differ in the first {} dimensions (batch_dims)", data, indices, batch_dims
+            )
+        if axis is None:
+            return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
+        return batch + data.slice(batch_dims, axis) + indices.slice(batch_dims) + data.slice(axis + 1)
+
+    def run(self, data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
+        where, batch_dims = self._resolved(data, indices, axis)
+        self._report(indices, data, where)
+        return kernels.gather(data, indices, where, batch_dims, out)
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        _, indices, axis = constants
+        if indices is None or axis is None or indices.dtype.kind not in "iu":
+            return None
+        prepared: dict[tuple[int, ...], Callable[..., Array]] = {}
+
+        def run(data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
+            where, batch_dims = self._resolved(data, indices, axis)
+            self._report(indices, data, where)
+            if data.shape not in prepared:
+                prepared.clear()
+                prepared[data.shape] = kernels.prepare_gather(indices, data.shape, where, batch_dims)
+            return prepared[data.shape](data, out)
+
+        return run
+
+    def _resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
+        """``axis`` and ``batch_dims``, both counted from the front."""
+        if indices.dtype.kind not in "iu":
+            self.fail("indices must be of an integer type, got {}", indices.dtype)
+        if self._axis is not None and self._batch_dims is not None:
+            return self._axis, self._batch_dims
+        self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
+        where = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        batch_dims = self.batch_dims + indices.ndim if self.batch_dims < 0 else self.batch_dims
+        self._check_order(where, batch_dims)
+        return where, batch_dims
+
+    def _report(self, indices: Array, data: Array, axis: int) -> None:
+        """Tell of the first index that the specification excludes."""
+        size = data.shape[axis]
+        lowest = -size if self.wraps else 0
+        if indices.size == 0 or (indices.max() < size and indices.min() >= lowest):
+            return
+        first = int(((indices >= size) | (indices < lowest)).argmax())
+        value = int(indices.reshape(-1)[first])
+        meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
+        report(_place(indices, first, value, lowest, data, axis) + "; " + meaning)
+
+
+def _place(indices: Array, first: int, value: int, lowest: int, data: Array, axis: int) -> str:
+    position = ",".join(str(int(i)) for i in np.unravel_index(first, indices.shape))
+    shape = ",".join(map(str, data.shape))
+    span = f"[{lowest}, {data.shape[axis] - 1}]"
+    return f"indices[{position}] = {value} is outside {span} along axis {axis} of data {_name(data)}[{shape}]"
+
+
+def _name(data: Array) -> str:
+    return str(ElementType.from_dtype(data.dtype))
+
+
+@operator("Gather", opset=1)
+class Gather1(_Gather):
+    """Gather without batch dimensions; the specification allows indices in [0, size-1]. Source: Gather-1"""
+
+    def check_types(self, indices: TensorType, axis: TensorType) -> None:
+        """The specification names no types for them."""
+
+
+@operator("Gather", opset=7)
+class Gather7(_Gather):
+    """Gather with ``batch_dims``; the specification allows indices in [0, size-1]. Source: Gather-7"""
+
+    batch_dims: int = attribute(default=0)
+
+
+@operator("Gather", opset=8)
+class Gather8(_Gather):
+    """Gather with ``batch_dims``; an index in [-size, -1] counts from the end, one outside gives 0. Source: Gather-8"""
+
+    batch_dims: int = attribute(default=0)
+    wraps = True
+
+
+@operator("GatherElements", opset=6)
+class GatherElements(Operator):
+    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
+
+    Data and indices have equal dimensions beside ``axis``. A negative index counts from the end; one outside
+    [-size, size-1] is an error. Source: GatherElements-6
+    """
+
+    axis: int = attribute(default=0)
+    carries = (0,)
+
+    def infer(self, data: TensorType, indices: TensorType) -> TensorType:
+        self.require_type("indices", indices.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        for name, tensor in (("data", data), ("indices", indices)):
+            self.require(tensor.shape.rank != 0, "{} must have at least one dimension, got a scalar", name)
+        return TensorType(data.element_type, self._shape(data.shape, indices.shape, axis))
+
+    def _shape(self, data: PartialShape, indices: PartialShape, axis: int) -> PartialShape:
+        if data.rank is None:
+            if indices.rank is not None:
+                self.normalize_axis(self.axis, indices.rank, of=indices)
+            return indices
+        if indices.rank is None:
+            return data.with_dim(axis, UNKNOWN)
+        message = "data {} and indices {} must have equally many dimensions"
+        self.require(data.rank == indices.rank, message, data, indices)
+        merged = data.merged_with(indices, except_axis=axis)
+        if merged is None:
+            self.fail("data {} and indices {} must have equal dimensions beside axis {}", data, indices, axis)
+        return merged.with_dim(axis, indices[axis])
+
+    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+        axis = self._checked_axis(data, indices)
+        try:
+            return kernels.gather_elements(data, indices, axis, out)
+        except kernels.IndexOutsideError as error:
+            first = int(np.ravel_multi_index(error.position, indices.shape))
+            self.fail("{}", _place(indices, first, error.value, -data.shape[axis], data, axis))
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        indices = constants[1]
+        if indices is None:
+            return None
+        prepared: dict[tuple[int, ...], Callable[..., Array]] = {}
+
+        def run(data: Array, indices: Array, *, out: Array | None = None) -> Array:
+            if data.shape not in prepared:
+                axis = self._checked_axis(data, indices)
+                outside = kernels.find_outside(indices, data.shape[axis])
+                if outside is not None:
+                    return self.run(data, indices)  # which says what is wrong
+                prepared.clear()
+                prepared[data.shape] = kernels.prepare_gather_elements(indices, data.shape, axis)
+            return prepared[data.shape](data, out)
+
+        return run
+
+    def _checked_axis(self, data: Array, indices: Array) -> int:
+        """The axis counted from the front; what inference could not see is checked on the way."""
+        self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
+        axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
+        before, after = data.shape[:axis], data.shape[axis + 1 :]
+        if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
+            message = "data {} and indices {} must have equal dimensions beside axis {}"
+            self.fail(message, list(data.shape), list(indices.shape), axis)
+        return axis

@@ -1,0 +1,59 @@
+"""Select: elements of one of two tensors, as a third says."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.elementwise import Elementwise, apply
+from ovir.ops.operator import Array, operator
+from ovir.types import boolean
+from ovir.values import TensorType, Value, from_bounds
+
+
+@operator("Select", opset=1)
+class Select(Elementwise):
+    """The element of ``then`` where ``cond`` is true, that of ``other`` elsewhere.
+
+    ``then`` and ``other``, of one type, are broadcast to each other, and ``cond`` to both (in OpenVINO they to
+    ``cond`` too); in mode pdpd ``other`` and ``cond`` are broadcast to ``then``. Source: Select-1
+    """
+
+    inplace = (1, 2)
+
+    def infer(self, cond: TensorType, then: TensorType, other: TensorType) -> TensorType:
+        self.require_type("cond", cond.element_type, lambda t: t == boolean, "boolean")
+        element_type = self.merge_types(then.element_type, other.element_type, names=("then", "else"))
+        shape = self.broadcast_shapes(then.shape, other.shape, ("then", "else"))
+        shape = self.broadcast_shapes(shape, cond.shape, ("then and else", "cond"))
+        return TensorType(element_type, shape)
+
+    def run(self, cond: Array, then: Array, other: Array, *, out: Array | None = None) -> Array:
+        other, cond = self.aligned(then, other), self.aligned(then, cond)
+        if then.dtype.kind == "T":  # strings
+            return np.where(cond, then, other)
+        # Bits are selected: NumPy's copies under a mask take ten times as long where the mask is irregular.
+        bits = np.dtype(f"i{then.dtype.itemsize}")
+        target = None if out is None else out.view(bits)
+        return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        cond, then, other = (tensor.bounds_or_unknown() for tensor in inputs)
+        if cond is None or then is None or other is None:
+            return None
+        sure, never = (self.aligned(then.lower, c) for c in (cond.lower > 0, cond.upper <= 0))
+        low, high, symbols = (self.aligned(then.lower, x) for x in (other.lower, other.upper, other.symbols))
+
+        def merged(a: Array, b: Array, both: Array) -> Array:
+            return np.where(sure, a, np.where(never, b, both))
+
+        return from_bounds(
+            self.output_types[0],
+            merged(then.lower, low, np.minimum(then.lower, low)),
+            merged(then.upper, high, np.maximum(then.upper, high)),
+            merged(then.symbols, symbols, np.where(then.symbols == symbols, symbols, 0)),
+        )
+
+
+def _choose(then: Array, other: Array, cond: Array, *, out: Array) -> object:
+    mask = np.negative(cond.view(np.int8)).astype(then.dtype, copy=False)  # all bits where it is true
+    return np.bitwise_xor(np.bitwise_xor(then, other) & mask, other, out=out)

@@ -1,0 +1,281 @@
+"""Pooling: geometry of windows, known answers, shapes of dynamic data, and what is refused."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
+from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
+from ovir.ops.spatial import output_dim, output_size, same_pads
+from ovir.types import Dimension, PartialShape, f32, i32, i64
+from ovir.values import TensorType, Value, constant_type
+
+LOWEST = np.finfo(np.float32).min
+
+
+def tensor(shape: str) -> TensorType:
+    return TensorType(f32, PartialShape.parse(shape))
+
+
+def image(rows: list[list[float]], dtype: Any = np.float32) -> Any:
+    return np.array([[rows]], dtype)
+
+
+SQUARE = image([[-1, 2, 3], [4, 5, -6], [-7, 8, 9]])
+
+
+# ----- geometry
+
+
+@pytest.mark.parametrize(
+    ("size", "kernel", "stride", "dilation", "begin", "end", "floor", "ceil", "torch"),
+    [
+        (5, 3, 2, 1, 0, 0, 2, 2, 2),
+        (6, 3, 2, 1, 0, 0, 2, 3, 3),
+        (3, 2, 2, 1, 1, 1, 2, 3, 2),  # the third window would start in the padding
+        (5, 2, 3, 1, 1, 1, 2, 3, 2),
+        (7, 3, 1, 2, 0, 0, 3, 3, 3),
+    ],
+)
+def test_number_of_windows(
+    size: int, kernel: int, stride: int, dilation: int, begin: int, end: int, floor: int, ceil: int, torch: int
+) -> None:
+    given = (size, kernel, stride, dilation, begin, end)
+    assert [output_size(*given, rounding) for rounding in ("floor", "ceil", "ceil_torch")] == [floor, ceil, torch]
+
+
+def test_same_pads_put_the_odd_one_where_the_name_says() -> None:
+    assert same_pads(5, 2, 1, 1, "same_upper") == (0, 1)
+    assert same_pads(5, 2, 1, 1, "same_lower") == (1, 0)
+    assert same_pads(7, 3, 2, 2, "same_upper") == (2, 2)
+    assert same_pads(6, 1, 3, 1, "same_upper") == (0, 0)
+
+
+@pytest.mark.parametrize(("kernel", "stride", "dilation"), list(product((1, 2, 4), (1, 2, 3), (1, 2))))
+@pytest.mark.parametrize("rounding", ["floor", "ceil", "ceil_torch"])
+@pytest.mark.parametrize("auto_pad", ["explicit", "same_upper"])
+def test_interval_holds_the_windows_of_each_size(
+    kernel: int, stride: int, dilation: int, rounding: str, auto_pad: str
+) -> None:
+    dim = output_dim(Dimension(7, 11), kernel, stride, dilation, 1, 0, rounding, auto_pad)
+    for size in range(7, 12):
+        pads = same_pads(size, kernel, stride, dilation, auto_pad) if auto_pad != "explicit" else (1, 0)
+        assert dim.contains(output_size(size, kernel, stride, dilation, *pads, rounding))
+
+
+def test_a_size_that_stays_keeps_its_symbol() -> None:
+    assert output_dim(Dimension(0, None, 7), 3, 1, 1, 1, 1) == Dimension(1, None)
+    assert output_dim(Dimension(0, None, 7), 3, 1, 1, 1, 1).symbol == 7
+    assert output_dim(Dimension(0, None, 7), 5, 1, 1, 0, 0, auto_pad="same_lower").symbol == 7
+    assert output_dim(Dimension(0, None, 7), 3, 2, 1, 1, 1).symbol == 0
+
+
+def test_an_unknown_kernel_leaves_an_interval() -> None:
+    assert output_dim(Dimension(8, 8), Dimension(), 1, 1, 0, 0) == Dimension(1, 8)
+    assert output_dim(Dimension(8, 8), Dimension(2, 3), 2, 1, 0, 0) == Dimension(3, 4)
+
+
+# ----- MaxPool
+
+
+def test_max_pool_with_pads_and_places() -> None:
+    pool = MaxPool14(kernel=(2, 2), strides=(1, 1), pads_begin=(1, 1), pads_end=(1, 1))
+    values, places = pool.run(SQUARE)
+    assert values.tolist() == [[[[-1, 2, 3, 3], [4, 5, 5, -6], [4, 8, 9, 9], [-7, 8, 9, 9]]]]
+    assert places.tolist() == [[[[0, 1, 2, 2], [3, 4, 4, 5], [3, 7, 8, 8], [6, 7, 8, 8]]]]
+    assert places.dtype == np.int64
+
+
+def test_max_pool_dilated() -> None:
+    data = np.arange(1, 10, dtype=np.float32).reshape(1, 1, 3, 3)
+    pool = MaxPool8(kernel=(2, 2), strides=(1, 1), dilations=(2, 2), pads_begin=(1, 1), pads_end=(1, 1))
+    values, places = pool.run(data)
+    assert values[0, 0].tolist() == [[5, 6, 5], [8, 9, 8], [5, 6, 5]]
+    assert places[0, 0].tolist() == [[4, 5, 4], [7, 8, 7], [4, 5, 4]]
+
+
+@pytest.mark.parametrize(
+    ("axis", "expected"), [(0, [[1, 3], [5, 7], [9, 11], [13, 15]]), (1, [[1, 3], [5, 7]] * 2), (-1, [[1, 3]] * 4)]
+)
+def test_places_count_from_the_axis_on(axis: int, expected: list[list[int]]) -> None:
+    data = np.arange(16, dtype=np.int32).reshape(2, 2, 4)
+    pool = MaxPool8(kernel=(2,), strides=(2,), axis=axis, index_element_type=i32)
+    values, places = pool.run(data)
+    assert values.reshape(4, 2).tolist() == [[1, 3], [5, 7], [9, 11], [13, 15]]
+    assert places.reshape(4, 2).tolist() == expected
+    assert places.dtype == np.int32
+
+
+def test_first_of_equals_and_nan_and_empty_windows() -> None:
+    data = np.array([[[2, 2, np.nan, 1, np.nan]]], np.float32)
+    pool = MaxPool8(kernel=(2,), strides=(3,), pads_end=(4,), rounding_type="ceil")
+    values, places = pool.run(data)
+    assert values.tolist() == [[[2, 1, LOWEST, LOWEST]]]  # the last lies beyond the padding
+    assert places.tolist() == [[[0, 3, 0, 0]]]
+    assert np.array_equal(pool.run(data, wanted=(True, False))[0], values)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8, np.uint8, np.int64])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"kernel": (3, 2), "strides": (2, 1), "pads_begin": (1, 1), "pads_end": (0, 1)},
+        {"kernel": (5, 7), "strides": (1, 1), "auto_pad": "same_upper"},
+        {"kernel": (1, 3), "strides": (3, 2), "dilations": (1, 3), "auto_pad": "same_lower"},
+        {"kernel": (2, 2), "strides": (2, 3), "auto_pad": "valid", "pads_begin": (9, 9), "pads_end": (9, 9)},
+    ],
+)
+def test_values_with_and_without_places_are_those_of_each_window(dtype: Any, attributes: dict[str, Any]) -> None:
+    data = np.random.default_rng(1).integers(0, 100, (2, 3, 9, 11)).astype(dtype)
+    pool = MaxPool14(**attributes)
+    windows, shape = pool.geometry(data)
+    assert pool.infer(TensorType(f32, PartialShape(data.shape)))[0].shape == shape
+    expected = np.zeros(shape, dtype)
+    mean = np.zeros(shape)
+    for i, j in product(*map(range, shape[2:])):
+        at = [
+            [p for t in range(w.kernel) if 0 <= (p := o * w.stride - w.pad_begin + t * w.dilation) < size]
+            for w, o, size in zip(windows, (i, j), data.shape[2:], strict=True)
+        ]
+        part = data[:, :, at[0]][:, :, :, at[1]]
+        expected[:, :, i, j] = part.max(axis=(2, 3))
+        mean[:, :, i, j] = part.mean(axis=(2, 3), dtype=np.float64)
+    out = np.empty(shape, dtype), np.empty(shape, np.int64)
+    values, places = pool.run(np.asfortranarray(data), out=out)
+    assert values is out[0]
+    assert np.array_equal(values, expected)
+    assert np.array_equal(data.reshape(-1)[places], expected)
+    assert np.array_equal(pool.run(data, wanted=(True, False))[0], expected)
+    averages = AvgPool16(exclude_pad=True, **attributes).run(data)
+    assert averages.dtype == dtype
+    if np.issubdtype(dtype, np.integer):
+        assert np.array_equal(averages, np.rint(mean))
+    else:
+        assert np.allclose(averages, mean, rtol=1e-3 if dtype == np.float16 else 1e-5)
+
+
+# ----- AvgPool
+
+
+@pytest.mark.parametrize(
+    ("exclude_pad", "pads_end", "expected"),
+    [(True, (0,), [1, 1]), (True, (1,), [1, 1]), (False, (0,), [1, 1]), (False, (1,), [1, 2 / 3])],
+)
+def test_what_a_mean_counts(exclude_pad: bool, pads_end: tuple[int], expected: list[float]) -> None:
+    pool = AvgPool1(kernel=(3,), strides=(2,), pads_end=pads_end, exclude_pad=exclude_pad, rounding_type="ceil")
+    assert np.allclose(pool.run(np.ones((1, 1, 4), np.float32)), [[expected]])
+
+
+def test_integers_round_halves_to_even() -> None:
+    data = np.array([[[1, 2, 3, -4, -3]]], np.int32)
+    assert AvgPool1(kernel=(2,), strides=(1,)).run(data).tolist() == [[[2, 2, 0, -4]]]
+
+
+# ----- shapes and errors
+
+
+@pytest.mark.parametrize(
+    ("shape", "expected"),
+    [
+        ("[1,3,8,9]", "[1,3,4,5]"),
+        ("[?,3,8,2..9]", "[?,3,4,1..5]"),
+        ("[1..4,?,?,3..]", "[1..4,?,1..,2..]"),
+        ("[...]", "[?,?,?,?]"),
+    ],
+)
+def test_pooled_shapes(shape: str, expected: str) -> None:
+    kwargs: dict[str, Any] = {"kernel": (3, 3), "strides": (2, 2), "pads_begin": (1, 1), "pads_end": (0, 1)}
+    assert str(MaxPool1(**kwargs).infer(tensor(shape)).shape) == expected
+    values, places = MaxPool8(**kwargs).infer(tensor(shape))
+    assert (str(values.shape), str(places.shape), places.element_type) == (expected, expected, i64)
+    assert str(AvgPool14(**kwargs).infer(tensor(shape)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("pool", "shape", "message"),
+    [
+        (MaxPool1(kernel=(2, 2), strides=(1, 1)), "[5,5]", "data must have rank 3 or 4 or 5, got shape [5,5]"),
+        (MaxPool1(kernel=(2,), strides=(1,)), "[1,1,5,5]", "kernel [2] has 1 items, data [1,1,5,5] has 2 spatial axes"),
+        (MaxPool1(kernel=(2, 2), strides=(1,)), "[1,1,5,5]", "strides [1] must have 2 items"),
+        (
+            MaxPool1(kernel=(2, 2), strides=(1, 1), pads_end=(1,)),
+            "[...]",
+            "pads_end [1] must have 2 items, one for each spatial axis",
+        ),
+        (
+            MaxPool8(kernel=(3, 2), strides=(1, 1), dilations=(3, 1)),
+            "[1,1,5,5]",
+            "on spatial axis 0 the window covers 7 (kernel 3, dilation 3), more than the data's 5 with pads 0 and 0",
+        ),
+        (MaxPool1(kernel=(2,), strides=(1,)), "[0,1,5]", "the batch dimension of data [0,1,5] is 0"),
+        (MaxPool8(kernel=(2,), strides=(1,), axis=3), "[1,1,5]", "axis 3 is outside [-3, 2] for data of shape [1,1,5]"),
+        (
+            AvgPool1(kernel=(2,), strides=(1,), pads_begin=(2,)),
+            "[1,1,5]",
+            "on spatial axis 0 pads 2 and 0 are not smaller than the window's 2: with exclude-pad there would be "
+            "windows of nothing",
+        ),
+    ],
+)
+def test_what_is_refused(pool: Any, shape: str, message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        pool.infer(tensor(shape))
+    assert str(caught.value) == message
+
+
+def test_bad_attributes() -> None:
+    with pytest.raises(ValueError, match="attribute 'strides': 0 is below 1"):
+        MaxPool8(kernel=(2,), strides=(0,))
+    with pytest.raises(ValueError, match="attribute 'rounding_type': 'ceil_torch' is not one of floor, ceil"):
+        MaxPool8(kernel=(2,), strides=(1,), rounding_type="ceil_torch")
+    with pytest.raises(ValueError, match="attribute 'kernel' is missing"):
+        AvgPool16(strides=(1,))
+
+
+# ----- adaptive pooling
+
+
+def test_adaptive_windows_overlap_where_sizes_do_not_divide() -> None:
+    data = np.array([[[1, 5, 2, 5, 0]]], np.float32)
+    count = np.array([3])
+    assert np.allclose(AdaptiveAvgPool().run(data, count), [[[3, 4, 2.5]]])
+    values, places = AdaptiveMaxPool(index_element_type=i32).run(data, count)
+    assert values.tolist() == [[[5, 5, 5]]]
+    assert places.tolist() == [[[1, 1, 3]]]
+    assert AdaptiveAvgPool().run(data, np.array([1])).tolist() == [[[np.float32(2.6)]]]
+
+
+def test_adaptive_max_finds_the_first_row_by_row() -> None:
+    values, places = AdaptiveMaxPool().run(image([[1, 7], [7, 7]]), np.array([1, 1]))
+    assert values.tolist() == [[[[7]]]]
+    assert places.tolist() == [[[[1]]]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "expected"),
+    [
+        ("[?,3,8,?]", constant_type(np.array([2, 3])), "[?,3,2,3]"),
+        ("[2,3,8,8]", TensorType(i64, PartialShape([2])), "[2,3,?,?]"),
+        (
+            "[2,3,8,8]",
+            TensorType(i64, PartialShape([2]), Value(None, np.array([2.0, 1.0]), np.array([4.0, np.inf]))),
+            "[2,3,2..4,1..]",
+        ),
+        ("[...]", TensorType(i64, PartialShape([2])), "[...]"),
+    ],
+)
+def test_adaptive_shapes(shape: str, count: TensorType, expected: str) -> None:
+    assert str(AdaptiveAvgPool().infer(tensor(shape), count).shape) == expected
+    assert [str(t.shape) for t in AdaptiveMaxPool().infer(tensor(shape), count)] == [expected] * 2
+
+
+def test_adaptive_needs_a_count_for_each_axis() -> None:
+    message = "output_shape [3] must have an element for each of the 2 spatial axes of data [1,1,5,5]"
+    with pytest.raises(OperatorError) as caught:
+        AdaptiveAvgPool().infer(tensor("[1,1,5,5]"), TensorType(i64, PartialShape([3])))
+    assert str(caught.value) == message

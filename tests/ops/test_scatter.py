@@ -1,0 +1,276 @@
+"""Scattering: known answers, reductions, knowledge of content, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError, reporting_to
+from ovir.ops.scatter import (
+    ScatterElementsUpdate3,
+    ScatterElementsUpdate12,
+    ScatterNDUpdate4,
+    ScatterNDUpdate15,
+    ScatterUpdate,
+)
+from ovir.types import ElementType, PartialShape, boolean, f32, i64
+from ovir.values import TensorType, Value, constant_type
+
+AXIS0 = constant_type(np.asarray(0))
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def array(values: Any, dtype: Any = np.float32) -> Any:
+    return np.array(values, dtype)
+
+
+# ----- ScatterUpdate
+
+
+@pytest.mark.parametrize(
+    ("indices", "axis", "updates", "expected"),
+    [
+        ([0, 2], 1, [[1, 2], [3, 4]], [[1, 0, 2], [3, 0, 4]]),
+        ([1, 2], 1, [[1, 2], [3, 4]], [[0, 1, 2], [0, 3, 4]]),
+        (1, -2, [5, 6, 7], [[0, 0, 0], [5, 6, 7]]),
+        ([[1]], 0, [[[5, 6, 7]]], [[0, 0, 0], [5, 6, 7]]),
+        ([2, 2], 1, [[1, 2], [3, 4]], [[0, 0, 2], [0, 0, 4]]),
+        ([], 0, np.empty((0, 3)), [[0, 0, 0], [0, 0, 0]]),
+    ],
+)
+def test_scatter_update(indices: Any, axis: int, updates: Any, expected: Any) -> None:
+    data = np.zeros((2, 3), np.float32)
+    arguments = np.array(indices, np.int64), array(updates), np.array([axis])
+    assert ScatterUpdate().run(data, *arguments).tolist() == expected
+    assert not data.any()
+    assert ScatterUpdate().run(data, *arguments, out=data) is data  # in place
+    assert data.tolist() == expected
+
+
+@pytest.mark.parametrize("index", [-1, 3])
+def test_scatter_update_has_no_negative_index(index: int) -> None:
+    with pytest.raises(OperatorError, match=rf"indices\[1\] = {index} is outside \[0, 2\]"):
+        ScatterUpdate().run(np.zeros(3), np.array([0, index]), np.ones(2), np.array(0))
+
+
+# ----- ScatterElementsUpdate
+
+DATA, INDICES, UPDATES = [2, 3, 4, 6], [1, 0, 0, -2, -1, 2], [10, 20, 30, 40, 70, 60]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "use_init_val", "expected"),
+    [
+        ("none", True, [30, 10, 60, 70]),
+        ("sum", True, [52, 13, 104, 76]),
+        ("sum", False, [50, 10, 100, 70]),
+        ("prod", True, [1200, 30, 9600, 420]),
+        ("min", True, [2, 3, 4, 6]),
+        ("min", False, [20, 10, 40, 70]),
+        ("max", False, [30, 10, 60, 70]),
+        ("mean", True, [52 / 3, 6.5, 104 / 3, 38]),
+        ("mean", False, [25, 10, 50, 70]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.int32, np.uint16])
+def test_reductions(reduction: str, use_init_val: bool, expected: list[float], dtype: Any) -> None:
+    op = ScatterElementsUpdate12(reduction=reduction, use_init_val=use_init_val)
+    result = op.run(array(DATA, dtype), np.array(INDICES), array(UPDATES, dtype), np.array(0))
+    exact = np.array(expected)
+    is_integer = np.dtype(dtype).kind in "iu"
+    assert result.dtype == dtype
+    assert result.tolist() == (np.floor(exact) if is_integer else exact.astype(dtype)).tolist()
+
+
+def test_a_mean_of_integers_is_rounded_down() -> None:
+    op = ScatterElementsUpdate12(reduction="mean")
+    assert op.run(array([-5, 7], np.int32), np.array([0, 0]), array([2, -4], np.int32), np.array(0)).tolist() == [-3, 7]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("sum", [1, 1, 1, 0]),
+        ("sub", [0, 1, 1, 0]),
+        ("prod", [1, 0, 0, 0]),
+        ("min", [1, 0, 0, 0]),
+        ("max", [1, 1, 1, 0]),
+    ],
+)
+def test_booleans(reduction: str, expected: list[int]) -> None:
+    data, updates = array([1, 0, 1, 0], bool), array([1, 1, 0, 0], bool)
+    result = ScatterNDUpdate15(reduction=reduction).run(data, np.arange(4).reshape(4, 1), updates)
+    assert result.tolist() == [bool(x) for x in expected]
+
+
+def test_nan_of_data_stays_and_that_of_updates_is_passed_over() -> None:
+    data, updates = array([1, np.nan, 3]), array([np.nan, 2, 5])
+    for op in (ScatterNDUpdate15(reduction="max"), ScatterNDUpdate15(reduction="min")):
+        result = op.run(data, np.array([[0], [1], [0]]), updates)
+        assert result[0] == (5 if op.reduction == "max" else 1)
+        assert np.isnan(result[1])
+
+
+def test_elements_along_another_axis() -> None:
+    result = ScatterElementsUpdate3().run(
+        np.zeros((3, 4)), np.array([[1, 2], [0, 3]]), array([[11, 12], [13, 14]]), np.array([1])
+    )
+    assert result.tolist() == [[0, 11, 12, 0], [13, 0, 0, 14], [0, 0, 0, 0]]
+
+
+def test_version_3_reports_negative_indices() -> None:
+    found: list[str] = []
+    with reporting_to(lambda code, message: found.append(message)):
+        ScatterElementsUpdate12().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
+        assert not found
+        result = ScatterElementsUpdate3().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
+    assert result.tolist() == [0, 0, 1]
+    assert found == ["ScatterElementsUpdate-3 has no negative indices; they are counted from the end"]
+
+
+# ----- ScatterNDUpdate
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"),
+    [
+        ("none", [50, 20, 30, 4]),
+        ("sum", [61, 22, 33, 4]),
+        ("sub", [-59, -18, -27, 4]),
+        ("prod", [500, 40, 90, 4]),
+        ("min", [1, 2, 3, 4]),
+        ("max", [50, 20, 30, 4]),
+    ],
+)
+def test_nd_reductions(reduction: str, expected: list[float]) -> None:
+    indices = np.array([[0], [1], [-2], [-4]])
+    result = ScatterNDUpdate15(reduction=reduction).run(array([1, 2, 3, 4]), indices, array([10, 20, 30, 50]))
+    assert result.tolist() == expected
+
+
+def test_nd_slices_and_the_empty_tuple() -> None:
+    data = np.zeros((2, 2, 2), np.int32)
+    rows = array([[1, 2], [3, 4]], np.int32)
+    assert ScatterNDUpdate4().run(data, np.array([[0, 1], [1, -2]]), rows).tolist() == [
+        [[0, 0], [1, 2]],
+        [[3, 4], [0, 0]],
+    ]
+    whole = np.arange(8, dtype=np.int32).reshape(1, 2, 2, 2)
+    assert np.array_equal(ScatterNDUpdate4().run(data, np.empty((1, 0), np.int64), whole), whole[0])
+    assert ScatterNDUpdate4().run(array([1, 2]), np.array([1]), array([9])).tolist() == [1, 9]
+
+
+def test_nd_index_outside() -> None:
+    with pytest.raises(OperatorError, match=r"indices\[...,1\]\[0\] = 3 is outside \[-3, 2\]"):
+        ScatterNDUpdate4().run(np.zeros((2, 3)), np.array([[0, 3]]), np.ones(1))
+
+
+# ----- inference
+
+
+def test_bounds_and_symbols_are_carried() -> None:
+    known = Value(None, np.array([1.0, 2.0, 0.0]), np.array([4.0, 2.0, np.inf]), np.array([7, 0, 9]))
+    update = Value(None, np.array([5.0]), np.array([6.0]), np.array([3]))
+    op = ScatterElementsUpdate3()
+    op.output_types = (i64,)
+    value = op.infer_value(
+        TensorType(i64, PartialShape([3]), known),
+        constant_type(np.array([1])),
+        TensorType(i64, PartialShape([1]), update),
+        AXIS0,
+    )
+    assert isinstance(value, Value)
+    assert (value.lower.tolist(), value.upper.tolist()) == ([1, 5, 0], [4, 6, np.inf])
+    assert value.symbols.tolist() == [7, 3, 9]
+
+
+@pytest.mark.parametrize(
+    ("reduction", "expected"), [("sum", ([6], [np.inf])), ("max", ([5], [np.inf])), ("prod", None)]
+)
+def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
+    op = ScatterNDUpdate15(reduction=reduction)
+    op.output_types = (i64,)
+    data = TensorType(i64, PartialShape([1]), Value(None, np.array([1.0]), np.array([np.inf])))
+    value = op.infer_value(data, constant_type(np.array([[0]])), constant_type(np.array([5])))
+    assert isinstance(value, Value | None)
+    assert (None if value is None else (value.lower.tolist(), value.upper.tolist())) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (
+            ScatterUpdate(),
+            (tensor("[2,3]"), tensor("[4]", i64), tensor("[2,5]"), constant_type(np.asarray(1))),
+            "updates [2,5] must have shape [2,4]: data [2,3] with indices [4] in the place of axis 1",
+        ),
+        (
+            ScatterUpdate(),
+            (tensor("[2,3]"), tensor("[4]", i64), tensor("[2]"), tensor("[]", i64)),
+            "updates [2] must have the rank of data [2,3] plus that of indices [4], less 1",
+        ),
+        (
+            ScatterElementsUpdate3(),
+            (tensor("[2,3]"), tensor("[2,1]", i64), tensor("[2,2]"), AXIS0),
+            "indices [2,1] and updates [2,2] must have the same shape",
+        ),
+        (
+            ScatterElementsUpdate3(),
+            (tensor("[2,3]"), tensor("[2,1]", f32), tensor("[2,1]"), AXIS0),
+            "indices must be of an integer type, got f32",
+        ),
+        (
+            ScatterElementsUpdate3(),
+            (tensor("[2,3]"), tensor("[2]", i64), tensor("[2]"), AXIS0),
+            "indices [2] must have the rank of data [2,3]",
+        ),
+        (
+            ScatterElementsUpdate12(reduction="mean"),
+            (tensor("[3]", boolean), tensor("[1]", i64), tensor("[1]", boolean), AXIS0),
+            "there is no mean of elements of type boolean",
+        ),
+        (
+            ScatterElementsUpdate12(),
+            (tensor("[3]"), tensor("[1]", i64), tensor("[1]"), constant_type(np.asarray(1))),
+            "axis 1 is outside [-1, 0] for data of shape [3]",
+        ),
+        (
+            ScatterNDUpdate4(),
+            (tensor("[4,3]"), tensor("[2,1]", i64), tensor("[2,4]")),
+            "updates [2,4] must have shape [2,3], of indices [2,1] and data [4,3]",
+        ),
+        (
+            ScatterNDUpdate4(),
+            (tensor("[4]"), tensor("[2,2]", i64), tensor("[2]")),
+            "indices [2,2] holds tuples of 2, more than data [4] has dimensions",
+        ),
+        (
+            ScatterNDUpdate4(),
+            (tensor("[4]"), tensor("[]", i64), tensor("[2]")),
+            "indices must have at least one dimension",
+        ),
+        (
+            ScatterNDUpdate4(),
+            (tensor("[4]"), tensor("[1,1]", i64), tensor("[1]", i64)),
+            "data is f32 and updates is i64: their element types must be equal",
+        ),
+    ],
+)
+def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        op.infer(*inputs)
+    assert str(caught.value) == message
+
+
+def test_the_shape_is_that_of_data() -> None:
+    for shape in ("[?,2..5]", "[...]"):
+        inputs = tensor(shape), tensor("[?,?]", i64), tensor("[...]"), tensor("[]", i64)
+        assert str(ScatterElementsUpdate12().infer(*inputs).shape) == shape
+        assert str(ScatterUpdate().infer(*inputs).shape) == shape
+        assert str(ScatterNDUpdate15().infer(*inputs[:3]).shape) == shape
