@@ -41,6 +41,7 @@ BODY = Code("OVIR109", "a body or port map of If, Loop or TensorIterator that do
 UNKNOWN_ATTRIBUTE = Code("OVIR110", "an attribute that the operation does not have")
 DEAD_LAYER = Code("OVIR111", "a layer that no result depends on, and that OpenVINO drops")
 NAME_COLLISION = Code("OVIR112", "in a file of version 10, a tensor named as the layer of another")
+NO_PRECISION = Code("OVIR113", "an output port that does not state its precision")
 INFERENCE = Code("OVIR201", "an operation's inputs or attributes contradict its specification")
 STATED_SHAPE = Code("OVIR202", "a stated shape that differs from the inferred one")
 STATED_TYPE = Code("OVIR203", "a stated element type that differs from the inferred one")

@@ -77,9 +77,7 @@ class Origins:
         for axis, origin in self.of(port):
             roots = origin.roots if origin.cause is Cause.COMPUTED else ()
             alike.setdefault((origin.cause, origin.layer, roots), []).append((axis, origin.axis))
-        return "; ".join(
-            f"{_axes(a for a, _ in axes)} {self._reason(port, key, axes)}" for key, axes in alike.items()
-        )
+        return "; ".join(f"{_axes(a for a, _ in axes)} {self._reason(port, key, axes)}" for key, axes in alike.items())
 
     @staticmethod
     def _reason(port: Port, key: tuple[Cause, Layer, tuple[str, ...]], axes: list[tuple[int, int]]) -> str:

@@ -183,23 +183,27 @@ def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[Tens
         upper = tensor.shape.size().upper
         if upper is None or upper > MAX_ELEMENTS or tensor.element_type.is_dynamic:
             return outputs
-    values: tuple[Value | None, ...]
-    with np.errstate(all="ignore"):
-        if can_fold(op, inputs):
-            try:
-                result = op.run(*(t.constant for t in inputs))
-            except OperatorError:
-                return outputs  # it is an error of the run, with its values, if the layer is ever run
-            arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
-            values = tuple(Value(array) for array in arrays)
-        elif all(t.shape.is_static for t in outputs):
-            found = op.infer_value(*inputs)
-            if found is None:
-                return outputs
-            values = found if isinstance(found, tuple) else (found,)
-        else:
-            return outputs
+    try:
+        with np.errstate(all="ignore"):
+            values = _values_of(op, inputs, outputs)
+    except OperatorError:
+        return outputs  # it is an error of the run, with its values, if the layer is ever run
+    if values is None:
+        return outputs
     return tuple(t.with_value(v) for t, v in zip(outputs, values, strict=True))
+
+
+def _values_of(
+    op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]
+) -> tuple[Value | None, ...] | None:
+    if can_fold(op, inputs):
+        result = op.run(*(t.constant for t in inputs))
+        arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
+        return tuple(Value(array) for array in arrays)
+    if not all(t.shape.is_static for t in outputs):
+        return None
+    found = op.infer_value(*inputs)
+    return found if found is None or isinstance(found, tuple) else (found,)
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

@@ -81,9 +81,7 @@ def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[in
 def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShape:
     if shape.rank is None:
         shape = PartialShape([-1, -1])
-    return PartialShape(
-        dim if dim.is_static else _candidates(dim, axis, likely)[0] for axis, dim in enumerate(shape)
-    )
+    return PartialShape(dim if dim.is_static else _candidates(dim, axis, likely)[0] for axis, dim in enumerate(shape))
 
 
 def _search(

@@ -20,6 +20,7 @@ from ovir.diagnostics import (
     DUPLICATE_ID,
     MISSING_ELEMENT,
     MISSING_INPUT,
+    NO_PRECISION,
     NOT_IR,
     OLD_IR,
     UNKNOWN_ATTRIBUTE,
@@ -192,6 +193,12 @@ class _Reader:
                 port.names = frozenset(split_names(item.get("names", "")))
                 port.rt_info = item.find("rt_info")
                 self._stated(item, port)
+                if is_output and "precision" not in item.attrib:
+                    place = Place(self.file, port.line, layer.title, layer.id)
+                    message = (
+                        f"output port {number} has no attribute 'precision', without which OpenVINO refuses the file"
+                    )
+                    self.findings.warning(NO_PRECISION, message, place)
                 ports.append(port)
         ids = Counter(port.id for port in ports)
         for port in ports:
@@ -327,10 +334,12 @@ class _Reader:
     def _connect(self, edge: Edge, layers: dict[int, Layer]) -> bool:
         source, target = layers.get(edge.from_layer), layers.get(edge.to_layer)
         place = Place(self.file, edge.line)
-        for end, key, layer in (("from", edge.from_layer, source), ("to", edge.to_layer, target)):
-            if layer is None:
-                self.findings.error(BAD_EDGE, f"the edge leads {end} layer {key}, which does not exist", place)
-        if source is None or target is None:
+        if target is None:  # nothing can miss the edge
+            message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
+            self.findings.warning(BAD_EDGE, message, place)
+            return False
+        if source is None:
+            self.findings.error(BAD_EDGE, f"the edge leads from layer {edge.from_layer}, which does not exist", place)
             return False
         output = next((p for p in source.outputs if p.id == edge.from_port), None)
         target_port = next((p for p in target.inputs if p.id == edge.to_port), None)

@@ -57,7 +57,11 @@ class Net:
         if data:
             lines.append(f"<data {data}/>")
         if inputs:
-            lines.append("<input>" + "".join(f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs))) + "</input>")
+            lines.append(
+                "<input>"
+                + "".join(f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs)))
+                + "</input>"
+            )
         if kind != "Result":
             tensor_names = [*names, *[""] * outputs][:outputs]
             ports = "".join(
@@ -68,9 +72,7 @@ class Net:
         lines.append("</layer>")
         self.layers.append("\n".join(lines))
         for port, (layer, output) in enumerate(inputs):
-            self.edges.append(
-                f'<edge from-layer="{layer}" from-port="{output}" to-layer="{number}" to-port="{port}"/>'
-            )
+            self.edges.append(f'<edge from-layer="{layer}" from-port="{output}" to-layer="{number}" to-port="{port}"/>')
         return number, len(inputs)
 
     def result(self, source: tuple[int, int], name: str | None = None) -> tuple[int, int]:

@@ -82,7 +82,10 @@ def test_a_reshape_that_fails_changes_nothing() -> None:
 def test_stated_shapes_are_kept_and_compared() -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("data", "2,3"), name="relu"))
-    text = net.xml().replace('<port id="1" precision="UNSPECIFIED" names="relu"/>', '<port id="1" precision="FP16"><dim>2</dim><dim>4</dim></port>')
+    text = net.xml().replace(
+        '<port id="1" precision="UNSPECIFIED" names="relu"/>',
+        '<port id="1" precision="FP16"><dim>2</dim><dim>4</dim></port>',
+    )
     model = ovir.read_model(text.encode())
     port = model.layer("relu").outputs[0]
     assert (str(port.stated_shape), str(port.shape)) == ("[2,4]", "[2,3]")

@@ -163,7 +163,10 @@ def test_entities_are_not_expanded(tmp_path: Path) -> None:
 
 def test_unknown_operation_keeps_its_stated_shape() -> None:
     text = replaced('type="ReLU"', 'type="Sparkle"')
-    text = text.replace(b'<port id="1" precision="UNSPECIFIED" names="a\\,b,c"/>', b'<port id="1" precision="FP16"><dim>2</dim><dim>9</dim></port>')
+    text = text.replace(
+        b'<port id="1" precision="UNSPECIFIED" names="a\\,b,c"/>',
+        b'<port id="1" precision="FP16"><dim>2</dim><dim>9</dim></port>',
+    )
     model = ovir.read_model(text)
     assert str(model.layer("relu").outputs[0].type) == "f16[2,9]"
     assert [found.code for found in model.diagnostics] == ["OVIR103"]

@@ -50,8 +50,9 @@ def test_strings() -> None:
     ("raw", "message"),
     [
         (_strings("a"), "holds 1 strings, the shape 2"),
-        (np.array([2, 0, 1, 9], "<i4").tobytes() + b"ab", "do not lie in the 2 bytes"),
-        (np.array([2, 0, 1, 2], "<i4").tobytes() + b"\xff\xfe", "not UTF-8"),
+        (np.array([2, 0, 1, 9], "<i4").tobytes() + b"ab", r"string 1 is said to be bytes \[1, 9\) of a text of 2"),
+        (np.array([2, 0, 1, 2], "<i4").tobytes() + b"\xff\xfe", "string 0 is not UTF-8"),
+        (np.array([2, 0], "<i4").tobytes(), "ends within the offsets"),
     ],
 )
 def test_broken_strings(raw: bytes, message: str) -> None:

@@ -159,16 +159,11 @@ class FloorMod(_Remainder):
 
     def of_reals(self, a: Array, b: Array, out: Array) -> object:
         # In f32 the quotient of 0.7 and 0.1 is 7, and the remainder 0 instead of 0.1.
-        # A cache holds less of f64, hence the parts.
-        a, b = np.broadcast_to(a, out.shape), np.broadcast_to(b, out.shape)
-        part = max(_F64_PART * len(out) // out.size, 1)
-        for i in range(0, len(out), part):
-            x, y = a[i : i + part].astype(np.float64), b[i : i + part].astype(np.float64)
-            multiple = np.divide(x, y)
-            np.floor(multiple, out=multiple)
-            np.multiply(multiple, y, out=multiple)
-            np.copyto(out[i : i + part], np.subtract(x, multiple, out=x), casting="same_kind")
-        return out
+        x, y = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
+        multiple = np.divide(x, y)
+        np.floor(multiple, out=multiple)
+        np.multiply(multiple, y, out=multiple)
+        return np.subtract(x, multiple, out=out, casting="same_kind")
 
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
         return np.zeros_like(a)

@@ -19,7 +19,7 @@ from ovir.values import TensorType, Value, from_bounds
 
 # Below this a second thread, and cutting into blocks, costs more than it gains.
 _SMALL = 1 << 17
-# Elements of a block: its passes are to find it in a shared cache (see also blocked.BLOCK).
+# Elements of a block: its passes are to find it in a shared cache (see also ``blocked``).
 _BLOCK = 1 << 17
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))

@@ -38,6 +38,8 @@ _REDUCED_BYTES_PER_THREAD = 1 << 23
 # For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
 _SMALL_BYTES = 1 << 14
 
+_LONG_RUN = 32
+
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
@@ -79,7 +81,7 @@ def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Arr
                 return data.take(indices, axis, out)
             except IndexError:
                 pass
-        elif indices.size == 1:
+        elif indices.size == 1 and _copies_well(prod(data.shape[axis + 1 :])):
             return _copy_slice(data, indices.item(), axis, out)
         elif not contiguous and data.size > out.size:
             return _gather_strided(data, indices, axis, out)
@@ -119,7 +121,7 @@ def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = 
     if spread is _Spread.OUTSIDE:
         raise _error(indices, size)
     layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
-    _take_blocks(data.reshape(-1), flat, spread, layout, out.reshape(-1))
+    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(-1))
     return out
 
 
@@ -133,7 +135,9 @@ def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int
         positions += np.repeat(np.arange(outer) * size, count)
         outer, size = 1, outer * size
     elif outside is None and (section := _as_slice(positions)) is not None:
-        return _prepared_slice((slice(None),) * axis + (section,), shape)
+        whole = inner == 1 or section.step == 1
+        if _copies_well(count * inner if whole else inner):
+            return _prepared_slice((slice(None),) * axis + (section,), shape)
     return _prepared_take(positions, outside, (outer, size, inner), shape)
 
 
@@ -164,7 +168,7 @@ def _prepared_take(positions: Array, outside: Array | None, data_shape: Shape, s
             out[...] = _zero(out.dtype)
             return out
         rows = out.reshape(rows_shape)
-        _take_cells(data.reshape(data_shape), positions, rows)
+        _take_cells(np.ascontiguousarray(data).reshape(data_shape), positions, rows)
         if outside is not None:
             rows[:, outside] = _zero(out.dtype)
         return out
@@ -195,7 +199,7 @@ def _zero(dtype: np.dtype[Any]) -> Any:
 def _flat(indices: Array) -> Array:
     if not indices.dtype.isnative:
         indices = indices.astype(indices.dtype.newbyteorder("="))
-    return indices.reshape(-1)
+    return indices.ravel()
 
 
 def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
@@ -408,6 +412,11 @@ def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
     return out
 
 
+def _copies_well(run: int) -> bool:
+    """Whether a strided copy is better than take: it has an overhead for each run of elements, take for each index."""
+    return run == 1 or run >= _LONG_RUN
+
+
 def _copy(source: Array, target: Array) -> None:
     if target.nbytes < 2 * _BYTES_PER_THREAD:
         target[...] = source
@@ -436,7 +445,7 @@ def _as_slice(positions: Array) -> slice | None:
         return None
     first, last = int(positions[0]), int(positions[-1])
     if positions.size == 1:
-        return slice(first, first + 1)
+        return slice(first, first + 1, 1)
     step = int(positions[1]) - first
     if step == 0 or (np.diff(positions) != step).any():
         return None

@@ -1,5 +1,6 @@
 """The kernels of Gather and GatherElements against plain NumPy, over random shapes, types and layouts."""
 
+from functools import partial
 from itertools import product
 from math import prod
 
@@ -37,6 +38,7 @@ def blocks(request, monkeypatch):
         return
     monkeypatch.setattr(kernels, "_BLOCK_ENTRIES", 7)
     monkeypatch.setattr(kernels, "_SMALL_BYTES", 0)
+    monkeypatch.setattr(kernels, "_LONG_RUN", 4)
     monkeypatch.setattr(kernels, "_BYTES_PER_THREAD", 64)
     monkeypatch.setattr(kernels, "_REDUCED_BYTES_PER_THREAD", 16)
     kernels._layout.cache_clear()
@@ -54,7 +56,7 @@ def random_data(rng, shape, dtype):
 
 def random_indices(rng, shape, dtype, low, high):
     info = np.iinfo(dtype)
-    return rng.integers(max(low, int(info.min)), min(high, int(info.max)), shape, endpoint=True).astype(dtype)
+    return np.array(rng.integers(max(low, int(info.min)), min(high, int(info.max)), shape, endpoint=True), dtype)
 
 
 def random_layout(rng, array):
@@ -124,9 +126,8 @@ def test_gather(seed, blocks):
         low, high = [(0, size - 1), (-size, size - 1), (-2 * size - 1, 2 * size)][rng.integers(3)]
         indices = random_layout(rng, random_indices(rng, indices_shape, dtype, low, high))
         expected = reference_gather(data, indices, axis, batch_dims)
-        check_out(lambda out: gather(data, indices, axis, batch_dims, out), expected)
-        prepared = prepare_gather(indices, shape, axis, batch_dims)
-        check_out(lambda out: prepared(data, out), expected)
+        check_out(partial(gather, data, indices, axis, batch_dims), expected)
+        check_out(partial(prepare_gather(indices, shape, axis, batch_dims), data), expected)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -142,9 +143,8 @@ def test_gather_elements(seed, blocks):
         low = -shape[axis] if rng.integers(2) else 0
         indices = random_layout(rng, random_indices(rng, indices_shape, dtype, low, shape[axis] - 1))
         expected = reference_gather_elements(data, indices, axis)
-        check_out(lambda out: gather_elements(data, indices, axis, out), expected)
-        prepared = prepare_gather_elements(indices, shape, axis)
-        check_out(lambda out: prepared(data, out), expected)
+        check_out(partial(gather_elements, data, indices, axis), expected)
+        check_out(partial(prepare_gather_elements(indices, shape, axis), data), expected)
 
 
 @pytest.mark.parametrize("dtype", DATA_TYPES, ids=str)
@@ -282,7 +282,8 @@ def test_axis_of_size_0_gives_zeros(dtype, blocks):
 
 
 @pytest.mark.parametrize(
-    ("shape", "indices_shape"), [((2, 0, 3), (2, 0, 3)), ((2, 5, 0), (2, 4, 0)), ((0, 5, 3), (0, 4, 3)), ((2, 5), (2, 0))]
+    ("shape", "indices_shape"),
+    [((2, 0, 3), (2, 0, 3)), ((2, 5, 0), (2, 4, 0)), ((0, 5, 3), (0, 4, 3)), ((2, 5), (2, 0))],
 )
 def test_empty_results(shape, indices_shape, blocks):
     data, indices = np.empty(shape, np.float32), np.empty(indices_shape, np.int64)
@@ -310,11 +311,23 @@ def test_foreign_byte_order(blocks):
 def test_prepared_runs_of_indices(indices):
     data, indices = np.arange(18 * 20_000).reshape(3, 6, 1, -1), np.array(indices)
     expected = data.take(indices, 1)
-    check_out(lambda out: prepare_gather(indices, data.shape, 1)(data, out), expected)
+    check_out(partial(prepare_gather(indices, data.shape, 1), data), expected)
 
 
 def test_large_data_that_is_not_contiguous():
-    data = np.arange(60_000).reshape(100, 200, 3).transpose(2, 1, 0)
+    data = np.arange(600_000).reshape(100, 2000, 3).transpose(2, 1, 0)
     indices = np.array([[3, -1], [99, 500]])
     expected = np.where(indices == 500, 0, data.take(np.where(indices == 500, 0, indices), 2))
     assert_same(gather(data, indices, 2), expected)
+    assert_same(gather(data, np.array(7), 1), data[:, 7])
+    assert_same(gather(data[0, :, 0], np.arange(1500), 0), data[0, :1500, 0])
+
+
+def test_no_index_is_read_as_a_shorter_one_and_nothing_is_written_before_all_are_checked():
+    data, indices = np.arange(400_000), np.zeros(900_000, np.int64)
+    indices[-1] = 2**32
+    out = np.full(900_000, -1)
+    with pytest.raises(IndexOutsideError, match=r"indices\[899999\] = 4294967296 is outside"):
+        gather_elements(data, indices, 0, out)
+    assert (out == -1).all()
+    assert gather(data, indices, 0, 0, out)[-1] == 0

@@ -179,13 +179,15 @@ def test_bounds_and_symbols_are_carried() -> None:
     update = Value(None, np.array([5.0]), np.array([6.0]), np.array([3]))
     op = ScatterElementsUpdate3()
     op.output_types = (i64,)
-    value = op.infer_value(
+    found = op.infer_value(
         TensorType(i64, PartialShape([3]), known),
         constant_type(np.array([1])),
         TensorType(i64, PartialShape([1]), update),
         AXIS0,
     )
-    assert isinstance(value, Value)
+    assert isinstance(found, tuple)
+    value = found[0]
+    assert value is not None
     assert (value.lower.tolist(), value.upper.tolist()) == ([1, 5, 0], [4, 6, np.inf])
     assert value.symbols.tolist() == [7, 3, 9]
 

@@ -1,0 +1,54 @@
+"""StringTensorPack and StringTensorUnpack: strings as bytes with begins and ends, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.ops.operator import Array, Operator, operator
+from ovir.strings import join_strings, split_strings
+from ovir.types import UNKNOWN, PartialShape, as_dimension, i32, i64, string, u8
+from ovir.values import TensorType
+
+
+@operator("StringTensorUnpack", opset=15)
+class StringTensorUnpack(Operator):
+    """The UTF-8 bytes of all strings of ``data``, joined row by row; string i is bytes [begins[i], ends[i]).
+
+    Outputs are begins and ends (i32, shaped as ``data``) and the bytes (u8). Source: StringTensorUnpack-15
+    """
+
+    def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
+        self.require_type("data", data.element_type, lambda t: t == string, "string")
+        place = TensorType(i32, data.shape)
+        length = UNKNOWN if data.constant is None else as_dimension(join_strings(data.constant)[0].size)
+        return place, place, TensorType(u8, PartialShape([length]))
+
+    def run(self, data: Array) -> tuple[Array, Array, Array]:
+        symbols, ends = join_strings(data)
+        self.require(symbols.size < 2**31, "the strings take {} bytes, more than i32 can count", symbols.size)
+        begins = np.concatenate([np.zeros(min(ends.size, 1), np.int64), ends[:-1]])
+        return begins.astype(np.int32).reshape(data.shape), ends.astype(np.int32).reshape(data.shape), symbols
+
+
+@operator("StringTensorPack", opset=15)
+class StringTensorPack(Operator):
+    """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
+
+    They may overlap and leave bytes out. Source: StringTensorPack-15
+    """
+
+    def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
+        for name, tensor in (("begins", begins), ("ends", ends)):
+            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.merge_types(begins.element_type, ends.element_type, names=("begins", "ends"))
+        self.require_type("symbols", symbols.element_type, lambda t: t == u8, "u8")
+        self.require_rank("symbols", symbols.shape, 1)
+        shape = begins.shape.merged_with(ends.shape)
+        if shape is None:
+            self.fail("begins {} and ends {} must have equal shapes", begins, ends)
+        return TensorType(string, shape)
+
+    def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
+        same = begins.shape == ends.shape
+        self.require(same, "begins {} and ends {} must have equal shapes", list(begins.shape), list(ends.shape))
+        return split_strings(symbols, begins, ends)

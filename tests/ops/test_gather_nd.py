@@ -1,0 +1,120 @@
+"""GatherND and GatherTree: known answers, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError, reporting_to
+from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
+from ovir.types import ElementType, PartialShape, f32, i32, i64
+from ovir.values import TensorType
+
+CUBE = np.arange(24).reshape(2, 3, 4)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+@pytest.mark.parametrize(
+    ("batch_dims", "indices", "expected"),
+    [
+        (0, [[0, 0, 0], [1, -1, -1]], [0, 23]),
+        (0, [[[1]]], CUBE[None, None, 1].tolist()),
+        (1, [[1], [0]], CUBE[[0, 1], [1, 0]].tolist()),
+        (1, [[[1, 2]], [[0, -1]]], [[6], [15]]),
+        (2, [[[1], [0], [2]], [[0], [2], [-1]]], [[1, 4, 10], [12, 18, 23]]),
+    ],
+)
+def test_gather_nd(batch_dims: int, indices: Any, expected: Any) -> None:
+    result = GatherND8(batch_dims=batch_dims).run(CUBE, np.array(indices))
+    assert result.tolist() == expected
+    out = np.empty_like(result)
+    assert GatherND8(batch_dims=batch_dims).run(CUBE, np.array(indices), out=out) is out
+    assert np.array_equal(out, result)
+
+
+def test_version_5_makes_the_batch_one_dimension() -> None:
+    indices = np.array([[[1], [0], [2]], [[0], [2], [-1]]])
+    found: list[str] = []
+    with reporting_to(lambda code, message: found.append(message)):
+        assert GatherND5(batch_dims=2).run(CUBE, indices).tolist() == [1, 4, 10, 12, 18, 23]
+    assert found == ["GatherND-5 has no negative indices; they are counted from the end"]
+
+
+def test_index_outside() -> None:
+    with pytest.raises(OperatorError, match=r"indices\[...,1\]\[1\] = 3 is outside \[-3, 2\]"):
+        GatherND8().run(CUBE, np.array([[0, 0], [1, 3]]))
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "indices", "expected"),
+    [
+        (GatherND8(), "[?,3,4]", "[?,2..3,1]", "[?,2..3,3,4]"),
+        (GatherND8(batch_dims=1), "[?,3,4]", "[5,2..3,1]", "[5,2..3,4]"),
+        (GatherND8(batch_dims=2), "[2,?,4,5]", "[?,3,1]", "[2,3,5]"),
+        (GatherND5(batch_dims=2), "[2,?,4,5]", "[?,3,1]", "[6,5]"),
+        (GatherND8(), "[2,3,4]", "[2,?]", "[...]"),
+        (GatherND8(), "[...]", "[2,1]", "[...]"),
+    ],
+)
+def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> None:
+    assert str(op.infer(tensor(data), tensor(indices, i64)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "data", "indices", "message"),
+    [
+        (
+            GatherND8(),
+            "[2,3]",
+            "[1,3]",
+            "indices [1,3] holds tuples of 3, data [2,3] has 2 dimensions after the 0 of the batch",
+        ),
+        (GatherND8(batch_dims=1), "[2,3]", "[3,1]", "data [2,3] and indices [3,1] differ in the first 1 dimensions"),
+        (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data [2,3] must have more than 2 dimensions"),
+        (GatherND8(), "[2,3]", "[]", "indices [] must have more than 0 dimensions"),
+    ],
+)
+def test_what_gather_nd_refuses(op: Any, data: str, indices: str, message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        op.infer(tensor(data), tensor(indices, i64))
+    assert str(caught.value) == message
+
+
+STEPS = np.array([[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]]])
+PARENTS = np.array([[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]]])
+
+
+@pytest.mark.parametrize(
+    ("length", "end", "expected"),
+    [
+        (3, -1, [[2, 2, 2], [6, 5, 6], [7, 8, 9]]),
+        (9, -1, [[2, 2, 2], [6, 5, 6], [7, 8, 9]]),
+        (2, -1, [[1, 2, 2], [4, 5, 6], [-1, -1, -1]]),
+        (0, -1, [[-1, -1, -1]] * 3),
+        (3, 6, [[2, 2, 2], [6, 5, 6], [6, 8, 6]]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.int32, np.float32])
+def test_gather_tree(length: int, end: int, expected: Any, dtype: Any) -> None:
+    inputs = STEPS.astype(dtype), PARENTS.astype(dtype), np.array([length], dtype), np.array(end, dtype)
+    result = GatherTree().run(*inputs)
+    assert result[:, 0].tolist() == expected
+    assert result.dtype == dtype
+
+
+def test_gather_tree_inference_and_wrong_parents() -> None:
+    inputs = tensor("[?,2,3]"), tensor("[4,?,..5]"), tensor("[2]"), tensor("[]")
+    assert str(GatherTree().infer(*inputs).shape) == "[4,2,3]"
+    with pytest.raises(OperatorError) as caught:
+        GatherTree().infer(tensor("[4,2,3]"), tensor("[4,2,3]"), tensor("[3]"), tensor("[]"))
+    assert str(caught.value) == "max_seq_len [3] must have an element for each of the 2 batches"
+    with pytest.raises(OperatorError) as caught:
+        GatherTree().infer(tensor("[4,2,3]", i32), tensor("[4,2,3]"), tensor("[2]"), tensor("[]"))
+    assert str(caught.value) == "step_ids is i32 and parent_ids is f32: their element types must be equal"
+    with pytest.raises(OperatorError, match="parent 3 of step 2 is no beam: there are 3"):
+        GatherTree().run(STEPS, PARENTS + (PARENTS == 2), np.array([3]), np.array(0))

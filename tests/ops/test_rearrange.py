@@ -1,0 +1,197 @@
+"""Reversing, rolling, shuffling and moving blocks: known answers, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
+from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
+from ovir.types import ElementType, PartialShape, boolean, f32, i64
+from ovir.values import TensorType, constant_type
+
+GRID = np.arange(1, 13).reshape(4, 3)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def items(*values: int) -> TensorType:
+    return constant_type(np.array(values))
+
+
+def ran(op: Any, *inputs: Any) -> Any:
+    """The result, which must be the same when it is written into a given array."""
+    arrays = [np.asarray(x) for x in inputs]
+    result = op.run(*arrays)
+    out = np.full(result.shape, -1, result.dtype)
+    assert op.run(*arrays, out=out) is out
+    assert np.array_equal(out, result)
+    return result
+
+
+def test_reverse() -> None:
+    assert np.array_equal(ran(Reverse(), GRID, [-1]), GRID[:, ::-1])
+    assert np.array_equal(ran(Reverse(), GRID, [0, -2, 1]), GRID[::-1, ::-1])  # twice named, once reversed
+    assert np.array_equal(ran(Reverse(), GRID, np.array([], np.int64)), GRID)
+    assert np.array_equal(ran(Reverse(mode="mask"), GRID, [True, False]), GRID[::-1])
+
+
+@pytest.mark.parametrize(
+    ("shift", "axes", "expected"),
+    [
+        (1, 0, [[10, 11, 12], [1, 2, 3], [4, 5, 6], [7, 8, 9]]),
+        ([-1, 2], [0, 1], [[5, 6, 4], [8, 9, 7], [11, 12, 10], [2, 3, 1]]),
+        ([1, 2, 1], [0, 1, 0], [[8, 9, 7], [11, 12, 10], [2, 3, 1], [5, 6, 4]]),
+        (4, [0, -2], GRID.tolist()),
+        (1, [0, 1], [[12, 10, 11], [3, 1, 2], [6, 4, 5], [9, 7, 8]]),
+    ],
+)
+def test_roll(shift: Any, axes: Any, expected: Any) -> None:
+    assert ran(Roll(), GRID, shift, axes).tolist() == expected
+    assert ran(Roll(), GRID[:0], shift, axes).shape == (0, 3)
+
+
+def test_reverse_sequence() -> None:
+    data = np.arange(1, 9).reshape(2, 4)
+    assert ran(ReverseSequence(), data, [2, 4]).tolist() == [[2, 1, 3, 4], [8, 7, 6, 5]]
+    assert ran(ReverseSequence(batch_axis=1, seq_axis=-2), data, [1.0, 2.0, 1.0, 2.0]).tolist() == [
+        [1, 6, 3, 8],
+        [5, 2, 7, 4],
+    ]
+    with pytest.raises(OperatorError, match=r"seq_lengths \[2, 5\] must lie in \[0, 4\]"):
+        ReverseSequence().run(data, np.array([2, 5]))
+
+
+def test_shuffle_channels() -> None:
+    data = np.arange(6).reshape(1, 6, 1)
+    assert ran(ShuffleChannels(group=2), data).ravel().tolist() == [0, 3, 1, 4, 2, 5]
+    assert ran(ShuffleChannels(group=3, axis=-2), data).ravel().tolist() == [0, 2, 4, 1, 3, 5]
+
+
+@pytest.mark.parametrize("mode", ["blocks_first", "depth_first"])
+@pytest.mark.parametrize("space", [(3,), (3, 2), (2, 1, 3)])
+def test_depth_and_space_are_inverse(mode: str, space: tuple[int, ...]) -> None:
+    data = np.arange(2 * 16 * np.prod(space)).reshape(2, 16, *space)
+    spread = ran(DepthToSpace(block_size=2, mode=mode), data)
+    assert spread.shape == (2, 16 // 2 ** len(space), *(2 * size for size in space))
+    assert np.array_equal(ran(SpaceToDepth(block_size=2, mode=mode), spread), data)
+
+
+def test_where_depth_goes() -> None:
+    data = np.arange(8).reshape(1, 8, 1, 1)
+    assert DepthToSpace(block_size=2, mode="blocks_first").run(data).tolist() == [[[[0, 2], [4, 6]], [[1, 3], [5, 7]]]]
+    assert DepthToSpace(block_size=2, mode="depth_first").run(data).tolist() == [[[[0, 1], [2, 3]], [[4, 5], [6, 7]]]]
+
+
+def test_batch_and_space() -> None:
+    data = np.arange(1, 7).reshape(1, 6)
+    batches = ran(SpaceToBatch(), data, [1, 4], [0, 1], [0, 1])
+    assert batches.tolist() == [[0, 4], [1, 5], [2, 6], [3, 0]]
+    assert ran(BatchToSpace(), batches, [1, 4], [0, 1], [0, 1]).tolist() == data.tolist()
+    cube = np.arange(96).reshape(2, 4, 6, 2)
+    block, none = [1, 2, 3, 1], [0, 0, 0, 0]
+    moved = ran(SpaceToBatch(), cube, block, none, none)
+    assert moved.shape == (12, 2, 2, 2)
+    assert np.array_equal(ran(BatchToSpace(), moved, block, none, none), cube)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        (Reverse(), (tensor("[?,2..5]"), items(1)), "[?,2..5]"),
+        (Roll(), (tensor("[...]"), items(1), items(5)), "[...]"),
+        (ReverseSequence(), (tensor("[?,4]"), tensor("[3]")), "[3,4]"),
+        (ShuffleChannels(group=3), (tensor("[1,2..7,3]"),), "[1,2..7,3]"),
+        (DepthToSpace(block_size=2), (tensor("[?,5..12,2..3,4]"),), "[?,2..3,4..6,8]"),
+        (DepthToSpace(block_size=2), (tensor("[...]"),), "[...]"),
+        (SpaceToDepth(block_size=2), (tensor("[1,3,?,5..8]"),), "[1,12,?,3..4]"),
+        (
+            BatchToSpace(),
+            (tensor("[3..6,1..4,?]"), items(1, 2, 2), items(0, 1, 0), items(0, 0, 1)),
+            "[1,1..7,?]",
+        ),
+        (BatchToSpace(), (tensor("[4,1]"), items(1, 2), tensor("[2]", i64), items(0, 0)), "[?,?]"),
+        (SpaceToBatch(), (tensor("[?,3,?]"), items(1, 2, 2), items(0, 1, 0), items(0, 0, 3)), "[?,2,2..]"),
+        (SpaceToBatch(), (tensor("[...]"), items(1, 2), items(0, 0), items(0, 0)), "[...]"),
+    ],
+)
+def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
+    assert str(op.infer(*inputs).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (Reverse(), (tensor("[2,3]"), items(2)), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
+        (
+            Reverse(mode="mask"),
+            (tensor("[2,3]"), tensor("[3]", boolean)),
+            "the mask has shape [3], data [2,3] has 2 dimensions",
+        ),
+        (
+            Reverse(mode="mask"),
+            (tensor("[2,3]"), tensor("[2]", i64)),
+            "axes must be boolean in mode mask, got i64",
+        ),
+        (
+            ReverseSequence(),
+            (tensor("[2,3]"), tensor("[3]")),
+            "seq_lengths [3] must have an element for each of the 2 slices of data [2,3] along axis 0",
+        ),
+        (
+            Roll(),
+            (tensor("[2,3]"), items(1, 2), items(0)),
+            "shift [2] must be a scalar, or have the shape of axes [1]",
+        ),
+        (
+            ShuffleChannels(group=4),
+            (tensor("[1,6]"),),
+            "dimension 1 of data [1,6], 6, is not a multiple of group 4",
+        ),
+        (
+            DepthToSpace(block_size=2),
+            (tensor("[1,6,2,2]"),),
+            "the depth of data [1,6,2,2], 6, is not a multiple of 4",
+        ),
+        (
+            SpaceToDepth(block_size=2),
+            (tensor("[1,6,2,3]"),),
+            "dimension 3 of data [1,6,2,3] is not a multiple of block_size 2",
+        ),
+        (SpaceToDepth(block_size=2), (tensor("[1,6]"),), "data [1,6] must have rank 3 or more"),
+        (
+            BatchToSpace(),
+            (tensor("[3,4]"), items(1, 2), items(0, 0), items(0, 0)),
+            "the batch of data [3,4] is not a multiple of block_shape's product 2",
+        ),
+        (
+            BatchToSpace(),
+            (tensor("[2,1]"), items(1, 2), items(0, 2), items(0, 1)),
+            "crops 2 and 1 take more than the 2 that dimension 1 has with a block of 2",
+        ),
+        (
+            BatchToSpace(),
+            (tensor("[2,1]"), items(1, 0), items(0, 2), items(0, 1)),
+            "the items of block_shape [1, 0] must be 1 or more",
+        ),
+        (
+            SpaceToBatch(),
+            (tensor("[2,3]"), items(1, 2), items(0, 1), items(0, 1)),
+            "dimension 3 with pads 1 and 1 is not a multiple of its block 2",
+        ),
+        (
+            SpaceToBatch(),
+            (tensor("[2,3]"), items(1, 2, 1), items(0, 1), items(0, 1)),
+            "block_shape [3], pads_begin [2], pads_end [2] must have an item for each dimension of data [2,3]",
+        ),
+    ],
+)
+def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        op.infer(*inputs)
+    assert str(caught.value) == message

@@ -1,0 +1,239 @@
+"""TopK, NonZero, Unique, Bucketize and SearchSorted: known answers, order, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from numpy.dtypes import StringDType
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.search import Bucketize, SearchSorted
+from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
+from ovir.types import ElementType, PartialShape, f32, f64, i32, i64
+from ovir.values import TensorType, Value, constant_type
+
+NAN, INF = np.nan, np.inf
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+# ----- TopK
+
+
+@pytest.mark.parametrize(
+    ("mode", "sort", "k", "expected"),
+    [
+        ("max", "value", 4, [0, 4, 5, 1]),
+        ("max", "value", 8, [0, 4, 5, 1, 6, 3, 2, 7]),
+        ("max", "index", 4, [0, 1, 4, 5]),
+        ("min", "value", 4, [2, 7, 3, 1]),
+        ("min", "index", 4, [1, 2, 3, 7]),
+        ("max", "value", 1, [0]),
+        ("min", "none", 1, [2]),
+        ("max", "value", 0, []),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16, np.uint8, np.int64])
+def test_top_k(mode: str, sort: str, k: int, expected: list[int], dtype: Any) -> None:
+    data = np.array([5, 3, 1, 2, 5, 5, 3, 1]).astype(dtype)
+    values, indices = TopK11(mode=mode, sort=sort).run(data, np.asarray(k))
+    assert indices.tolist() == expected
+    assert indices.dtype == np.int32
+    assert values.dtype == dtype
+    assert values.tolist() == data[expected].tolist()
+
+
+@pytest.mark.parametrize(
+    ("mode", "k", "expected"),
+    [("max", 1, [3]), ("max", 4, [3, 0, 2, 1]), ("min", 1, [1]), ("min", 5, [1, 4, 2, 0, 3])],
+)
+def test_nan_is_less_than_any_number(mode: str, k: int, expected: list[int]) -> None:
+    data = np.array([5, NAN, -INF, INF, NAN], np.float32)
+    assert TopK3(mode=mode, sort="value").run(data, np.asarray(k))[1].tolist() == expected
+
+
+@pytest.mark.parametrize("k", [3, 60])
+@pytest.mark.parametrize("distinct", [7, 10_000])
+def test_long_rows_are_as_a_stable_sort(k: int, distinct: int) -> None:
+    data = np.random.default_rng(5).integers(0, distinct, (2, 500, 3)).astype(np.float32)
+    values, indices = TopK1(axis=1, sort="value", index_element_type=i64).run(data, np.asarray(k))
+    expected = np.argsort(-data, axis=1, kind="stable")[:, :k]
+    assert np.array_equal(indices, expected)
+    assert np.array_equal(values, np.take_along_axis(data, expected, 1))
+    by_index = TopK1(axis=1, sort="index").run(data, np.asarray(k))[1]
+    assert np.array_equal(by_index, np.sort(expected, axis=1))
+
+
+def known(lower: float, upper: float) -> TensorType:
+    return TensorType(i64, PartialShape([]), Value(None, np.asarray(lower), np.asarray(upper)))
+
+
+@pytest.mark.parametrize(
+    ("shape", "k", "expected"),
+    [
+        ("[?,5..9]", constant_type(np.asarray(3)), "[?,3]"),
+        ("[2,5..9]", tensor("[]", i64), "[2,..9]"),
+        ("[2,?]", tensor("[]", i64), "[2,?]"),
+        ("[2,7]", known(2, 4), "[2,2..4]"),
+        ("[2,7]", known(2, INF), "[2,2..7]"),
+        ("[...]", constant_type(np.asarray(3)), "[...]"),
+    ],
+)
+def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
+    assert [str(t.shape) for t in TopK3(axis=-1).infer(tensor(shape), k)] == [expected] * 2
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (TopK3(axis=2), (tensor("[2,3]"), known(1, 1)), "axis 2 is outside [-2, 1] for data of shape [2,3]"),
+        (TopK3(), (tensor("[2,3]"), constant_type(np.asarray(5))), "k is 5, more than the size 2 of axis 0"),
+        (TopK3(), (tensor("[2,3]"), constant_type(np.asarray(-1))), "k must not be negative, got -1"),
+        (TopK3(), (tensor("[2,3]"), tensor("[1]", i64)), "k must have rank 0, got shape [1]"),
+        (TopK3(), (tensor("[2,3]"), tensor("[]")), "k must be of an integer type, got f32"),
+        (TopK3(), (tensor("[]"), tensor("[]", i64)), "data must have at least one dimension, got a scalar"),
+        (TopK3(index_element_type=f32), (tensor("[2]"), known(1, 1)), "index_element_type must be i32 or i64, got f32"),
+        (NonZero(output_type=f32), (tensor("[2]"),), "output_type must be i32 or i64, got f32"),
+        (Unique(), (tensor("[2]"), tensor("[]", i64)), "axis must be a constant"),
+        (Unique(), (tensor("[2]"), tensor("[2]", i64)), "axis must be one number, got shape [2]"),
+        (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
+        (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
+        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have at least one dimension, got a scalar"),
+        (SearchSorted(), (tensor("[2,3]"), tensor("[]")), "sorted [2,3] must have one dimension for a scalar"),
+        (
+            SearchSorted(),
+            (tensor("[2,3]"), tensor("[3,3]")),
+            "sorted [2,3] and values [3,3] must be equal but for the last dimension",
+        ),
+        (
+            SearchSorted(),
+            (tensor("[3]"), tensor("[3]", f64)),
+            "sorted is f32 and values is f64: their element types must be equal",
+        ),
+    ],
+)
+def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        op.infer(*inputs)
+    assert str(caught.value) == message
+
+
+def test_k_that_is_too_large_when_run() -> None:
+    with pytest.raises(OperatorError, match=r"k is 3, axis 0 of data \(2,\) has 2 elements"):
+        TopK3().run(np.zeros(2), np.asarray(3))
+
+
+# ----- NonZero
+
+
+def test_non_zero() -> None:
+    found = NonZero(output_type=i32).run(np.array([[1, 0], [NAN, -2]], np.float32))
+    assert found.tolist() == [[0, 1, 1], [0, 0, 1]]
+    assert found.dtype == np.int32
+    assert NonZero().run(np.zeros((2, 3))).shape == (2, 0)
+    assert NonZero().run(np.asarray(5)).tolist() == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (tensor("[1..4,2..5]"), "[2,..20]"),
+        (tensor("[?,3]"), "[2,?]"),
+        (tensor("[]"), "[1,..1]"),
+        (tensor("[...]"), "[?,?]"),
+        (constant_type(np.array([0, 3, 4])), "[1,2]"),
+    ],
+)
+def test_non_zero_shapes(data: TensorType, expected: str) -> None:
+    assert str(NonZero().infer(data).shape) == expected
+
+
+# ----- Unique
+
+
+def test_unique_sorted_or_by_first_occurrence() -> None:
+    data = np.array([[3, 1, 3], [2, 1, 3]], np.float32)
+    assert [a.tolist() for a in Unique().run(data)] == [[1, 2, 3], [1, 3, 0], [2, 0, 2, 1, 0, 2], [2, 1, 3]]
+    unsorted = Unique(sorted=False, index_element_type=i32).run(data)
+    assert [a.tolist() for a in unsorted] == [[3, 1, 2], [0, 1, 3], [0, 1, 0, 2, 1, 0], [3, 2, 1]]
+    assert [a.dtype for a in unsorted] == [np.float32, np.int32, np.int32, np.int64]
+
+
+@pytest.mark.parametrize(
+    ("is_sorted", "expected"),
+    [
+        (True, ([[0, 5, 0], [1, 2, 0], [1, 2, 1]], [1, 3, 0], [2, 0, 2, 1], [1, 1, 2])),
+        (False, ([[1, 2, 1], [0, 5, 0], [1, 2, 0]], [0, 1, 3], [0, 1, 0, 2], [2, 1, 1])),
+    ],
+)
+def test_unique_slices(is_sorted: bool, expected: Any) -> None:
+    data = np.array([[1, 2, 1], [0, 5, 0], [1, 2, 1], [1, 2, 0]], np.int32)
+    assert tuple(a.tolist() for a in Unique(sorted=is_sorted).run(data, np.array([-2]))) == expected
+    across = Unique(sorted=is_sorted).run(data.T, np.array(1))
+    assert np.array_equal(across[0].T, expected[0])
+
+
+def test_unique_of_nan_scalars_strings_and_nothing() -> None:
+    assert Unique().run(np.array([NAN, 1, NAN], np.float32))[3].tolist() == [1, 1, 1]
+    assert [a.tolist() for a in Unique().run(np.asarray(4))] == [[4], [0], [0], [1]]
+    assert Unique().run(np.array(["b", "a", "b"], StringDType()))[0].tolist() == ["a", "b"]
+    assert [a.shape for a in Unique().run(np.empty((0,)))] == [(0,)] * 4
+    assert Unique().run(np.array([2, 1, 2]).astype(ml_dtypes.bfloat16))[0].dtype == ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("data", "axis", "expected"),
+    [
+        (tensor("[2,3]"), None, "[1..6] [1..6] [6] [1..6]"),
+        (tensor("[?,3]"), None, "[?] [?] [?] [?]"),
+        (tensor("[?,3]"), 1, "[?,1..3] [1..3] [3] [1..3]"),
+        (tensor("[?,3]"), 0, "[?,3] [?] [?] [?]"),
+        (tensor("[...]"), 0, "[...] [?] [?] [?]"),
+        (constant_type(np.array([3, 1, 3])), None, "[2] [2] [3] [2]"),
+    ],
+)
+def test_unique_shapes(data: TensorType, axis: int | None, expected: str) -> None:
+    inputs = (data,) if axis is None else (data, constant_type(np.asarray(axis)))
+    assert " ".join(str(t.shape) for t in Unique().infer(*inputs)) == expected
+
+
+# ----- search
+
+
+@pytest.mark.parametrize(("right", "expected"), [(True, [[1, 3], [2, 0], [0, 0]]), (False, [[1, 3], [3, 0], [3, 1]])])
+def test_bucketize(right: bool, expected: Any) -> None:
+    data = np.array([[3, 50], [10, -1], [NAN, 0]], np.float32)
+    result = Bucketize(output_type=i32, with_right_bound=right).run(data, np.array([0, 5, 10]))
+    assert result.tolist() == expected
+    assert result.dtype == np.int32
+    assert Bucketize(output_type=i64).run(data, np.empty(0, np.float32)).tolist() == [[0, 0]] * 3
+
+
+@pytest.mark.parametrize(("right", "expected"), [(False, [1, 0, 0, 4]), (True, [3, 0, 0, 4])])
+def test_search_sorted(right: bool, expected: list[int]) -> None:
+    row = np.array([1, 3, 3, 5], np.float32)
+    values = np.array([3, NAN, 0, 9], np.float32)
+    op = SearchSorted(right_mode=right)
+    assert op.run(row, values).tolist() == expected
+    assert op.run(np.stack([row, row - 3]), np.stack([values, values - 3])).tolist() == [expected] * 2
+    assert op.run(row, np.asarray(np.float32(9))).tolist() == 4
+
+
+@pytest.mark.parametrize(
+    ("rows", "values", "expected"),
+    [
+        ("[7]", "[?,3]", "[?,3]"),
+        ("[2,?,7]", "[?,3,1..4]", "[2,3,1..4]"),
+        ("[2,7]", "[...]", "[2,?]"),
+        ("[7]", "[...]", "[...]"),
+        ("[...]", "[2,3]", "[2,3]"),
+    ],
+)
+def test_search_sorted_shapes(rows: str, values: str, expected: str) -> None:
+    result = SearchSorted(output_type=i32).infer(tensor(rows), tensor(values))
+    assert (str(result.shape), result.element_type) == (expected, i32)

@@ -1,0 +1,146 @@
+"""Blocks on several threads: all of the range, once, without deadlock, after fork and at exit too."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from ovir import parallel
+from ovir.parallel import limit, run_blocks, threads
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("items", [0, 1, 2, 5, 100, 1001])
+@pytest.mark.parametrize("least", [0, 1, 30, 10_000])
+def test_blocks_cover_the_range_once(items, least, count):
+    covered = []
+    with limit(count):
+        run_blocks(lambda start, stop: covered.extend(range(start, stop)), items, least)
+    assert sorted(covered) == list(range(items))
+
+
+def test_little_work_stays_in_the_calling_thread():
+    names, calls = set(), []
+    with limit(4):
+        run_blocks(lambda *block: (names.add(threading.get_ident()), calls.append(block)), 19, 10)
+    assert names == {threading.get_ident()}
+    assert calls == [(0, 19)]
+
+
+def test_work_is_shared():
+    names = set()
+
+    def block(start, stop):
+        names.add(threading.get_ident())
+        time.sleep(0.01)
+
+    with limit(3):
+        run_blocks(block, 30)
+    assert 2 <= len(names) <= 3
+
+
+def test_limit_belongs_to_the_context():
+    everything = threads()
+    seen = []
+    with limit(5):
+        assert threads() == 5
+        with limit(None):
+            assert threads() == everything
+        thread = threading.Thread(target=lambda: seen.append(threads()))
+        thread.start()
+        thread.join()
+    assert threads() == everything
+    assert seen == [everything]
+    with pytest.raises(ValueError, match="a thread limit must be at least 1, got 0"), limit(0):
+        pass
+
+
+def test_first_exception_is_raised_when_no_block_runs():
+    running = []
+
+    def block(start, stop):
+        running.append(start)
+        try:
+            time.sleep(0.002)
+            if start >= 10:
+                raise LookupError(start)
+        finally:
+            running.remove(start)
+
+    with limit(3), pytest.raises(LookupError):
+        run_blocks(block, 100)
+    assert running == []
+    with limit(3):  # and the pool still works
+        run_blocks(lambda start, stop: None, 100)
+
+
+def test_blocks_within_blocks_run_inline():
+    inner_threads = []
+
+    def outer(start, stop):
+        run_blocks(lambda a, b: inner_threads.append((threads(), threading.get_ident())), 8)
+        time.sleep(0.001)
+
+    with limit(2):
+        for _ in range(20):
+            run_blocks(outer, 8)
+    me = threading.get_ident()
+    assert all(count == 1 for count, ident in inner_threads if ident != me)
+
+
+def test_many_callers_at_once():
+    totals = []
+
+    def call():
+        parts = []
+        with limit(3):
+            run_blocks(lambda start, stop: parts.append(stop - start), 97)
+        totals.append(sum(parts))
+
+    def call_often():
+        for _ in range(50):
+            call()
+
+    callers = [threading.Thread(target=call_often) for _ in range(6)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join(60)
+    assert totals == [97] * 300
+
+
+def run_script(text):
+    script = "from ovir.parallel import limit, run_blocks, threads\nimport os, time\n" + text
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", script], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+@pytest.mark.skipif(not hasattr(parallel.os, "fork"), reason="this system does not fork")
+def test_pool_after_fork():
+    output = run_script(
+        "def work():\n"
+        "    parts = []\n"
+        "    with limit(3): run_blocks(lambda a, b: (time.sleep(0.001), parts.append(b - a)), 50)\n"
+        "    return sum(parts)\n"
+        "assert work() == 50\n"
+        "child = os.fork()\n"
+        "assert work() == 50\n"
+        "if child: assert os.waitpid(child, 0)[1] == 0; print('done')\n"
+    )
+    assert output == "done\n"
+
+
+def test_no_hang_at_exit_and_no_failure_in_exit_handlers():
+    output = run_script(
+        "import atexit\n"
+        "def work():\n"
+        "    parts = []\n"
+        "    with limit(3): run_blocks(lambda a, b: parts.append(b - a), 50)\n"
+        "    print(sum(parts))\n"
+        "atexit.register(work)\n"
+        "work()\n"
+    )
+    assert output == "50\n50\n"
