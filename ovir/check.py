@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ovir.diagnostics import STATED_SHAPE, STATED_TYPE, UNKNOWN_OPERATION, Diagnostic, Findings, Severity
+from ovir.diagnostics import NO_PRECISION, STATED_SHAPE, STATED_TYPE, UNKNOWN_OPERATION, Diagnostic, Findings, Severity
 from ovir.reader import load
 from ovir.source import Source
 
@@ -21,6 +21,7 @@ def check(model: Source, weights: Any = None) -> list[Diagnostic]:
     return sorted(found, key=lambda d: (d.line or 0, d.column or 0))
 
 
-# A reader can live with an operation that it does not know, and with stated shapes that it infers anew; a file that
-# needs the one is not whole, and one with the other contradicts itself: who trusts what it states goes wrong.
-_SEVERITY = {code.id: Severity.ERROR for code in (UNKNOWN_OPERATION, STATED_SHAPE, STATED_TYPE)}
+# A reader can live with an operation that it does not know, with stated shapes that it infers anew, and with ports that
+# state no type. Yet a file that needs the first is not whole, one with the second contradicts itself: who trusts what
+# it states goes wrong; and OpenVINO refuses the third.
+_SEVERITY = {code.id: Severity.ERROR for code in (UNKNOWN_OPERATION, STATED_SHAPE, STATED_TYPE, NO_PRECISION)}

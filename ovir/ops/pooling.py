@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
+from itertools import product
 from math import prod
 from typing import Any
 
@@ -14,11 +15,14 @@ from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, operator
 from ovir.ops.spatial import SAME, UndilatedWindow, Window, extent, output_size
 from ovir.ops.window_reduction import Padding, reduce_windows
+from ovir.parallel import run_blocks
 from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, i64
 from ovir.values import TensorType
 
 _FLOOR_CEIL = ("floor", "ceil")
 _TORCH = ("floor", "ceil", "ceil_torch")
+# Elements of padded planes whose places are found together.
+_PLACES_BLOCK = 1 << 18
 
 
 class Pool(UndilatedWindow):
@@ -119,16 +123,20 @@ class MaxPool8(MaxPoolBase):
     ) -> tuple[Any, ...]:
         if not wanted[1]:
             return self.largest(data, out[0] if out else None), None
-        windows, shape = self.geometry(data)
-        index_type = self.index_element_type.to_dtype()
-        values, places = out or (np.empty(shape, data.dtype), np.empty(shape, index_type))
-        _largest_with_places(data, windows, values, places)
-        planes = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * len(windows)) * prod(data.shape[2:])
-        axis = self.normalize_axis(self.axis, data.ndim)
-        np.add(places, planes, out=places, casting="unsafe")
-        if axis > 0:
-            np.remainder(places, prod(data.shape[axis:]), out=places, casting="unsafe")
+        values = self.largest(data, out[0] if out else None)
+        places = out[1] if out else np.empty(values.shape, self.index_element_type.to_dtype())
+        if values.size:
+            _places(data, values, self.geometry(data)[0], places)
+            self._count_from_axis(places, data.shape)
         return values, places
+
+    def _count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
+        """Make places in planes of data of this shape places in its dimensions from ``axis`` on."""
+        first = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2)) * prod(shape[2:])
+        axis = self.normalize_axis(self.axis, len(shape))
+        np.add(places, first, out=places, casting="unsafe")
+        if axis > 0:
+            np.remainder(places, prod(shape[axis:]), out=places, casting="unsafe")
 
 
 @operator("MaxPool", opset=14)
@@ -148,45 +156,51 @@ def _raise_to(lowest: Any) -> Callable[[Array], object]:
     return finish
 
 
-def _largest_with_places(data: Array, windows: list[Window], values: Array, places: Array) -> None:
-    """The largest element of each window, and its place in its plane, counted row by row; 0 where there is none."""
+def _places(data: Array, values: Array, windows: list[Window], places: Array) -> None:
+    """The place in its plane, counted row by row, of the first element of each window that is ``values``.
+
+    It is 0 where there is none, and also where the value is the lowest number of its type.
+    """
     sizes, counts = data.shape[2:], values.shape[2:]
     planes = prod(data.shape[:2])
-    computed = _COMPUTED_IN.get(data.dtype, data.dtype)
-    lowest = lowest_of(data.dtype)
-    padding = Padding(sizes, counts, windows, lowest, np.dtype(computed))
+    dtype = _COMPUTED_IN.get(data.dtype, data.dtype)
     source, target = data.reshape(planes, *sizes), values.reshape(planes, *counts)
-    target_places = places.reshape(planes, *counts)
-    block = max((1 << 16) // prod(padding.shape), 1)
-    buffer = padding.buffer(min(block, planes))
-    for first in range(0, planes, block):
-        rows = slice(first, first + block)
-        largest = padding.around(source[rows], buffer)
-        place = np.zeros(largest.shape, np.int64)
-        # The last axis first, and each tap only if larger than those before: so the first of equals wins.
-        for axis in reversed(range(len(windows))):
-            largest, place = _largest_on_axis(
-                largest, place, windows[axis], axis + 1, counts[axis], prod(sizes[axis + 1 :]), lowest
-            )
-        target[rows], target_places[rows] = largest, place
+    lowest = dtype.type(lowest_of(data.dtype))
+    padding = Padding(sizes, counts, windows, lowest, dtype)
+    scales = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
+    starts = reduce(
+        np.add.outer,
+        (
+            (np.arange(count) * w.stride - w.pad_begin) * scale
+            for w, count, scale in zip(windows, counts, scales, strict=True)
+        ),
+    )
+    taps = list(product(*(range(w.kernel) for w in windows)))
+    # A tap's number is the greater the earlier it is, and 0 is none: of those that are equal the greatest is wanted.
+    offsets = np.zeros(len(taps) + 1, np.int64)
+    number_type = np.uint8 if len(taps) < 256 else np.uint32
+    block = max(_PLACES_BLOCK // prod(padding.shape), 1)
 
+    def find(start: int, stop: int) -> None:
+        buffer = padding.buffer(min(block, stop - start))
+        for first in range(start, stop, block):
+            rows = slice(first, min(first + block, stop))
+            padded, largest = padding.around(source[rows], buffer), target[rows].astype(dtype, copy=False)
+            found = np.zeros(largest.shape, number_type)
+            for number, tap in zip(range(len(taps), 0, -1), taps, strict=True):
+                at = [t * w.dilation for t, w in zip(tap, windows, strict=True)]
+                offsets[number] = sum(a * scale for a, scale in zip(at, scales, strict=True))
+                picked = (
+                    slice(a, a + (count - 1) * w.stride + 1, w.stride)
+                    for a, w, count in zip(at, windows, counts, strict=True)
+                )
+                equal = padded[(slice(None), *picked)] == largest
+                np.maximum(found, np.multiply(equal, number, dtype=number_type), out=found)
+            place = offsets[found] + starts
+            place *= (found > 0) & (largest > lowest)
+            places.reshape(planes, *counts)[rows] = place
 
-def _largest_on_axis(
-    data: Array, place: Array, window: Window, axis: int, count: int, scale: int, lowest: Any
-) -> tuple[Array, Array]:
-    """Windows along one axis of padded data whose elements stand at ``place`` as far as later axes tell."""
-    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
-    largest = np.full(shape, lowest, data.dtype)
-    found = np.zeros(shape, place.dtype)
-    starts = np.arange(count).reshape(-1, *[1] * (data.ndim - axis - 1)) * window.stride - window.pad_begin
-    for tap in range(window.kernel):
-        offset = tap * window.dilation
-        picked = (*[slice(None)] * axis, slice(offset, offset + (count - 1) * window.stride + 1, window.stride))
-        candidate = data[picked]
-        larger = candidate > largest
-        np.copyto(largest, candidate, where=larger)
-        np.copyto(found, place[picked] + (starts + offset) * scale, where=larger)
-    return largest, found
+    run_blocks(find, planes, -(-_PLACES_BLOCK // prod(padding.shape)))
 
 
 # --------------------------------------------------------------------------- AvgPool

@@ -1,0 +1,423 @@
+"""Arithmetic, comparison, logic, bitwise operations and Select: values, broadcasting, inference and known content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import Code, OperatorError, reporting_to
+from ovir.ops import arithmetic as ar
+from ovir.ops import bitwise as bw
+from ovir.ops import comparison as cp
+from ovir.ops import elementwise
+from ovir.ops import logic as lg
+from ovir.ops.operator import Operator
+from ovir.ops.select import Select
+from ovir.types import ElementType, PartialShape, boolean, dynamic, f32, i32, i64, nf4, new_symbol, u8
+from ovir.values import TensorType, Value, constant_type, from_bounds
+
+INF, NAN = np.inf, np.nan
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> TensorType:
+    result = op.infer(*inputs)
+    assert isinstance(result, TensorType)
+    op.input_types, op.output_types = tuple(t.element_type for t in inputs), (result.element_type,)
+    return result
+
+
+def applied(op: Operator, *arrays: Any, dtype: Any = None) -> Any:
+    inputs = [np.asarray(a, dtype) for a in arrays]
+    result = inferred(op, *(constant_type(a) for a in inputs))
+    expected = op.run(*inputs)
+    assert isinstance(expected, np.ndarray)
+    assert expected.dtype == result.element_type.to_dtype()
+    assert result.shape == list(expected.shape)
+    out = np.empty_like(expected)
+    op.run(*inputs, out=out)
+    np.testing.assert_array_equal(out, expected)
+    for i in op.inplace:  # written over an input, where that has the result's shape
+        if inputs[i].shape == expected.shape and inputs[i].dtype == expected.dtype:
+            own = inputs[i].copy()
+            op.run(*inputs[:i], own, *inputs[i + 1 :], out=own)
+            np.testing.assert_array_equal(own, expected)
+    return expected
+
+
+def known(op: Operator, *inputs: TensorType) -> Value:
+    inferred(op, *inputs)
+    with np.errstate(all="ignore"):
+        value = op.infer_value(*inputs)
+    assert isinstance(value, Value)
+    return value
+
+
+def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType = i64) -> TensorType:
+    low, high = np.array(lower, np.float64), np.array(upper, np.float64)
+    value = from_bounds(element_type, low, high, None if symbols is None else np.array(symbols))
+    return TensorType(element_type, PartialShape(low.shape), value)
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "dtype", "expected"),
+    [
+        (ar.Add(), [7, 65000, 65535], [3, 1000, 2], np.uint16, [10, 464, 1]),
+        (ar.Subtract(), [5, 0], [7, 1], np.uint8, [254, 255]),
+        (ar.Multiply(), [127, -128, 3], [-5, 3, 4], np.int8, [-128, -128, 12]),
+        (ar.Multiply(), [200, 3], [2, 4], np.uint8, [255, 12]),
+        (ar.Multiply(), [65536, 7], [65536, 8], np.int32, [0, 56]),
+        (ar.Divide(), [7, -7, 7, -7, -6], [3, 3, -3, -3, 3], np.int32, [2, -3, -3, 2, -2]),
+        (ar.Divide(m_pythondiv=False), [7, -7, 7, -7, -6], [3, 3, -3, -3, 3], np.int32, [2, -2, -2, 2, -2]),
+        (ar.Divide(), [5.5, 1, -1, 0], [-2, 0, 0, 0], np.float32, [-2.75, INF, -INF, NAN]),
+        (ar.FloorMod(), [7, -7, 7, -7], [3, 3, -3, -3], np.int64, [1, 2, -2, -1]),
+        (ar.FloorMod(), [5.5, -5.5, 5.5, -5.5], [2, 2, -2, -2], np.float32, [1.5, 0.5, -0.5, -1.5]),
+        (ar.Mod(), [7, -7, 7, -7], [3, 3, -3, -3], np.int64, [1, -1, 1, -1]),
+        (ar.Mod(), [5.5, -5.5, 5.5, -5.5], [2, 2, -2, -2], np.float64, [1.5, -1.5, 1.5, -1.5]),
+        (ar.Maximum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, INF, 3]),
+        (ar.Minimum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, 2, -1]),
+        (ar.Power(), [2, 2, -3, 0], [10, -1, 3, 0], np.int32, [1024, 0, -27, 1]),
+        (ar.Power(), [2, -2, 4], [0.5, 0.5, -0.5], np.float32, [2**0.5, NAN, 0.5]),
+        (ar.SquaredDifference(), [7, -7], [3, 3], np.int16, [16, 100]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_arithmetic(op: Operator, a: Any, b: Any, dtype: Any, expected: Any) -> None:
+    np.testing.assert_allclose(applied(op, a, b, dtype=dtype), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("exponent", [-1, 0.5, 1, 2, 3, 2.5])
+def test_power_by_one_number_is_that_of_libm(exponent: float) -> None:
+    x = np.array([-INF, -2, -0.0, 0, 0.25, 3, INF, NAN], np.float32)
+    with np.errstate(all="ignore"):
+        expected = np.power(x, np.full(8, exponent, np.float32))
+        result = applied(ar.Power(), x, np.float32(exponent))
+    np.testing.assert_allclose(result, expected, rtol=1e-6)
+    np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
+
+
+def test_floor_mod_does_not_lose_a_whole_divisor() -> None:
+    result = applied(ar.FloorMod(), [0.7], [0.1], dtype=np.float32)
+    np.testing.assert_allclose(result, [0.1], rtol=1e-5)
+
+
+def test_narrow_floats_are_rounded_once() -> None:
+    big = np.array([60000, 3], np.float16)
+    assert applied(ar.SquaredDifference(), big, np.array([59800, 1], np.float16)).tolist() == [40000, 4]
+    a = np.array([1, 256], ml_dtypes.bfloat16)
+    assert applied(ar.Add(), a, np.array([2**-9, 1], ml_dtypes.bfloat16)).tolist() == [1, 256]
+
+
+def test_int4_keeps_its_four_bits() -> None:
+    a = np.array([7, -8, 3], ml_dtypes.int4)
+    assert applied(ar.Add(), a, np.array([1, -1, 2], ml_dtypes.int4)).tolist() == [-8, 7, 5]
+
+
+@pytest.mark.parametrize("op", [ar.Divide(), ar.Mod(), ar.FloorMod()])
+def test_integer_division_by_zero_gives_zero_and_is_reported(op: Operator) -> None:
+    found: list[str] = []
+
+    def sink(code: Code, message: str) -> None:
+        found.append(message)
+
+    with reporting_to(sink):
+        assert applied(op, [5, 6], [0, 4], dtype=np.int32)[0] == 0
+    assert "divided by 0" in found[0]
+
+
+# --------------------------------------------------------------------------- broadcasting
+
+
+@pytest.mark.parametrize(
+    ("mode", "axis", "a", "b", "expected"),
+    [
+        ("numpy", -1, "8,1,6,1", "7,1,5", "[8,7,6,5]"),
+        ("numpy", -1, "?,3", "2..5,1", "[2..5,3]"),
+        ("numpy", -1, "...", "3", "[...]"),
+        ("none", -1, "?,3", "2..5,?", "[2..5,3]"),
+        ("explicit", -1, "...", "2,3", "[2,3]"),
+        ("pdpd", 1, "2,3,4,5", "3,4", "[2,3,4,5]"),
+        ("pdpd", 1, "2,3,4,5", "3,1", "[2,3,4,5]"),
+        ("pdpd", -1, "2,3,4,5", "4,5", "[2,3,4,5]"),
+        ("pdpd", 0, "2,3,4,5", "1,3", "[2,3,4,5]"),
+        ("pdpd", 3, "2,3,4,5", "5,1", "[2,3,4,5]"),
+        ("pdpd", 1, "?,2..5,?", "3..9", "[?,3..5,?]"),
+        ("pdpd", -1, "2,3", "", "[2,3]"),
+        ("pdpd", -1, "...", "3", "[...]"),
+    ],
+)
+def test_broadcast_shapes(mode: str, axis: int, a: str, b: str, expected: str) -> None:
+    op = ar.Add(auto_broadcast=mode, axis=axis)
+    assert str(inferred(op, tensor(a), tensor(b)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("mode", "axis", "a", "b", "words"),
+    [
+        ("numpy", -1, "2,3", "4,3", "a of shape [2,3] and b of shape [4,3] do not fit together in mode numpy"),
+        ("none", -1, "2,3", "1,3", "a of shape [2,3] and b of shape [1,3] do not fit together in mode none"),
+        ("pdpd", 2, "2,3,4", "3", "a of shape [2,3,4] and b of shape [3] do not fit together in mode pdpd at axis 2"),
+        ("pdpd", -1, "3", "2,3", "a of shape [3] and b of shape [2,3] do not fit together in mode pdpd at axis -1"),
+        ("pdpd", 1, "8,1,6", "7", "a of shape [8,1,6] and b of shape [7] do not fit together in mode pdpd at axis 1"),
+    ],
+)
+def test_shapes_that_do_not_fit(mode: str, axis: int, a: str, b: str, words: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        inferred(ar.Add(auto_broadcast=mode, axis=axis), tensor(a), tensor(b))
+    assert error.value.message == words
+
+
+def test_pdpd_values() -> None:
+    a = np.zeros((2, 3, 2), np.float32)
+    assert applied(ar.Add(auto_broadcast="pdpd", axis=1), a, [1.0, 2.0, 3.0], dtype=np.float32)[1].tolist() == [
+        [1, 1], [2, 2], [3, 3]
+    ]  # fmt: skip
+    result = applied(ar.Subtract(auto_broadcast="pdpd", axis=2), a, [[1.0], [2.0]], dtype=np.float32)
+    assert result[0, 0].tolist() == [-1, -2]
+
+
+@pytest.mark.parametrize("shapes", [((70, 50), (70, 50)), ((70, 50), (50,)), ((3, 1, 50), (40, 1)), ((5000,), ())])
+def test_blocks_cover_the_whole(shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise, "_SMALL", 10)
+    monkeypatch.setattr(elementwise, "_BLOCK", 64)
+    rng = np.random.default_rng(1)
+    a, b = (rng.normal(size=s).astype(np.float32) for s in shapes)
+    np.testing.assert_array_equal(applied(ar.Add(), a, b), a + b)
+    turned = a.T.copy().T
+    np.testing.assert_array_equal(applied(ar.Multiply(), turned, b), a * b)
+    np.testing.assert_array_equal(applied(cp.Less(), a, b), a < b)
+    half = a.astype(np.float16), b.astype(np.float16)
+    np.testing.assert_array_equal(applied(ar.Subtract(), *half), half[0] - half[1])
+    empty = np.empty((0, *a.shape), np.float32)
+    assert applied(ar.Add(), empty, a).shape == empty.shape
+
+
+# --------------------------------------------------------------------------- types
+
+
+def test_result_types() -> None:
+    assert inferred(ar.Add(), tensor("2", dynamic), tensor("2", i32)).element_type == i32
+    assert inferred(cp.Less(), tensor("2", i32), tensor("2", i32)).element_type == boolean
+    assert inferred(Select(), tensor("2", boolean), tensor("2", dynamic), tensor("2", u8)).element_type == u8
+
+
+@pytest.mark.parametrize(
+    ("op", "types", "words"),
+    [
+        (ar.Add(), (f32, i32), "a is f32 and b is i32: their element types must be equal"),
+        (ar.Add(), (boolean, boolean), "the inputs must be of a numeric type, got boolean"),
+        (cp.Equal(), (f32, i64), "a is f32 and b is i64: their element types must be equal"),
+        (lg.LogicalAnd(), (i32, i32), "the inputs must be boolean, got i32"),
+        (lg.LogicalNot(), (i32,), "data must be boolean, got i32"),
+        (bw.BitwiseAnd(), (f32, f32), "the inputs must be of an integer type or boolean, got f32"),
+        (bw.BitwiseLeftShift(), (boolean, boolean), "the inputs must be of an integer type, got boolean"),
+        (cp.IsNaN(), (i32,), "data must be of a floating-point type, got i32"),
+        (Select(), (u8, f32, f32), "cond must be boolean, got u8"),
+        (Select(), (boolean, f32, i32), "then is f32 and else is i32: their element types must be equal"),
+    ],
+)
+def test_types_that_are_refused(op: Operator, types: tuple[ElementType, ...], words: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        inferred(op, *(tensor("2", t) for t in types))
+    assert error.value.message == words
+
+
+def test_codes_are_not_computed_with() -> None:
+    op = ar.Add()
+    inferred(op, tensor("2", nf4), tensor("2", nf4))
+    with pytest.raises(OperatorError, match="Add is not executed on nf4"):
+        op.run(np.zeros(2, np.uint8), np.zeros(2, np.uint8))
+
+
+# --------------------------------------------------------------------------- comparison, logic, bits, Select
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [
+        (cp.Equal(), [0, 1, 0, 0]),
+        (cp.NotEqual(), [1, 0, 1, 1]),
+        (cp.Greater(), [0, 0, 1, 0]),
+        (cp.GreaterEqual(), [0, 1, 1, 0]),
+        (cp.Less(), [1, 0, 0, 0]),
+        (cp.LessEqual(), [1, 1, 0, 0]),
+    ],
+)
+def test_comparison(op: Operator, expected: list[int]) -> None:
+    for dtype in (np.float32, np.float16, ml_dtypes.bfloat16):
+        assert applied(op, [1, 2, 3, NAN], [2, 2, 2, NAN], dtype=dtype).tolist() == expected
+
+
+def test_properties_of_numbers() -> None:
+    x = np.array([NAN, INF, -INF, 0, 1], np.float32)
+    assert applied(cp.IsFinite(), x).tolist() == [0, 0, 0, 1, 1]
+    assert applied(cp.IsNaN(), x.astype(np.float16)).tolist() == [1, 0, 0, 0, 0]
+    assert applied(cp.IsInf(), x).tolist() == [0, 1, 1, 0, 0]
+    assert applied(cp.IsInf(detect_negative=False), x).tolist() == [0, 1, 0, 0, 0]
+    assert applied(cp.IsInf(detect_positive=False), x).tolist() == [0, 0, 1, 0, 0]
+    assert not applied(cp.IsInf(detect_positive=False, detect_negative=False), x).any()
+    assert not applied(cp.IsFinite(), np.array(NAN))
+
+
+def test_logic() -> None:
+    a, b = [False, False, True, True], [False, True, False, True]
+    assert applied(lg.LogicalAnd(), a, b).tolist() == [0, 0, 0, 1]
+    assert applied(lg.LogicalOr(), a, b).tolist() == [0, 1, 1, 1]
+    assert applied(lg.LogicalXor(), a, b).tolist() == [0, 1, 1, 0]
+    assert applied(lg.Xor(), a, b).tolist() == [0, 1, 1, 0]
+    assert applied(lg.LogicalNot(), a).tolist() == [1, 1, 0, 0]
+
+
+def test_bits() -> None:
+    a, b = np.array([12, 7], np.uint8), np.array([10, 255], np.uint8)
+    assert applied(bw.BitwiseAnd(), a, b).tolist() == [8, 7]
+    assert applied(bw.BitwiseOr(), a, b).tolist() == [14, 255]
+    assert applied(bw.BitwiseXor(), a, b).tolist() == [6, 248]
+    assert applied(bw.BitwiseNot(), a).tolist() == [243, 248]
+    assert applied(bw.BitwiseNot(), [True, False]).tolist() == [False, True]
+    assert applied(bw.BitwiseLeftShift(), [200, 3], [1, 2], dtype=np.uint8).tolist() == [144, 12]
+    assert applied(bw.BitwiseRightShift(), [-8, 9], [1, 2], dtype=np.int32).tolist() == [-4, 2]
+
+
+def test_shifts_by_all_the_bits_are_reported() -> None:
+    found: list[str] = []
+
+    def sink(code: Code, message: str) -> None:
+        found.append(message)
+
+    with reporting_to(sink):
+        applied(bw.BitwiseLeftShift(), [1], [8], dtype=np.uint8)
+    assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int8, np.float16, ml_dtypes.bfloat16, np.bool_])
+def test_select(dtype: Any) -> None:
+    cond = np.array([[False, False], [True, False], [True, True]])
+    then, other = np.array([[1, 0], [1, 0], [1, 1]], dtype), np.array([[0, 1], [0, 1], [0, 0]], dtype)
+    expected = np.where(cond, then, other)
+    np.testing.assert_array_equal(applied(Select(), cond, then, other), expected)
+    result = applied(Select(), cond, then[:1], other[0, 0])
+    np.testing.assert_array_equal(result, np.where(cond, then[:1], other[0, 0]))
+
+
+def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
+    op = Select(auto_broadcast="pdpd", axis=0)
+    then = np.ones((2, 3), np.float32)
+    cond = np.array([[True], [False]])
+    assert applied(op, cond, then, np.array([5, 6], np.float32)).tolist() == [[1, 1, 1], [6, 6, 6]]
+    shape = inferred(Select(), tensor("?,3", boolean), tensor("1..4,1"), tensor("...")).shape
+    assert str(shape) == "[...]"
+
+
+# --------------------------------------------------------------------------- known content
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "lower", "upper"),
+    [
+        (ar.Add(), (2, 5), (1, INF), 3, INF),
+        (ar.Subtract(), (2, 5), (1, 3), -1, 4),
+        (ar.Multiply(), (0, INF), (0, INF), 0, INF),
+        (ar.Multiply(), (-2, 3), (-5, 4), -15, 12),
+        (ar.Divide(), (10, 21), (2, 4), 2, 10),
+        (ar.Divide(), (-7, 7), (2, 2), -4, 3),
+        (ar.Divide(), (4, 8), (0, 4), 0, 8),
+        (ar.Divide(), (1, INF), (1, INF), 0, INF),
+        (ar.FloorMod(), (8, 16), (5, 5), 0, 4),
+        (ar.FloorMod(), (6, 8), (5, 5), 1, 3),
+        (ar.Mod(), (0, INF), (3, 6), 0, 5),
+        (ar.Mod(), (-9, 4), (5, 5), -5, 4),
+        (ar.Maximum(), (2, 5), (3, 4), 3, 5),
+        (ar.Minimum(), (2, INF), (3, 4), 2, 4),
+        (ar.Power(), (2, 3), (0, 2), 1, 9),
+        (ar.SquaredDifference(), (2, 5), (1, 4), 0, 16),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_bounds(op: Operator, a: Any, b: Any, lower: float, upper: float) -> None:
+    value = known(op, sizes([a[0]], [a[1]]), sizes([b[0]], [b[1]]))
+    assert (value.lower[0], value.upper[0]) == (lower, upper)
+
+
+@pytest.mark.parametrize("divisor", [(-1, 1), (0, 0)])
+def test_nothing_is_known_of_a_quotient_whose_divisor_may_change_sign(divisor: tuple[int, int]) -> None:
+    op = ar.Divide()
+    a, b = sizes([1], [9]), sizes([divisor[0]], [divisor[1]])
+    inferred(op, a, b)
+    with np.errstate(all="ignore"):
+        assert op.infer_value(a, b) is None
+
+
+def test_symbols_survive_where_nothing_changes() -> None:
+    symbol = new_symbol()
+    size = sizes([0, 0], [INF, INF], [symbol, symbol])
+
+    def by(numbers: list[int]) -> TensorType:
+        return constant_type(np.array(numbers))
+
+    assert known(ar.Add(), size, by([0, 1])).symbols.tolist() == [symbol, 0]
+    assert known(ar.Add(), by([0, 1]), size).symbols.tolist() == [symbol, 0]
+    assert known(ar.Subtract(), size, by([0, 1])).symbols.tolist() == [symbol, 0]
+    assert known(ar.Multiply(), by([1, 2]), size).symbols.tolist() == [symbol, 0]
+    assert known(ar.Divide(), size, by([1, 2])).symbols.tolist() == [symbol, 0]
+    small = sizes([0, 0], [4, 4], [symbol, symbol])
+    assert known(ar.Mod(), small, by([5, 4])).symbols.tolist() == [symbol, 0]
+
+
+@pytest.mark.parametrize(
+    ("op", "a", "b", "lower", "upper"),
+    [
+        (cp.Equal(), (2, 2), (2, 2), 1, 1),
+        (cp.Equal(), (2, 5), (6, 9), 0, 0),
+        (cp.Equal(), (2, 5), (5, 9), 0, 1),
+        (cp.NotEqual(), (2, 5), (6, 9), 1, 1),
+        (cp.Greater(), (3, INF), (1, 2), 1, 1),
+        (cp.Greater(), (1, 2), (2, 9), 0, 0),
+        (cp.GreaterEqual(), (2, INF), (1, 2), 1, 1),
+        (cp.Less(), (0, INF), (0, INF), 0, 1),
+        (cp.LessEqual(), (-INF, 2), (2, 5), 1, 1),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_comparison_of_bounds(op: Operator, a: Any, b: Any, lower: int, upper: int) -> None:
+    op_inputs = sizes([a[0], 7], [a[1], 7]), sizes([b[0], 7], [b[1], 7])  # 7 so that something is known
+    value = known(op, *op_inputs)
+    assert (value.lower[0], value.upper[0]) == (lower, upper)
+
+
+def test_comparison_of_equal_symbols() -> None:
+    size = sizes([0], [INF], [new_symbol()])
+    for op, holds in ((cp.Equal(), True), (cp.LessEqual(), True), (cp.Greater(), False), (cp.NotEqual(), False)):
+        constant = known(op, size, size).constant
+        assert constant is not None
+        assert constant.tolist() == [holds]
+
+
+def test_logic_of_the_partly_known() -> None:
+    maybe = sizes([0, 0, 1], [1, 1, 1], element_type=boolean)
+    fixed = constant_type(np.array([False, True, True]))
+    value = known(lg.LogicalAnd(), maybe, fixed)
+    assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 1], [0, 1, 1])
+    value = known(lg.LogicalOr(), maybe, fixed)
+    assert (value.lower.tolist(), value.upper.tolist()) == ([0, 1, 1], [1, 1, 1])
+    value = known(lg.LogicalXor(), maybe, fixed)
+    assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 0], [1, 1, 0])
+    value = known(lg.LogicalNot(), maybe)
+    assert (value.lower.tolist(), value.upper.tolist()) == ([0, 0, 0], [1, 1, 0])
+
+
+def test_select_of_the_partly_known() -> None:
+    symbol = new_symbol()
+    cond = sizes([0, 1, 0, 0], [0, 1, 1, 1], element_type=boolean)
+    then = sizes([2, 3, 4, 1], [2, 6, 5, INF], [0, symbol, 0, symbol])
+    other = sizes([0, 9, 7, 1], [INF, 9, 8, INF], [symbol, 0, 0, symbol])
+    value = known(Select(), cond, then, other)
+    assert value.lower.tolist() == [0, 3, 4, 1]
+    assert value.upper.tolist() == [INF, 6, 8, INF]
+    assert value.symbols.tolist() == [symbol, symbol, 0, symbol]
