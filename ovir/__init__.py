@@ -2,8 +2,8 @@
 
 from ovir.check import check
 from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError, Severity
+from ovir.ir.reader import read_model
 from ovir.model import Layer, Model, Port
-from ovir.reader import read_model
 from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
 from ovir.types import Dimension, ElementType, PartialShape
 

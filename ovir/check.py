@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from ovir.diagnostics import NO_PRECISION, STATED_SHAPE, STATED_TYPE, UNKNOWN_OPERATION, Diagnostic, Findings, Severity
-from ovir.reader import load
-from ovir.source import Source
+from ovir.ir.reader import load
+from ovir.ir.source import Source
 
 
 def check(model: Source, weights: Any = None) -> list[Diagnostic]:

@@ -64,11 +64,12 @@ class Net:
             )
         if kind != "Result":
             tensor_names = [*names, *[""] * outputs][:outputs]
-            ports = "".join(
-                f'<port id="{len(inputs) + i}" precision="UNSPECIFIED" names="{tensor_names[i] or (name if i == 0 else "")}"/>'
+            tensor_names[0] = tensor_names[0] or name
+            ports = (
+                f'<port id="{len(inputs) + i}" precision="UNSPECIFIED" names="{tensor_names[i]}"/>'
                 for i in range(outputs)
             )
-            lines.append(f"<output>{ports}</output>")
+            lines.append(f"<output>{''.join(ports)}</output>")
         lines.append("</layer>")
         self.layers.append("\n".join(lines))
         for port, (layer, output) in enumerate(inputs):
@@ -79,10 +80,9 @@ class Net:
         return self.op("Result", source, name=name)
 
     def xml(self) -> str:
-        return "\n".join(
-            ['<?xml version="1.0"?>', f'<net name="test" version="{self.version}">', "<layers>", *self.layers]
-            + ["</layers>", "<edges>", *self.edges, "</edges>", "<rt_info/>", "</net>"]
-        )
+        head = ['<?xml version="1.0"?>', f'<net name="test" version="{self.version}">']
+        body = ["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>", "<rt_info/>"]
+        return "\n".join([*head, *body, "</net>"])
 
     def model(self) -> ovir.Model:
         return ovir.read_model(self.xml().encode(), bytes(self.blob))

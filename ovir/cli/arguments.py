@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ovir.diagnostics import USAGE, InputError, diagnostic
+from ovir.ir.reader import read_model
 from ovir.model import Model
-from ovir.reader import read_model
 from ovir.types import PartialShape
 
 Commands = Any  # argparse names the type of add_subparsers' result only in private

@@ -13,7 +13,7 @@ import ovir
 from ovir.cli.arguments import add_command, misused
 from ovir.cli.output import complain, plural, say, say_json
 from ovir.diagnostics import Diagnostic, Severity
-from ovir.sarif import known_codes, to_sarif
+from ovir.tools.sarif import known_codes, to_sarif
 
 
 def add_to(commands: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
-from ovir.dynamic import Origins
 from ovir.model import Layer, Model, Port
 from ovir.runtime.compiled import all_layers
+from ovir.tools.dynamic import Origins
 
 
 def add_to(commands: Any) -> None:

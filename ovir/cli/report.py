@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from ovir.cli.output import number, plural, say, say_json, say_table
 from ovir.model import Model
-from ovir.profile import Profile, Timing
-from ovir.random_inputs import RandomInput
 from ovir.runtime.compiled import Results
-from ovir.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.tools.profile import Profile, Timing
+from ovir.tools.random_inputs import RandomInput
+from ovir.tools.tensor_stats import as_numbers, likely_classes, stats, type_name
 
 Array = NDArray[Any]
 

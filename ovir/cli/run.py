@@ -19,11 +19,11 @@ from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
 from ovir.diagnostics import BAD_INPUT, NOT_SUPPORTED, InputError, ModelError, Place, RunError, diagnostic
 from ovir.model import Model
-from ovir.profile import Profile
-from ovir.random_inputs import RandomInput, fix_shapes, random_inputs
 from ovir.runtime.compiled import CompiledModel, Results, matching_layers
 from ovir.runtime.executor import Listener
-from ovir.tensor_files import load_npz, load_tensor, save_npz, with_element_type
+from ovir.tools.profile import Profile
+from ovir.tools.random_inputs import RandomInput, fix_shapes, random_inputs
+from ovir.tools.tensor_files import load_npz, load_tensor, save_npz, with_element_type
 from ovir.types import PartialShape
 
 Array = NDArray[Any]

@@ -8,7 +8,7 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.output import complain_of, count, plural, say, say_json, say_table, size
 from ovir.model import Port
-from ovir.summary import Summary, summarize
+from ovir.tools.summary import Summary, summarize
 
 
 def add_to(commands: Any) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import apply
+from ovir.ops.elementwise import apply, is_foreign
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import (
     ElementType,
@@ -203,17 +203,20 @@ def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> 
     if target.is_integral and source.is_real:
         x = _truncated(x, target)
     if target in _LOW_BITS:
-        x = np.bitwise_and(x.astype(np.int64 if x.dtype.kind == "V" else x.dtype, copy=False), (1 << target.bits) - 1)
+        x = np.bitwise_and(x.astype(np.int16 if is_foreign(x.dtype) else x.dtype, copy=False), (1 << target.bits) - 1)
     if target == f8e8m0:
-        x = _scales(x)
-    elif target == f4e2m1:
+        np.copyto(out, _scales(x))
+        return
+    if target == f4e2m1:
         x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
+    if is_foreign(x.dtype) and is_foreign(out.dtype):  # between its own types ml_dtypes has not all casts
+        x = x.astype(np.float32 if source.is_real else np.int16)
     np.copyto(out, x, casting="unsafe")
 
 
 def _truncated(x: Array, target: ElementType) -> Array:
     """Reals as integers of which the low bits count: by way of 32 bits where those are enough."""
-    if x.dtype.kind == "V" or x.dtype == np.float16:
+    if is_foreign(x.dtype) or x.dtype == np.float16:
         x = x.astype(np.float32)
     if target.bits == 64:
         return x

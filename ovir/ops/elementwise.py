@@ -143,7 +143,12 @@ def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The type that elements are computed in; the result is rounded, or cut to the low bits, once."""
     if dtype in _SMALL_INTEGERS:
         return np.dtype(np.int16)
-    return np.dtype(np.float32) if dtype == np.float16 or dtype.kind == "V" else dtype
+    return np.dtype(np.float32) if dtype == np.float16 or is_foreign(dtype) else dtype
+
+
+def is_foreign(dtype: np.dtype[Any]) -> bool:
+    """Whether ml_dtypes, not NumPy, defines the type."""
+    return dtype.isbuiltin == 2
 
 
 def apply(

@@ -38,6 +38,7 @@ _REDUCED_BYTES_PER_THREAD = 1 << 23
 # For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
 _SMALL_BYTES = 1 << 14
 
+# From so many elements on, the overhead that NumPy's strided copy has for each run of elements does not count.
 _LONG_RUN = 32
 
 _UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
@@ -403,9 +404,11 @@ def _blocks_per_thread(entries: int, row_bytes: int) -> int:
 
 
 def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
-    if -data.shape[axis] <= index < data.shape[axis]:
-        selection: Any = (slice(None),) * axis + (index,)
-        source = data[selection]
+    size = data.shape[axis]
+    if -size <= index < size:
+        # A slice, because a string picked by an index would not be an array.
+        first = index % size
+        source = data[(slice(None),) * axis + (slice(first, first + 1),)]
         _copy(source, out.reshape(source.shape))
     else:
         out[...] = _zero(out.dtype)
@@ -413,7 +416,7 @@ def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
 
 
 def _copies_well(run: int) -> bool:
-    """Whether a strided copy is better than take: it has an overhead for each run of elements, take for each index."""
+    """Whether a strided copy is better than take, which has an overhead for each index instead of each run."""
     return run == 1 or run >= _LONG_RUN
 
 

@@ -250,7 +250,7 @@ def compile_model(
 ) -> CompiledModel:
     """Prepare a model, or the IR file at a path, to be run. Options: see ``CompiledModel``."""
     if not isinstance(model, Model):
-        from ovir.reader import read_model  # a convenience only: the runtime does not need the reader
+        from ovir.ir.reader import read_model  # a convenience only: the runtime does not need the reader
 
         model = read_model(model)
     return CompiledModel(model, threads=threads, strict=strict)

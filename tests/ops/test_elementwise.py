@@ -16,7 +16,7 @@ from ovir.ops import elementwise
 from ovir.ops import logic as lg
 from ovir.ops.operator import Operator
 from ovir.ops.select import Select
-from ovir.types import ElementType, PartialShape, boolean, dynamic, f32, i32, i64, nf4, new_symbol, u8
+from ovir.types import ElementType, PartialShape, boolean, dynamic, f32, i32, i64, new_symbol, nf4, u8
 from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan
@@ -108,8 +108,9 @@ def test_floor_mod_does_not_lose_a_whole_divisor() -> None:
 
 
 def test_narrow_floats_are_rounded_once() -> None:
-    big = np.array([60000, 3], np.float16)
-    assert applied(ar.SquaredDifference(), big, np.array([59800, 1], np.float16)).tolist() == [40000, 4]
+    # The difference 1 + 2^-11 is no f16, its square is nearer to 1 + 2^-10 than to 1.
+    one, small = np.array([1], np.float16), np.array([-(2**-11)], np.float16)
+    assert applied(ar.SquaredDifference(), one, small).tolist() == [1 + 2**-10]
     a = np.array([1, 256], ml_dtypes.bfloat16)
     assert applied(ar.Add(), a, np.array([2**-9, 1], ml_dtypes.bfloat16)).tolist() == [1, 256]
 

@@ -61,13 +61,15 @@ def random_indices(rng, shape, dtype, low, high):
 
 def random_layout(rng, array):
     """The same values, in memory in another way."""
+    if array.ndim == 0:
+        return array
     match rng.integers(4):
         case 0:
             return array
         case 1:
             return np.asfortranarray(array)
         case 2:
-            return np.repeat(array, 2, axis=-1)[..., ::2] if array.ndim else array
+            return np.repeat(array, 2, axis=-1)[..., ::2]
         case _:
             return np.flip(np.flip(array).copy())
 
@@ -111,7 +113,7 @@ def check_out(function, expected):
         assert result is not other or other.flags.c_contiguous
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(1500))
 def test_gather(seed, blocks):
     rng = np.random.default_rng(seed)
     for _ in range(6):
@@ -130,7 +132,7 @@ def test_gather(seed, blocks):
         check_out(partial(prepare_gather(indices, shape, axis, batch_dims), data), expected)
 
 
-@pytest.mark.parametrize("seed", range(60))
+@pytest.mark.parametrize("seed", range(1500))
 def test_gather_elements(seed, blocks):
     rng = np.random.default_rng(seed)
     for _ in range(6):

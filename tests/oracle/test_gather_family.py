@@ -1,7 +1,8 @@
 """Gather and GatherElements against OpenVINO's CPU plugin, on random shapes, axes, types and indices.
 
 Left out are the cases in which the plugin is known to differ from the specification or its own reference; each
-is in docs/divergences.md: negative indices of Gather-1 and -7, axes of size 0, i64 indices beyond 32 bits, empty indices.
+is in docs/divergences.md: negative indices of Gather-1 and -7, axes of size 0, i64 indices beyond 32 bits, empty
+indices.
 """
 
 import subprocess

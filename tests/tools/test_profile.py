@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ovir import profile as module
+from ovir.tools import profile as module
 from ovir.model import Layer
-from ovir.profile import Profile
+from ovir.tools.profile import Profile
 
 
 def test_inner_layers_are_not_counted_for_the_outer(monkeypatch: pytest.MonkeyPatch) -> None:

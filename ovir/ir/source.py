@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 from lxml import etree
 
 from ovir.diagnostics import NOT_XML, UNREADABLE, Diagnostic, Place, ReadError, diagnostic
-from ovir.weights import Weights
+from ovir.ir.weights import Weights
 
 Source = str | os.PathLike[str] | bytes | BinaryIO
 """The path of an .xml, its content, or an open binary file."""

@@ -9,8 +9,8 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.input_domains import Domain, input_domains
-from ovir.random_inputs import fix_shapes, random_inputs
+from ovir.tools.input_domains import Domain, input_domains
+from ovir.tools.random_inputs import fix_shapes, random_inputs
 
 
 def domain_of(net: Net, name: str = "x") -> Domain | None:

@@ -57,6 +57,11 @@ def test_attributes_are_typed_by_the_operation() -> None:
     assert layer.operator is not None
 
 
+INPUT_PORT = '<port id="0" precision="UNSPECIFIED"/>'
+EDGE = '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>'
+TO_ITSELF = 'from-layer="1" from-port="1" to-layer="1"'
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -74,11 +79,11 @@ def test_attributes_are_typed_by_the_operation() -> None:
         ('from-layer="0"', 'from-layer="9"', r"the edge leads from layer 9, which does not exist"),
         ('to-port="0"', 'to-port="5"', r"the edge names input port 5 of layer 1 'relu'"),
         ('from-port="0"', 'from-port="5"', r"the edge names output port 5 of layer 0 'data'"),
-        ("</edges>", '<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/></edges>', "a second edge into port 0"),
-        ('<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>', "", r"no edge leads to input port 0"),
-        ('from-layer="0" from-port="0" to-layer="1"', 'from-layer="1" from-port="1" to-layer="1"', "depend on each other"),
-        ("<port id=\"0\" precision=\"UNSPECIFIED\"/>", '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
-        ("<port id=\"0\" precision=\"UNSPECIFIED\"/>", '<port id="0"><dim>-2</dim></port>', r"<dim>-2</dim> is not a size"),
+        ("</edges>", f"{EDGE}</edges>", "a second edge into port 0"),
+        (EDGE, "", r"no edge leads to input port 0"),
+        ('from-layer="0" from-port="0" to-layer="1"', TO_ITSELF, "depend on each other"),
+        (INPUT_PORT, '<port id="0" precision="FP33"/>', r"precision 'FP33' is not an element type"),
+        (INPUT_PORT, '<port id="0"><dim>-2</dim></port>', r"<dim>-2</dim> is not a size"),
     ],
 )  # fmt: skip
 def test_faults(old: str, new: str, message: str, tmp_path: Path) -> None:

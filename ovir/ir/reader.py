@@ -35,15 +35,15 @@ from ovir.diagnostics import (
     diagnostic,
 )
 from ovir.inference import infer_into
-from ovir.legacy import apply_legacy_io, apply_pre_process, check_names
+from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
+from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
+from ovir.ir.source import Source, find_weights, parse_xml
+from ovir.ir.weights import Weights
 from ovir.model import Edge, Layer, Model, Port
 from ovir.ops import opsets
 from ovir.ops.attributes import split_names
 from ovir.ops.infrastructure import Const
-from ovir.port_maps import BODY_OPERATIONS, read_body_map
-from ovir.source import Source, find_weights, parse_xml
 from ovir.types import Dimension, ElementType, PartialShape
-from ovir.weights import Weights
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:

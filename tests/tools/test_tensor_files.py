@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ovir import InputError, ReadError
-from ovir.tensor_files import RAW_TYPES, load_npz, load_tensor, save_npz, with_element_type
+from ovir.tools.tensor_files import RAW_TYPES, load_npz, load_tensor, save_npz, with_element_type
 from ovir.types import bf16
 
 

@@ -1,6 +1,6 @@
 """Inputs for a model that comes without any: sizes for what is dynamic, and seeded random values.
 
-Values stay where the model can work on them: see ``ovir.input_domains``.
+Values stay where the model can work on them: see ``ovir.tools.input_domains``.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import ModelError
-from ovir.input_domains import Domain, input_domains
 from ovir.model import Model, Port, ShapeLike
+from ovir.tools.input_domains import Domain, input_domains
 from ovir.types import Dimension, ElementType, PartialShape, as_shape, f32
 
 Array = NDArray[Any]

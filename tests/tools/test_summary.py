@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.summary import multiply_accumulates, summarize
+from ovir.tools.summary import multiply_accumulates, summarize
 
 WINDOW = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 

@@ -1,0 +1,1 @@
+"""The file format: reading the pair of .xml and .bin into a Model."""

@@ -1,0 +1,181 @@
+"""Convert, ConvertLike, ConvertPromoteTypes: every pair of types, what does not fit, the common type, known content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
+from ovir.types import ELEMENT_TYPES, ElementType, PartialShape, f32, i64, new_symbol, nf4
+from ovir.values import TensorType, Value, from_bounds
+
+INF, NAN = np.inf, np.nan
+PLAIN = [t for t in ELEMENT_TYPES if t.name not in ("dynamic", "string")]
+
+
+def converted(values: Any, source: str, target: str) -> Any:
+    types = ElementType.parse(source), ElementType.parse(target)
+    op = Convert(destination_type=types[1])
+    op.input_types, op.output_types = types[:1], types[1:]
+    x = np.asarray(values, types[0].to_dtype())
+    result = op.run(x)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == types[1].to_dtype()
+    out = np.empty_like(result)
+    op.run(x, out=out)
+    np.testing.assert_array_equal(out.view(np.uint8), result.view(np.uint8))
+    return result
+
+
+@pytest.mark.parametrize("source", PLAIN, ids=str)
+@pytest.mark.parametrize("target", PLAIN, ids=str)
+def test_one_is_one_in_every_type(source: ElementType, target: ElementType) -> None:
+    codes = {nf4: 15}
+    result = converted([codes.get(source, 1)], source.name, target.name)
+    expected = -1 if target.name == "i1" else codes.get(target, 1)
+    assert float(result[0]) == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "values", "expected"),
+    [
+        ("f32", "i32", [1.9, -1.9, 2.5, -0.5], [1, -1, 2, 0]),
+        ("f32", "u8", [255.9, 300, -1], [255, 44, 255]),
+        ("f64", "i64", [1e12, -1.9], [10**12, -1]),
+        ("f16", "i8", [127.6, -2.7], [127, -2]),
+        ("i64", "i8", [200, -129, 256], [-56, 127, 0]),
+        ("i32", "u64", [-1], [2**64 - 1]),
+        ("f32", "boolean", [0, -0.0, 0.3, NAN, INF], [0, 0, 1, 1, 1]),
+        ("boolean", "f32", [True, False], [1, 0]),
+        ("i64", "u1", [2, 3], [0, 1]),
+        ("i64", "u2", [-1, 4], [3, 0]),
+        ("f32", "u3", [7.9, 9], [7, 1]),
+        ("i64", "u4", [16, -2], [0, 14]),
+        ("i64", "u6", [63, 64, -1], [63, 0, 63]),
+        ("i64", "i4", [7, 8, -9], [7, -8, 7]),
+        ("i4", "f32", [-8, 7], [-8, 7]),
+        ("f32", "f16", [1e6, 1.0004], [INF, 1]),
+        ("f32", "bf16", [1.00390625], [1]),
+        ("f32", "f8e4m3", [0.3, 448, 500, -1000], [0.3125, 448, NAN, NAN]),
+        ("f32", "f8e5m2", [300, 1e9, -INF], [320, INF, -INF]),
+        ("f32", "f4e2m1", [0.3, 1.2, 3.4, 9, -INF, NAN], [0.5, 1, 3, 6, -6, 6]),
+        ("f32", "f8e8m0", [0, -3, 1.5, 3, 200, INF, NAN], [2**-127, 2**-127, 2, 2, 256, 2.0**127, NAN]),
+    ],
+)
+def test_what_does_not_fit(source: str, target: str, values: Any, expected: Any) -> None:
+    result = converted(values, source, target)
+    np.testing.assert_array_equal(result if result.dtype.kind in "iub" else result.astype(np.float64), expected)
+
+
+def test_nf4_takes_the_nearest_of_its_sixteen_numbers() -> None:
+    codes = converted([-1, -0.7, 0, 0.1, 0.4, 0.8, INF, -INF, NAN], "f32", "nf4")
+    assert codes.tolist() == [0, 1, 7, 8, 12, 14, 15, 0, 0]
+    np.testing.assert_allclose(converted(codes[:4], "nf4", "f32"), [-1, -0.6961928, 0, 0.0795803], rtol=1e-6)
+
+
+def test_strings_are_not_numbers() -> None:
+    with pytest.raises(OperatorError, match="f32 is not converted to string"):
+        converted([1], "f32", "string")
+
+
+def test_inference() -> None:
+    data = TensorType(f32, PartialShape.parse("?,2..5"))
+    result = Convert(destination_type=i64).infer(data)
+    assert (result.element_type, str(result.shape)) == (i64, "[?,2..5]")
+    result = ConvertLike().infer(data, TensorType(i64, PartialShape([7])))
+    assert (result.element_type, str(result.shape)) == (i64, "[?,2..5]")
+
+
+def test_convert_like() -> None:
+    op = ConvertLike()
+    op.input_types, op.output_types = (f32, i64), (i64,)
+    assert op.run(np.array([1.5, -2.5], np.float32), np.zeros((3, 3), np.int64)).tolist() == [1, -2]
+
+
+# --------------------------------------------------------------------------- the common type
+
+
+def common(a: str, b: str, shapes: tuple[str, str] = ("2", "?,3"), **attributes: Any) -> str:
+    inputs = [TensorType(ElementType.parse(t), PartialShape.parse(s)) for t, s in zip((a, b), shapes, strict=True)]
+    first, second = ConvertPromoteTypes(**{"promote_unsafe": True, **attributes}).infer(*inputs)
+    assert [first.shape, second.shape] == [t.shape for t in inputs]
+    assert first.element_type == second.element_type
+    return str(first.element_type)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "safe", "expected"),
+    [
+        ("i8", "f32", True, "f32"),
+        ("i32", "u8", True, "i32"),
+        ("boolean", "u4", True, "u4"),
+        ("f16", "f64", True, "f64"),
+        ("u8", "u32", True, "u32"),
+        ("dynamic", "f32", True, "dynamic"),
+        ("f16", "i64", False, "f16"),
+        ("f64", "u64", False, "f64"),
+        ("i8", "u8", False, "i16"),
+        ("u1", "i4", True, "i4"),
+        ("f16", "bf16", False, "f32"),
+        ("f8e4m3", "f8e5m2", False, "f16"),
+        ("u64", "i8", False, "f32"),
+    ],
+)
+def test_promotion(a: str, b: str, safe: bool, expected: str) -> None:
+    assert common(a, b) == common(b, a) == expected
+    if safe:
+        assert common(a, b, promote_unsafe=False) == expected
+    else:
+        with pytest.raises(OperatorError, match="have no common type that is safe"):
+            common(a, b, promote_unsafe=False)
+
+
+def test_promotion_beside_a_scalar() -> None:
+    scalar_first = {"shapes": ("", "3"), "pytorch_scalar_promotion": True}
+    assert common("i64", "u8", **scalar_first) == "u8"
+    assert common("f32", "f16", **scalar_first) == "f16"
+    assert common("f16", "i8", **scalar_first) == "f16"
+    with pytest.raises(OperatorError, match="i64 and u8 have no common type that is safe"):
+        common("i64", "u8", promote_unsafe=False, **scalar_first)
+    assert common("u64", "i32", u64_integer_promotion_target=i64) == "i64"
+
+
+def test_types_that_are_not_promoted() -> None:
+    with pytest.raises(OperatorError, match="nf4 is not promoted to other types"):
+        common("nf4", "f32")
+
+
+def test_promoted_values() -> None:
+    op = ConvertPromoteTypes(promote_unsafe=True)
+    op.input_types, op.output_types = (i64, f32), (f32, f32)
+    outs = np.empty(2, np.float32), np.empty(1, np.float32)
+    first, second = op.run(np.array([1, -2]), np.array([0.5], np.float32), out=outs)
+    assert first is outs[0]
+    assert (first.tolist(), second.tolist()) == ([1, -2], [0.5])
+
+
+# --------------------------------------------------------------------------- known content
+
+
+def known(target: str, lower: float, upper: float, element_type: ElementType = i64) -> tuple[float, float, bool]:
+    symbol = new_symbol()
+    value = from_bounds(element_type, np.array([lower]), np.array([upper]), np.array([symbol]))
+    op = Convert(destination_type=ElementType.parse(target))
+    tensor = TensorType(element_type, PartialShape([1]), value)
+    op.input_types, op.output_types = (element_type,), (op.destination_type,)
+    found = op.infer_value(tensor)
+    assert isinstance(found, Value)
+    return float(found.lower[0]), float(found.upper[0]), bool(found.symbols[0] == symbol)
+
+
+def test_sizes_keep_bounds_and_symbols() -> None:
+    assert known("i32", 2, INF) == (2, INF, True)
+    assert known("f32", 0, 7) == (0, 7, True)
+    assert known("u64", 0, INF) == (0, INF, True)
+    assert known("i32", -1.5, 7.5, f32) == (-1, 7, True)
+    assert known("u32", -1, 7) == (-INF, INF, True)
+    assert known("boolean", 1, 5) == (1, 1, False)
+    assert known("boolean", 0, 5) == (0, 1, False)
