@@ -80,9 +80,13 @@ class Convert(Operator):
         return self.value_of(inputs[0], self.output_types[0])
 
     def value_of(self, data: TensorType, target: ElementType) -> Value | None:
-        """What is known of the converted content. Sizes are taken to fit any integer type."""
+        """What is known of the converted content. Sizes are taken to fit any integer type of 8 bits or more."""
         value = data.bounds_or_unknown()
         if value is None or target == string:
+            return None
+        if value.constant is not None:
+            return Value(self.converted(value.constant, data.element_type, target, None))
+        if nf4 in (data.element_type, target) or target.bits < 8:
             return None
         lower, upper = value.lower, value.upper
         if target == boolean:

@@ -9,8 +9,8 @@ import pytest
 
 from ovir.diagnostics import OperatorError
 from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
-from ovir.types import ELEMENT_TYPES, ElementType, PartialShape, f32, i64, new_symbol, nf4
-from ovir.values import TensorType, Value, from_bounds
+from ovir.types import ELEMENT_TYPES, ElementType, PartialShape, f32, i64, new_symbol, nf4, u8
+from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan
 PLAIN = [t for t in ELEMENT_TYPES if t.name not in ("dynamic", "string")]
@@ -179,3 +179,15 @@ def test_sizes_keep_bounds_and_symbols() -> None:
     assert known("u32", -1, 7) == (-INF, INF, True)
     assert known("boolean", 1, 5) == (1, 1, False)
     assert known("boolean", 0, 5) == (0, 1, False)
+
+
+def test_constants_beside_an_unknown_tensor_are_converted() -> None:
+    op = ConvertLike()
+    data = constant_type(np.array([0.8, -2], np.float32))
+    for target, expected in ((nf4, [14, 0]), (u8, [0, 254])):
+        like = TensorType(target, PartialShape(None))
+        op.input_types, op.output_types = (f32, target), (target,)
+        found = op.infer_value(data, like)
+        assert isinstance(found, Value)
+        assert found.constant is not None
+        assert found.constant.tolist() == expected

@@ -113,7 +113,7 @@ def check_out(function, expected):
         assert result is not other or other.flags.c_contiguous
 
 
-@pytest.mark.parametrize("seed", range(1500))
+@pytest.mark.parametrize("seed", range(60))
 def test_gather(seed, blocks):
     rng = np.random.default_rng(seed)
     for _ in range(6):
@@ -132,7 +132,7 @@ def test_gather(seed, blocks):
         check_out(partial(prepare_gather(indices, shape, axis, batch_dims), data), expected)
 
 
-@pytest.mark.parametrize("seed", range(1500))
+@pytest.mark.parametrize("seed", range(60))
 def test_gather_elements(seed, blocks):
     rng = np.random.default_rng(seed)
     for _ in range(6):

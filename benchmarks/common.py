@@ -1,0 +1,76 @@
+"""What the benchmarks share: one-layer models on both sides, and timing that takes turns."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+from numpy.typing import NDArray
+
+import ovir
+
+Array = NDArray[Any]
+Run = Callable[[], Any]
+
+# One measurement lasts at least so long, so that the clock and a single interruption do not matter.
+MIN_SECONDS = 0.003
+
+
+def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvino.Core) -> dict[str, Run]:
+    """The model, written as IR and read by both sides: what infers it once, without copying inputs or outputs."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        openvino.save_model(model, path, compress_to_fp16=False)
+        ours = ovir.compile_model(path).create_infer_request()
+        compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    theirs = compiled.create_infer_request()
+    arrays = list(inputs)
+    return {
+        "ovir": lambda: ours.infer(arrays, share_outputs=True),
+        "openvino": lambda: theirs.infer(arrays, share_inputs=True, share_outputs=True),
+    }
+
+
+def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
+    """The seconds of each run in each round; in a round all have their turn, so that a busy moment meets all."""
+    repeats = {}
+    for name, run in runs.items():
+        run()
+        repeats[name] = 1 + int(MIN_SECONDS / max(_seconds(run, 2), 1e-7))
+    times: dict[str, list[float]] = {name: [] for name in runs}
+    gc.disable()
+    for _ in range(rounds):
+        for name, run in runs.items():
+            run()  # once for the caches, which the other side has filled
+            times[name].append(_seconds(run, repeats[name]))
+    gc.enable()
+    return times
+
+
+def _seconds(run: Run, repeat: int) -> float:
+    begin = time.perf_counter()
+    for _ in range(repeat):
+        run()
+    return (time.perf_counter() - begin) / repeat
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    return exp(sum(map(log, values)) / len(values))
+
+
+def largest_difference(ours: Array, theirs: Array) -> float:
+    """How far two results are apart, relative to the largest finite number in them; infinite where they do not compare."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        return float("inf")
+    a, b = ours.astype(np.float64), theirs.astype(np.float64)
+    if not np.array_equal(np.isfinite(a), np.isfinite(b)):
+        return float("inf")
+    finite = np.isfinite(a)
+    return float(np.abs(a[finite] - b[finite]).max(initial=0) / max(np.abs(b[finite]).max(initial=0), 1e-30))
