@@ -278,7 +278,6 @@ def sorting() -> Members:
     yield "TopK 100 of a million", _top_k(100, 0, "value"), (normal(1_000_000),)
     yield "NonZero", ops.non_zero, (SQUARE * BOOLEANS,)
     yield "Unique", ops.unique, (integers(1000, 1_000_000, dtype=np.int32),)
-    yield "Unique f32", ops.unique, (normal(1_000_000),)
 
 
 def _top_k(k: int, axis: int, sort: str) -> Build:

@@ -62,7 +62,7 @@ class Net:
                 + "".join(f'<port id="{i}" precision="UNSPECIFIED"/>' for i in range(len(inputs)))
                 + "</input>"
             )
-        if kind != "Result":
+        if kind != "Result" and outputs:
             tensor_names = [*names, *[""] * outputs][:outputs]
             tensor_names[0] = tensor_names[0] or name
             ports = (

@@ -9,11 +9,12 @@ negative.
 shape and type; otherwise a new array is.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum, auto
 from functools import lru_cache
 from math import prod
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +30,9 @@ _Mode = Literal["clip", "wrap"]
 # each call of NumPy, which may mean to be woken from sleep, does not count.
 _BLOCK_ENTRIES = 1 << 17
 _BLOCK_BYTES = 1 << 20
+# Data of this size are still in a core's cache when they are read again; a block is not made narrower than that for it.
+_CACHE_BYTES = 1 << 18
+_MIN_COLUMNS = 1 << 8
 # What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
 # has less: its index has to be read, checked and followed all the same.
 _BYTES_PER_THREAD = 1 << 21
@@ -98,7 +102,7 @@ def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Arr
     rows = out.reshape(outer, -1, inner)
     if batch_dims or outer == 1:
         layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
-        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows.reshape(-1, inner))
+        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows[:, :, None])
     else:
         _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
     if outside is not None:
@@ -122,7 +126,7 @@ def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = 
     if spread is _Spread.OUTSIDE:
         raise _error(indices, size)
     layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
-    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(-1))
+    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(outer, -1, inner))
     return out
 
 
@@ -266,99 +270,91 @@ def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
     return positions, outside
 
 
-class _Layout(NamedTuple):
-    """The way from flat indices [outer, count, inner] to rows of flat data [outer, size, inner], in blocks.
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How indices [outer, count, inner] into data [outer, size, inner] are cut in blocks [slabs, rows, columns].
 
-    A block is as many whole [count, inner] slabs as may be, or else as many whole rows of one slab, or else a part of
-    one row. Therefore entry e of any block reads the row `index[e] * inner + offsets[e]` after the block's base.
+    Entry e of any block reads the row `index[e] * inner + offsets[e]` of the flattened data after the block's base.
     """
 
+    outer: int
     size: int
+    count: int
     inner: int
     row_bytes: int
-    total: int
-    """Entries in all."""
-    length: int
-    """Entries in a block; the last one of a group may have less."""
-    group: int
-    """Entries in a group: what a block is a part of, or the block itself."""
-    blocks_per_group: int
-    groups_per_step: int
-    rows_per_step: int
-    """By how much the base advances after so many groups."""
-    rows_per_block: int
-    """By how much the base advances within a group."""
-    wraps: bool
-    """Whether what is below 0 by its index alone is what is below the base, so that take's own wrapping is right."""
+    slabs: int
+    rows: int
+    columns: int
     position_type: np.dtype[Any]
     offsets: Array | None
     """None where all are 0."""
 
     @property
-    def blocks(self) -> int:
-        return -(-self.total // self.group) * self.blocks_per_group
+    def length(self) -> int:
+        return self.slabs * self.rows * self.columns
 
-    def spans(self, first: int, last: int) -> Iterator[tuple[int, int, int]]:
-        """Start, stop and base of each block."""
-        for block in range(first, last):
-            group, part = divmod(block, self.blocks_per_group)
-            start = group * self.group + part * self.length
-            stop = min(start + self.length, (group + 1) * self.group, self.total)
-            yield start, stop, group // self.groups_per_step * self.rows_per_step + part * self.rows_per_block
+    @property
+    def blocks(self) -> int:
+        return -(-self.outer // self.slabs) * -(-self.inner // self.columns) * -(-self.count // self.rows)
+
+    @property
+    def span(self) -> int:
+        """So many rows of data are within a block's reach."""
+        return self.slabs * self.size * self.inner
+
+    def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
+        """Where it is in the indices, and its base in the data. Blocks that read the same data are neighbours."""
+        number, row = divmod(number, -(-self.count // self.rows))
+        slab, column = divmod(number, -(-self.inner // self.columns))
+        o, i, k = slab * self.slabs, row * self.rows, column * self.columns
+        return (
+            slice(o, o + self.slabs),
+            slice(i, i + self.rows),
+            slice(k, k + self.columns),
+        ), o * self.size * self.inner + k
 
 
 @lru_cache(maxsize=16)
 def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
-    slab = count * inner
     entries = _entries_per_block(row_bytes)
-    # So many slabs, rows of a slab and columns of a row are in a block.
-    slabs = max(1, min(outer, entries // slab))
-    rows = max(1, min(count, entries // inner))
     columns = min(inner, entries)
-    length = slabs * rows * columns
-    if columns < inner:
-        group, groups_per_step = inner, count
-    else:
-        group, groups_per_step = max(length, slab), 1
+    # Few columns, so that all the data they come from stay in a core's cache until the last row; if that is too much
+    # to ask, many, so that blocks are contiguous.
+    cached = _CACHE_BYTES // (size * row_bytes)
+    if count > 1 and _MIN_COLUMNS <= cached < columns:
+        columns = -(-inner // -(-inner // cached))
+    rows = max(1, min(count, entries // columns))
+    slabs = max(1, min(outer, entries // (count * inner))) if columns == inner else 1
 
-    span = slabs * size * inner
     # Narrow arithmetic is twice as fast, but wide indices would have to be narrowed first.
-    narrow = index_type == np.int32 and span <= np.iinfo(np.int32).max
+    narrow = index_type == np.int32 and slabs * size * inner <= np.iinfo(np.int32).max
     position_type: np.dtype[Any] = np.dtype(np.int32 if narrow else np.intp)
     offsets: Array | None = None
     if slabs > 1 or columns > 1:
-        starts = np.arange(slabs, dtype=position_type) * (size * inner)
-        offsets = np.repeat(starts, rows * columns)
-        offsets.reshape(-1, columns)[...] += np.arange(columns, dtype=position_type)
-    return _Layout(
-        size=size,
-        inner=inner,
-        row_bytes=row_bytes,
-        total=outer * slab,
-        length=length,
-        group=group,
-        blocks_per_group=-(-group // length),
-        groups_per_step=groups_per_step,
-        rows_per_step=span,
-        rows_per_block=columns if columns < inner else 0,
-        wraps=slabs == 1 and columns == inner,
-        position_type=position_type,
-        offsets=offsets,
-    )
+        offsets = np.empty((slabs, rows, columns), position_type)
+        offsets[...] = np.arange(columns)
+        offsets += (np.arange(slabs, dtype=position_type) * (size * inner))[:, None, None]
+    return _Layout(outer, size, count, inner, row_bytes, slabs, rows, columns, position_type, offsets)
 
 
 def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, out: Array) -> None:
-    """out[e] = the row of data for flat index e; no index is outside."""
-    size, inner, offsets = layout.size, layout.inner, layout.offsets
+    """out[o, i, k] = the row data[o, index, k] of flattened data, for flat indices that are not outside."""
+    size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
+    indices = indices.reshape(layout.outer, layout.count, inner)
     unsigned = _UNSIGNED[layout.position_type.itemsize]
     convert = indices.dtype != layout.position_type
-    mode = _MODES[spread if layout.wraps else _Spread.PLAIN]
-    fold = spread is _Spread.NEGATIVE and not layout.wraps
+    # Where a block reads all of one slab, what is before the slab's begin is what take wraps around.
+    wrap = layout.slabs == 1 and layout.columns == inner
+    mode = _MODES[spread if wrap else _Spread.PLAIN]
+    fold = spread is _Spread.NEGATIVE and not wrap
 
     def run(first: int, last: int) -> None:
         scratch = np.empty(layout.length, layout.position_type)
-        for start, stop, base in layout.spans(first, last):
-            positions, buffer = indices[start:stop], scratch[: stop - start]
+        spare = np.empty((layout.length, *out.shape[3:]), out.dtype)
+        for number in range(first, last):
+            block, base = layout.block(number)
+            positions, result = indices[block], out[block]
+            buffer = scratch[: positions.size].reshape(positions.shape)
             if convert:
                 np.copyto(buffer, positions, casting="unsafe")
                 positions = buffer
@@ -369,8 +365,13 @@ def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, 
             if inner > 1:
                 positions = np.multiply(positions, inner, out=buffer)
             if offsets is not None:
-                positions = np.add(positions, offsets[: stop - start], out=buffer)
-            data[base : base + layout.rows_per_step].take(positions, 0, out[start:stop], mode)
+                slabs, rows, columns = positions.shape
+                positions = np.add(positions, offsets[:slabs, :rows, :columns], out=buffer)
+            source = data[base : base + span]
+            if result.flags.c_contiguous:
+                source.take(positions, 0, result, mode)
+            else:
+                result[...] = source.take(positions, 0, spare[: positions.size].reshape(result.shape), mode)
 
     run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
 

@@ -39,6 +39,8 @@ def blocks(request, monkeypatch):
     monkeypatch.setattr(kernels, "_BLOCK_ENTRIES", 7)
     monkeypatch.setattr(kernels, "_SMALL_BYTES", 0)
     monkeypatch.setattr(kernels, "_LONG_RUN", 4)
+    monkeypatch.setattr(kernels, "_CACHE_BYTES", 64)
+    monkeypatch.setattr(kernels, "_MIN_COLUMNS", 2)
     monkeypatch.setattr(kernels, "_BYTES_PER_THREAD", 64)
     monkeypatch.setattr(kernels, "_REDUCED_BYTES_PER_THREAD", 16)
     kernels._layout.cache_clear()
@@ -202,7 +204,9 @@ def test_gather_of_many(shape, axis, batch_dims, indices_shape, low, index_type)
 @pytest.mark.parametrize("index_type", [np.int32, np.int64])
 @pytest.mark.parametrize("low", [0, -1])
 @pytest.mark.parametrize("axis", range(3))
-@pytest.mark.parametrize("shape", [(70, 80, 90), (3, 4, 100_000), (300_000, 3, 1), (2, 200_000, 2), (1, 1, 700_000)])
+@pytest.mark.parametrize(
+    "shape", [(70, 80, 90), (3, 4, 100_000), (300_000, 3, 1), (2, 200_000, 2), (1, 1, 700_000), (2, 9, 70_000)]
+)
 def test_gather_elements_of_many(shape, axis, low, index_type):
     rng = np.random.default_rng(1)
     data = rng.integers(0, 1 << 30, shape).astype(np.int32)

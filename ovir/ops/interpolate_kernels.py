@@ -1,0 +1,171 @@
+"""Applies taps to the axes of a tensor, block by block, on threads.
+
+Every mode is a product of one-dimensional ones, so axis follows axis: that is two gathers an axis for a linear mode instead
+of four or eight. Integers are the exception: they are cut or rounded in the end, and whether a sum reaches 3 or 2.9999998
+depends on its order. For them the products of weights are summed corner by corner, as the reference does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from math import ceil, prod
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.blocked import compute_dtype, integer_range
+from ovir.ops.interpolate_taps import Floats, Index, Method, Taps, round_half_away
+from ovir.ops.operator import Array
+from ovir.parallel import run_blocks
+
+Passes = Sequence[tuple[int, Taps]]
+"""Axes and the taps along them."""
+Kernel = Callable[[Array, Passes, Array], None]
+"""Fills its last argument from its first; both are C-contiguous."""
+
+_BLOCK = 1 << 17
+"""Elements of a block: few enough for a cache shared by cores, many enough that NumPy's calls do not count."""
+
+
+def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
+    """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``."""
+    is_integer = data.dtype.kind in "iu" or "int" in data.dtype.name
+    if method.mode == "nearest":
+        kernel = _nearest
+    elif not is_integer:
+        kernel = _separable
+    elif method.is_pillow:
+        kernel = _pillow_integers
+    else:
+        kernel = _linear_integers if method.mode == "linear" else _integers
+    _in_blocks(kernel, data, passes, out)
+
+
+def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
+    """Call the kernel on groups of slices along the first resized axis, or on parts of one slice where it is large."""
+    if not out.size:
+        return
+    first = min(axis for axis, _ in passes)
+    slices = prod(data.shape[:first])
+    x = np.ascontiguousarray(data).reshape(slices, *data.shape[first:])
+    y = out.reshape(slices, *out.shape[first:])
+    passes = [(axis - first + 1, taps) for axis, taps in passes]
+    work = max(x.size, y.size) // slices
+    group, rows = max(_BLOCK // work, 1), y.shape[1]
+    parts = min(ceil(work / _BLOCK), rows)
+
+    def block(item: int) -> None:
+        i, part = divmod(item, parts)
+        i *= group
+        if parts == 1:
+            kernel(x[i : i + group], passes, y[i : i + group])
+            return
+        start, stop = part * rows // parts, (part + 1) * rows // parts
+        cut = {axis: taps.part(start, stop) for axis, taps in passes if axis == 1}
+        low, high, some = cut[1]
+        kernel(x[i : i + 1, low:high], [(axis, some if axis == 1 else t) for axis, t in passes], y[i : i + 1, start:stop])
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):  # infinities and NaN are values like others
+            for item in range(start, stop):
+                block(item)
+
+    run_blocks(run, ceil(slices / group) * parts)
+
+
+def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
+    """Shrinking axes before growing ones; of equals the last, since gathers along it cost most and later ones see more."""
+    return sorted(passes, key=lambda item: (item[1].length / x.shape[item[0]], -item[0]))
+
+
+def _nearest(x: Array, passes: Passes, y: Array) -> None:
+    *before, (axis, taps) = _cheapest_first(x, passes)
+    for other, along in before:
+        x = x.take(along.index[0], other, mode="clip")
+    x.take(taps.index[0], axis, out=y, mode="clip")
+
+
+def _separable(x: Array, passes: Passes, y: Array) -> None:
+    x = x.astype(compute_dtype(x.dtype), copy=False)
+    *before, (axis, taps) = _cheapest_first(x, passes)
+    for other, along in before:
+        x = _weighted(x, other, along.index, along.unit)
+    if x.dtype == y.dtype:
+        _weighted(x, axis, taps.index, taps.unit, out=y)
+    else:
+        np.copyto(y, _weighted(x, axis, taps.index, taps.unit), casting="unsafe")
+
+
+def _weighted(x: Array, axis: int, index: Index, weight: Floats, out: Array | None = None) -> Array:
+    """The sum of the taps along one axis."""
+    weight = weight.astype(x.dtype, copy=False)
+    result = x.take(index[0], axis, out=out, mode="clip")
+    result *= _along(axis, x.ndim, weight[0])
+    if len(index) > 1:
+        term = np.empty_like(result)
+        for positions, weights in zip(index[1:], weight[1:], strict=True):
+            x.take(positions, axis, out=term, mode="clip")
+            term *= _along(axis, x.ndim, weights)
+            result += term
+    return result
+
+
+def _along(axis: int, rank: int, weights: Floats) -> Floats:
+    return weights.reshape(-1, *(1,) * (rank - axis - 1))
+
+
+# --------------------------------------------------------------------------- integers
+
+
+def _integers(x: Array, passes: Passes, y: Array) -> None:
+    """linear_onnx and cubic: cut towards 0."""
+    total, _ = _corner_sum(x, passes)
+    _store(np.trunc(total), y)
+
+
+def _linear_integers(x: Array, passes: Passes, y: Array) -> None:
+    """linear: divided by the sum of the weights and rounded."""
+    total, weights = _corner_sum(x, passes)
+    np.divide(total, weights, out=total, where=weights != 0)
+    _store(round_half_away(total), y)
+
+
+def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
+    """Rounded and saturated after each axis, the last axis first, as Pillow does."""
+    low, high = integer_range(y.dtype)
+    result = x.astype(np.float64)
+    for axis, taps in reversed(passes):
+        result = _weighted(result, axis, taps.index, taps.unit)
+        result = np.clip(round_half_away(result), low, high)
+    _store(result, y)
+
+
+def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
+    """The sum of weight * value over all combinations of taps, and the sum of the weights.
+
+    In f32 like the reference; in f64 for integers that f32 does not hold.
+    """
+    x = x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64)
+    total: Any = x.dtype.type(0)
+    weights: Any = x.dtype.type(0)
+    for value, weight in _corners(x, passes, x.dtype.type(1)):
+        total = total + weight * value
+        weights = weights + weight
+    return total, weights
+
+
+def _corners(x: Array, passes: Passes, weight: Any) -> Iterator[tuple[Array, Any]]:
+    if not passes:
+        yield x, weight
+        return
+    (axis, taps), *others = passes
+    for positions, weights in zip(taps.index, taps.weight, strict=True):
+        yield from _corners(x.take(positions, axis, mode="clip"), others, weight * _along(axis, x.ndim, weights))
+
+
+def _store(values: Array, y: Array) -> None:
+    """The values of whole numbers, saturated where the type does not hold them."""
+    low, high = integer_range(y.dtype)
+    inside = np.clip(values, low, high)
+    # The largest i64 is no f64: the float nearest to it lies outside.
+    np.copyto(y, np.where(inside >= high, high, inside) if y.dtype.itemsize < 8 else _exact(inside, y), casting="unsafe")

@@ -1,0 +1,195 @@
+"""Where the elements of a resized axis come from: for each, positions of the input axis and their weights.
+
+All is computed in f32, in the order of the formulas, as devices do: whether 2.5 / 0.8333333 lies above an integer or
+below it decides which pixel is the nearest. Only the modes of Pillow compute in f64, as Pillow does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import ceil
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Index = NDArray[np.int64]
+Floats = NDArray[Any]
+
+COORDINATES = ("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+
+
+@dataclass(frozen=True)
+class Method:
+    """How to interpolate; the attributes of the operation that say it."""
+
+    mode: str
+    coordinates: str = "half_pixel"
+    nearest: str = "round_prefer_floor"
+    antialias: bool = False
+    cube_coeff: float = -0.75
+
+    @property
+    def is_pillow(self) -> bool:
+        return self.mode.endswith("_pillow")
+
+
+@dataclass(frozen=True)
+class Taps:
+    """``out[i] = sum over k of data[index[k, i]] * weight[k, i]``; the nearest pixel is one tap without weight.
+
+    ``unit`` are the weights divided by their sum where the mode asks for it; otherwise they are ``weight``.
+    """
+
+    index: Index
+    weight: Floats
+    unit: Floats
+
+    @property
+    def length(self) -> int:
+        return self.index.shape[1]
+
+    def part(self, start: int, stop: int) -> tuple[int, int, Taps]:
+        """The taps of some of the outputs, and the range of the input that they reach, counted from its begin."""
+        index = self.index[:, start:stop]
+        low, high = int(index.min()), int(index.max()) + 1
+        return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop])
+
+
+@lru_cache(maxsize=256)
+def taps(method: Method, size: int, length: int, scale: float) -> Taps:
+    """The taps that resize an axis of ``size`` (not 0) to ``length``, ``scale`` times as long.
+
+    ``method.antialias`` must say whether it applies: it does where some axis shrinks.
+    """
+    ratio = np.float32(scale)
+    if method.is_pillow:
+        found = _pillow(method, size, length)
+    else:
+        position = _positions(method.coordinates, size, length, ratio)
+        if method.mode == "nearest":
+            index = _ROUNDING[method.nearest](position, bool(ratio < 1)).astype(np.int64)
+            none = np.ones((1, length), np.float32)
+            found = Taps(np.clip(index, 0, size - 1)[np.newaxis], none, none)
+        elif method.mode == "linear":
+            found = _linear(position, size, ratio, method.antialias)
+        elif method.mode == "linear_onnx":
+            found = _linear_onnx(position, size)
+        else:
+            found = _cubic(position, size, np.float32(method.cube_coeff))
+    for array in (found.index, found.weight, found.unit):
+        array.flags.writeable = False  # it is shared with whoever asks next
+    return found
+
+
+def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
+    """The position in the input of each element of the output; an axis that keeps its length is not moved."""
+    x = np.arange(length, dtype=np.float32)
+    if scale == 1 or length == size:
+        return x
+    if mode == "asymmetric":
+        return x / scale
+    if mode == "tf_half_pixel_for_nn":
+        return (x + np.float32(0.5)) / scale
+    if mode == "align_corners":
+        return x * np.float32(size - 1) / np.float32(max(length - 1, 1))
+    if mode == "pytorch_half_pixel" and length == 1:
+        return x
+    return (x + np.float32(0.5)) / scale - np.float32(0.5)
+
+
+def round_half_away(x: Floats) -> Floats:
+    """The nearest integer, the one further from 0 of two."""
+    whole = np.trunc(x)
+    return whole + np.copysign(abs(x - whole) >= 0.5, x).astype(x.dtype)
+
+
+def _round_half_down(x: Floats) -> Floats:
+    whole = np.trunc(x)
+    return np.where(x == whole + np.float32(0.5), whole, round_half_away(x))
+
+
+_ROUNDING: dict[str, Callable[[Floats, bool], Floats]] = {
+    "round_prefer_floor": lambda x, shrinks: _round_half_down(x),
+    "round_prefer_ceil": lambda x, shrinks: round_half_away(x),
+    "floor": lambda x, shrinks: np.floor(x),
+    "ceil": lambda x, shrinks: np.ceil(x),
+    "simple": lambda x, shrinks: np.ceil(x) if shrinks else np.trunc(x),
+}
+
+
+def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> Taps:
+    """A triangle over the position, 2 wide, or with antialias 2 / scale; what lies outside the input has no weight."""
+    slope = scale if antialias else np.float32(1)
+    reach = 2 if scale > 1 else ceil(np.float32(2) / slope)
+    index = round_half_away(position).astype(np.int64) + np.arange(-reach, reach + 1)[:, np.newaxis]
+    weight = np.maximum(np.float32(0), 1 - abs(slope * (position - index.astype(np.float32))))
+    weight[(index < 0) | (index >= size)] = 0
+    index, weight = _without_zeros(index, weight)
+    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight))
+
+
+def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
+    """As many taps as there are weights in a column, from the first of the column on."""
+    some = weight != 0
+    row = some.argmax(axis=0) + np.arange(max(int(some.sum(axis=0).max(initial=0)), 1))[:, np.newaxis]
+    last = len(weight) - 1
+    inside = np.minimum(row, last)
+    taken = np.take_along_axis(weight, inside, axis=0)
+    return np.take_along_axis(index, inside, axis=0), np.where(row <= last, taken, 0).astype(weight.dtype)
+
+
+def _divided_by_sum(weight: Floats) -> Floats:
+    total = weight.sum(axis=0, dtype=weight.dtype)
+    return np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+
+
+def _linear_onnx(position: Floats, size: int) -> Taps:
+    """The two neighbours of the position, which is moved to the nearest end where it lies outside."""
+    position = np.clip(position, np.float32(0), np.float32(size - 1))
+    first = position.astype(np.int64)
+    second = np.minimum(first + 1, size - 1)
+    index = np.stack([first, second])
+    weight = abs(position - index[::-1].astype(np.float32))
+    weight[:, first == second] = 0.5
+    return Taps(index, weight, weight)
+
+
+def _cubic(position: Floats, size: int, a: np.float32) -> Taps:
+    """Keys' kernel of parameter a over the four pixels around the position, the ends repeated outside."""
+    base = np.floor(position)
+    s = abs(position - base)
+
+    def near(x: Floats) -> Floats:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Floats) -> Floats:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    weight = np.stack([far(s + 1), near(s), near(1 - s), far(2 - s)])
+    index = base.astype(np.int64) + np.arange(-1, 3)[:, np.newaxis]
+    return Taps(np.clip(index, 0, size - 1), weight, weight)
+
+
+def _pillow(method: Method, size: int, length: int) -> Taps:
+    """The filter of Pillow's resize, stretched over the pixels that become one, cut at the ends."""
+    a = method.cube_coeff
+    step = size / length
+    stretch = max(step, 1.0)
+    support = stretch * (1.0 if method.mode == "bilinear_pillow" else 2.0)
+    center = (np.arange(length) + 0.5) * step
+    first = np.maximum((center - support + 0.5).astype(np.int64), 0)
+    stop = np.minimum((center + support + 0.5).astype(np.int64), size)
+    index = first + np.arange(int((stop - first).max(initial=1)))[:, np.newaxis]
+    x = abs((index - center + 0.5) / stretch)
+    if method.mode == "bilinear_pillow":
+        weight = np.maximum(1 - x, 0)
+    else:
+        near, far = ((a + 2) * x - (a + 3)) * x * x + 1, (((x - 5) * x + 8) * x - 4) * a
+        weight = np.where(x < 1, near, np.where(x < 2, far, 0))
+    weight[index >= stop] = 0
+    unit = _divided_by_sum(weight)
+    return Taps(np.clip(index, 0, size - 1), unit, unit)
