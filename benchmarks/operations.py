@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import openvino
+import openvino.opset14
 import openvino.opset16 as ops
 
 from benchmarks.common import Array, geometric_mean, in_turns, infer_requests, largest_difference
@@ -247,6 +248,7 @@ def _space_to_batch(x: Any) -> Any:
 
 
 def indexing() -> Members:
+    places = np.stack(np.divmod(_rng.permutation(1_000_000)[:100_000], 1000), -1).astype(np.int32)
     points = integers(100, 100_000, 2, dtype=np.int32)
     rows = _rng.permutation(1000)[:500].astype(np.int32)
     yield "Gather rows", lambda x, i: ops.gather(x, i, scalar(0, np.int64)), (SQUARE, rows)
@@ -259,7 +261,7 @@ def indexing() -> Members:
         inputs = SQUARE, integers(1000, 500, 1000, dtype=np.int32), OTHER[:500]
         yield f"ScatterElementsUpdate {reduction}", _scatter_elements(reduction), inputs
     yield "ScatterNDUpdate rows", ops.scatter_nd_update, (SQUARE, rows.reshape(-1, 1), OTHER[:500])
-    yield "ScatterNDUpdate numbers", ops.scatter_nd_update, (normal(100, 100), points, normal(100_000))
+    yield "ScatterNDUpdate numbers", ops.scatter_nd_update, (normal(1000, 1000), places, normal(100_000))
     yield "OneHot", lambda i: ops.one_hot(i, scalar(100, np.int64), scalar(1), scalar(0), -1), (integers(100, 10_000),)
     yield "OneHot first", lambda i: ops.one_hot(i, scalar(100, np.int64), scalar(1), scalar(0), 0), (integers(100, 10_000),)
     yield "Bucketize", lambda x: ops.bucketize(x, ops.constant(np.linspace(-2, 2, 30, dtype=np.float32))), (SQUARE,)
@@ -315,7 +317,8 @@ def _max_pool(kernel: int, stride: int, pad: int) -> Build:
 
 def _avg_pool(kernel: int, stride: int, pad: int) -> Build:
     pads = [pad, pad]
-    return lambda x: ops.avg_pool(x, [stride] * 2, pads, pads, [kernel] * 2, True)
+    # AvgPool-16 crashes OpenVINO 2026.4.1.
+    return lambda x: openvino.opset14.avg_pool(x, [stride] * 2, pads, pads, [kernel] * 2, True)
 
 
 def normalization() -> Members:

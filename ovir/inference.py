@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -72,6 +73,7 @@ def _set_shapes(model: Model, shapes: Mapping[Parameter, PartialShape]) -> None:
 
 def infer_into(model: Model, findings: Findings) -> None:
     """Infer every port of a model; all that was found is added to ``findings``."""
+    model.revision += 1
     _walk(model, findings)
     _compare_with_stated(model, findings)
 
@@ -228,6 +230,20 @@ def _stated_type(port: Port) -> TensorType:
     """What the file says of a port; no dims at all may mean a scalar or an unknown rank."""
     shape = port.stated_shape if port.stated_shape else None
     return TensorType(port.stated_element_type or dynamic, shape if shape is not None else PartialShape(None))
+
+
+def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
+    """What inference says of a layer on the arrays of a run, where sizes were unknown before; None for nothing."""
+    if layer.operator is None or layer.bodies or len(layer.operator.input_types) != len(arrays):
+        return None
+    op = copy.copy(layer.operator)  # inference leaves its findings on the operator
+    types = zip(op.input_types, arrays, strict=True)
+    inputs = [TensorType(t, PartialShape(a.shape), Value(a) if a.size <= MAX_ELEMENTS else None) for t, a in types]
+    try:
+        op.infer(*inputs)
+    except OperatorError as error:
+        return error
+    return None
 
 
 # --------------------------------------------------------------------------- stated against inferred

@@ -139,6 +139,8 @@ class Model:
         self.edges = list(edges)
         self.diagnostics: list[Diagnostic] = []
         """What reading and inference found that is not an error."""
+        self.revision = 0
+        """How often it has been inferred; what was made of an earlier inference is out of date."""
         self._file_order = list(layers)
         self._by_id = {layer.id: layer for layer in self._file_order}
         self.layers: list[Layer] = self._topological_order()

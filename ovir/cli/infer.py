@@ -9,7 +9,7 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
 from ovir.model import Layer, Model, Port
-from ovir.runtime.compiled import all_layers
+from ovir.runtime.listeners import all_layers
 from ovir.tools.dynamic import Origins
 
 

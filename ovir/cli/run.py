@@ -19,8 +19,8 @@ from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
 from ovir.diagnostics import BAD_INPUT, NOT_SUPPORTED, InputError, ModelError, Place, RunError, diagnostic
 from ovir.model import Model
-from ovir.runtime.compiled import CompiledModel, Results, matching_layers
-from ovir.runtime.executor import Listener
+from ovir.runtime.compiled import CompiledModel, Results
+from ovir.runtime.listeners import Listener, matching_layers
 from ovir.tools.profile import Profile
 from ovir.tools.random_inputs import RandomInput, fix_shapes, random_inputs
 from ovir.tools.tensor_files import load_npz, load_tensor, save_npz, with_element_type

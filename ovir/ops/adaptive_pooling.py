@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import ElementType, PartialShape, i32, i64
+from ovir.types import ElementType, PartialShape, i64
 from ovir.values import TensorType
 
 
@@ -22,7 +22,7 @@ class AdaptivePool(Operator):
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """The shape of the output."""
         self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
-        self.require_type("output_shape", output_shape.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require_index_type("output_shape", output_shape.element_type)
         self.require_rank("data", data.shape, 3, 4, 5)
         self.require_rank("output_shape", output_shape.shape, 1)
         if data.shape.rank is None:
@@ -83,10 +83,7 @@ class AdaptiveMaxPool(AdaptivePool):
     index_element_type: ElementType = attribute(default=i64)
 
     def infer(self, data: TensorType, output_shape: TensorType) -> tuple[TensorType, TensorType]:
-        allowed = (i32, i64)
-        self.require(
-            self.index_element_type in allowed, "index_element_type must be i32 or i64, got {}", self.index_element_type
-        )
+        self.require_index_type("index_element_type", self.index_element_type, known=True)
         shape = self.pooled(data, output_shape)
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 

@@ -39,13 +39,19 @@ def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def result_array(data: Array, out: Array | None) -> Array:
+    """``out`` where a result like ``data`` can be written there, else a new array."""
+    if out is not None and out.shape == data.shape and out.dtype == data.dtype and out.flags.c_contiguous:
+        return out
+    return np.empty(data.shape, data.dtype)
+
+
 def map_blocks(kernel: Callable[..., object], data: Array, out: Array | None = None, *params: Array) -> Array:
     """An elementwise kernel over all of ``data``. ``out`` may be ``data`` itself.
 
     ``params`` are broadcast to the data; ``kernel(x, y, *params)`` is given their part for the block, in x's type.
     """
-    if out is None:
-        out = np.empty(data.shape, data.dtype)
+    out = result_array(data, out)
     lead = data.ndim
     if params:
         lead = max(lead - 1, 0)
@@ -81,8 +87,7 @@ def map_slices(
 
     ``kernel(x, y, axis)`` sees 2-D blocks of whole slices that lie along ``axis``. ``out`` may be ``data`` itself.
     """
-    if out is None:
-        out = np.empty(data.shape, data.dtype)
+    out = result_array(data, out)
     if not out.size:
         return out
     along = sorted(axes)

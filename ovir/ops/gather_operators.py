@@ -14,7 +14,7 @@ from ovir.diagnostics import report
 from ovir.ops import gather as kernels
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Kernel, Operator, operator
-from ovir.types import UNKNOWN, ElementType, PartialShape, i32, i64
+from ovir.types import UNKNOWN, ElementType, PartialShape
 from ovir.values import TensorType
 
 
@@ -175,7 +175,7 @@ class GatherElements(Operator):
     carries = (0,)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
-        self.require_type("indices", indices.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require_index_type("indices", indices.element_type)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         for name, tensor in (("data", data), ("indices", indices)):
             self.require(tensor.shape.rank != 0, "{} must have at least one dimension, got a scalar", name)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, dynamic, i32, i64
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, dynamic
 from ovir.values import TensorType, Value
 
 Number = int | float
@@ -149,7 +149,7 @@ class Eye(Operator):
         for name, tensor in zip(names, (num_rows, num_columns, diagonal_index, batch_shape), strict=True):
             if tensor is None:
                 continue
-            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_index_type(name, tensor.element_type)
             self.require_rank(name, tensor.shape, *((1,) if name == "batch_shape" else (0, 1)))
             single = name == "batch_shape" or tensor.shape.size().contains(1)
             self.require(single, "{} must have one element, got shape {}", name, tensor.shape)

@@ -1,8 +1,8 @@
 """Applies taps to the axes of a tensor, block by block, on threads.
 
-Every mode is a product of one-dimensional ones, so axis follows axis: that is two gathers an axis for a linear mode instead
-of four or eight. Integers are the exception: they are cut or rounded in the end, and whether a sum reaches 3 or 2.9999998
-depends on its order. For them the products of weights are summed corner by corner, as the reference does.
+Every mode is a product of one-dimensional ones, so axis follows axis: a linear mode takes two gathers an axis, not four
+or eight in all. Integers are the exception: they are cut or rounded in the end, and whether a sum reaches 3 or
+2.9999998 depends on its order. For them the products of weights are summed corner by corner, as the reference does.
 """
 
 from __future__ import annotations
@@ -29,10 +29,9 @@ _BLOCK = 1 << 17
 
 def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
     """Resize the axes of ``passes``, in the order of the operation's axes, into ``out``."""
-    is_integer = data.dtype.kind in "iu" or "int" in data.dtype.name
     if method.mode == "nearest":
         kernel = _nearest
-    elif not is_integer:
+    elif data.dtype.kind not in "iu":
         kernel = _separable
     elif method.is_pillow:
         kernel = _pillow_integers
@@ -61,9 +60,9 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
             kernel(x[i : i + group], passes, y[i : i + group])
             return
         start, stop = part * rows // parts, (part + 1) * rows // parts
-        cut = {axis: taps.part(start, stop) for axis, taps in passes if axis == 1}
-        low, high, some = cut[1]
-        kernel(x[i : i + 1, low:high], [(axis, some if axis == 1 else t) for axis, t in passes], y[i : i + 1, start:stop])
+        along = dict(passes)
+        low, high, along[1] = along[1].part(start, stop)
+        kernel(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, start:stop])
 
     def run(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):  # infinities and NaN are values like others
@@ -74,7 +73,7 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
 
 
 def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
-    """Shrinking axes before growing ones; of equals the last, since gathers along it cost most and later ones see more."""
+    """Shrinking axes before growing ones; of equals the last, as its gathers cost most while there is least to do."""
     return sorted(passes, key=lambda item: (item[1].length / x.shape[item[0]], -item[0]))
 
 
@@ -148,7 +147,8 @@ def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
     x = x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64)
     total: Any = x.dtype.type(0)
     weights: Any = x.dtype.type(0)
-    for value, weight in _corners(x, passes, x.dtype.type(1)):
+    gain = prod((taps.gain for _, taps in passes), start=np.float32(1))
+    for value, weight in _corners(x, passes, gain):
         total = total + weight * value
         weights = weights + weight
     return total, weights
@@ -164,8 +164,9 @@ def _corners(x: Array, passes: Passes, weight: Any) -> Iterator[tuple[Array, Any
 
 
 def _store(values: Array, y: Array) -> None:
-    """The values of whole numbers, saturated where the type does not hold them."""
+    """Whole numbers into integers, saturated."""
     low, high = integer_range(y.dtype)
-    inside = np.clip(values, low, high)
-    # The largest i64 is no f64: the float nearest to it lies outside.
-    np.copyto(y, np.where(inside >= high, high, inside) if y.dtype.itemsize < 8 else _exact(inside, y), casting="unsafe")
+    top = values.dtype.type(high)
+    if int(top) > high:  # the largest of 64 bits has no f64
+        top = np.nextafter(top, values.dtype.type(0))
+    np.copyto(y, np.clip(values, low, top), casting="unsafe")

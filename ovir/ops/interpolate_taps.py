@@ -41,22 +41,24 @@ class Method:
 class Taps:
     """``out[i] = sum over k of data[index[k, i]] * weight[k, i]``; the nearest pixel is one tap without weight.
 
-    ``unit`` are the weights divided by their sum where the mode asks for it; otherwise they are ``weight``.
+    ``unit`` are the weights divided by their sum where the mode asks for it; otherwise they are ``weight``. Before it
+    divides, the reference multiplies all weights by ``gain``, which can decide how an integer is rounded.
     """
 
     index: Index
     weight: Floats
     unit: Floats
+    gain: np.float32 = np.float32(1)
 
     @property
     def length(self) -> int:
-        return self.index.shape[1]
+        return int(self.index.shape[1])
 
     def part(self, start: int, stop: int) -> tuple[int, int, Taps]:
         """The taps of some of the outputs, and the range of the input that they reach, counted from its begin."""
         index = self.index[:, start:stop]
         low, high = int(index.min()), int(index.max()) + 1
-        return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop])
+        return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop], self.gain)
 
 
 @lru_cache(maxsize=256)
@@ -104,7 +106,7 @@ def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
 def round_half_away(x: Floats) -> Floats:
     """The nearest integer, the one further from 0 of two."""
     whole = np.trunc(x)
-    return whole + np.copysign(abs(x - whole) >= 0.5, x).astype(x.dtype)
+    return np.where(abs(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
 def _round_half_down(x: Floats) -> Floats:
@@ -129,7 +131,7 @@ def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> 
     weight = np.maximum(np.float32(0), 1 - abs(slope * (position - index.astype(np.float32))))
     weight[(index < 0) | (index >= size)] = 0
     index, weight = _without_zeros(index, weight)
-    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight))
+    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight), slope)
 
 
 def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
@@ -143,8 +145,10 @@ def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
 
 
 def _divided_by_sum(weight: Floats) -> Floats:
-    total = weight.sum(axis=0, dtype=weight.dtype)
-    return np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+    """The weights, 0 where they have no sum."""
+    total = weight.sum(axis=0)
+    result: Floats = np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+    return result
 
 
 def _linear_onnx(position: Floats, size: int) -> Taps:
@@ -184,7 +188,7 @@ def _pillow(method: Method, size: int, length: int) -> Taps:
     first = np.maximum((center - support + 0.5).astype(np.int64), 0)
     stop = np.minimum((center + support + 0.5).astype(np.int64), size)
     index = first + np.arange(int((stop - first).max(initial=1)))[:, np.newaxis]
-    x = abs((index - center + 0.5) / stretch)
+    x = abs((index - center + 0.5) * (1 / stretch))
     if method.mode == "bilinear_pillow":
         weight = np.maximum(1 - x, 0)
     else:

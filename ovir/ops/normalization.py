@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import compute_dtype, map_blocks, map_slices
+from ovir.ops.blocked import compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
@@ -323,7 +323,7 @@ class GroupNormalization(_MVN):
         self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
         dtype = compute_dtype(data.dtype)
         x = data.astype(dtype, copy=False)
-        y = out if out is not None and out.dtype == dtype else np.empty(data.shape, dtype)
+        y = result_array(x, out)
         groups = (count * self.num_groups, channels // self.num_groups, *data.shape[2:])
         self.normalized(x.reshape(groups), range(1, data.ndim), True, self.epsilon, True, y.reshape(groups))
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ovir.diagnostics import Code, OperatorError
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
-from ovir.types import ElementType, PartialShape
+from ovir.types import ElementType, PartialShape, i32, i64
 from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds
 
 Array = NDArray[Any]
@@ -36,9 +36,10 @@ class Operator:
     ``infer(self, data: TensorType, ...) -> TensorType`` (or a tuple): output types and shapes. Its
     parameters name the inputs; those with a default are optional; ``*inputs`` takes any number.
 
-    ``run(self, data, ..., *, out=None)``: the kernel on arrays. Where ``out`` is given and usable the
-    result is written there; the result is returned in any case. Inputs must not be written to,
-    except where ``inplace`` says that ``out`` may be one of them. A kernel without ``out`` is never given one.
+    ``run(self, data, ..., *, out=None)``: the kernel on arrays. ``out``, if given, is always a C-contiguous array of
+    the result's shape and type that shares memory with no input, but for those that it may be itself (``inplace``).
+    The result is written there, or into a new array, and returned in any case. Inputs must not be written to. A kernel
+    without ``out`` is never given one.
     With several outputs ``out`` and the result are tuples. A keyword ``bodies`` or ``variable`` in
     either signature asks for the layer's bodies or its state variable; ``wanted`` in that of ``run`` tells for
     each output whether it is read at all: where it is not, the result may have None.
@@ -113,7 +114,7 @@ class Operator:
 
     def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
         """Raise the message; whoever called the operation adds file, line and layer."""
-        raise OperatorError(message.format(*values) if values else message, code, hint)
+        raise OperatorError(message.format(*map(_shown, values)) if values else message, code, hint)
 
     def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
         """The axis counted from the front; as it is where the rank is unknown. ``of`` is shown in the error."""
@@ -157,6 +158,11 @@ class Operator:
         """Raise unless the element type is an integer one (or not known yet)."""
         self.require_type(name, element_type, lambda t: t.is_integral, "of an integer type")
 
+    def require_index_type(self, name: str, element_type: ElementType, *, known: bool = False) -> None:
+        """Raise unless the element type is i32 or i64, or not known yet; an attribute's is ``known``."""
+        if known or not element_type.is_dynamic:
+            self.require(element_type in (i32, i64), "{} must be i32 or i64, got {}", name, element_type)
+
     def require_rank(self, name: str, shape: PartialShape, *ranks: int) -> None:
         """Raise unless the shape's rank is one of those given (or not known yet)."""
         if shape.rank is not None and shape.rank not in ranks:
@@ -197,6 +203,13 @@ class Operator:
         lower = np.where(unknown, -np.inf, np.min(corners, axis=0))
         upper = np.where(unknown, np.inf, np.max(corners, axis=0))
         return from_bounds(self.output_types[0], lower, upper)
+
+
+def _shown(value: object) -> object:
+    """A value as messages show it: sequences of integers, most of them shapes, as a PartialShape shows itself."""
+    if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):
+        return f"[{','.join(map(str, value))}]"
+    return value
 
 
 # --------------------------------------------------------------------------- the registry

@@ -11,7 +11,7 @@ import numpy as np
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
 from ovir.ops.spatial import SAME, Window, extent, output_size, same_pads
-from ovir.types import UNKNOWN, Dimension, PartialShape, i32, i64
+from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 
 Place = tuple[slice, ...]
@@ -103,7 +103,7 @@ class Col2Im(Operator):
                 len(given) == 2, "{} must have an item for rows and one for columns, got {}", name, list(given)
             )
         for name, tensor in (("output_size", output_size), ("kernel_size", kernel_size)):
-            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_index_type(name, tensor.element_type)
             self.require(
                 tensor.shape.compatible(PartialShape([2])), "{} must have shape [2], got {}", name, tensor.shape
             )

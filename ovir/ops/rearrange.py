@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import boolean, i32, i64
+from ovir.types import boolean
 from ovir.values import TensorType
 
 
@@ -104,7 +104,7 @@ class Roll(Operator):
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
         for name, tensor in (("shift", shift), ("axes", axes)):
-            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_index_type(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 0, 1)
         self.require(
             shift.shape.rank == 0 or shift.shape.compatible(axes.shape),

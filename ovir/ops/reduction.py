@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import compute_dtype, integer_range, map_slices
+from ovir.ops.blocked import compute_dtype, integer_range, map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import Dimension, ElementType, PartialShape, boolean, i32, i64
+from ovir.types import Dimension, ElementType, PartialShape, boolean
 from ovir.values import TensorType, Value, from_bounds
 
 _ONE = Dimension(1, 1)
@@ -128,6 +128,8 @@ def _runs(axes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
 
 def _along(step: Callable[[Array], Array], data: Array, axes: tuple[int, ...]) -> Array:
     """Reduce one run of axes after the other. ``step`` takes [outer, length, inner] to [outer, inner]."""
+    if not axes:  # the result may not be the input's own memory
+        return data.copy()
     for first, number in _runs(axes):
         before, after = data.shape[:first], data.shape[first + number :]
         length = prod(data.shape[first : first + number])
@@ -325,7 +327,7 @@ class CumSum(Operator):
 
     def infer(self, data: TensorType, axis: TensorType) -> TensorType:
         self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
-        self.require_type("axis", axis.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require_index_type("axis", axis.element_type)
         self.require(axis.shape.size().contains(1), "axis must hold one number, got shape {}", axis.shape)
         if axis.constant is not None:
             self.normalize_axis(int(axis.constant.reshape(())), data.shape.rank, of=data.shape)
@@ -334,8 +336,7 @@ class CumSum(Operator):
     def run(self, data: Array, axis: Array, *, out: Array | None = None) -> Array:
         self.require(axis.size == 1, "axis must hold one number, got {}", list(axis.shape))
         along = self.normalize_axis(int(axis.reshape(())), data.ndim, of=list(data.shape))
-        if out is None:
-            out = np.empty(data.shape, data.dtype)
+        out = result_array(data, out)
         x, y = np.atleast_1d(data), np.atleast_1d(out)
         if data.dtype.kind in "iu":
             self._sums(x, y, along)

@@ -14,7 +14,7 @@ from ovir.diagnostics import report
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import checked_indices, flat_positions
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import ElementType, PartialShape, boolean, i32, i64
+from ovir.types import ElementType, PartialShape, boolean
 from ovir.values import TensorType, Value, from_bounds
 
 _SCALARS = PartialShape([]), PartialShape([1])
@@ -192,8 +192,7 @@ class ScatterNDUpdate4(Scatter):
     """
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
-        allowed = (i32, i64)
-        self.require_type("indices", indices.element_type, lambda t: t in allowed, "i32 or i64")
+        self.require_index_type("indices", indices.element_type)
         element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
         for name, tensor in (("data", data), ("indices", indices)):
             self.require(tensor.shape.rank != 0, "{} must have at least one dimension", name)

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, ElementType, i32, i64
+from ovir.types import UNKNOWN, ElementType, i64
 from ovir.values import TensorType
 
 
@@ -16,7 +16,7 @@ class Search(Operator):
     output_type: ElementType = attribute(default=i64)
 
     def require_types(self, **inputs: TensorType) -> None:
-        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        self.require_index_type("output_type", self.output_type, known=True)
         for name, tensor in inputs.items():
             self.require_type(name, tensor.element_type, lambda t: t.is_integral or t.is_real, "of a numeric type")
 

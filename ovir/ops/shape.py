@@ -14,7 +14,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, i32, i64, product
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, i64, product
 from ovir.values import TensorType, from_dimensions
 
 Size = TypeVar("Size", int, Dimension)
@@ -44,7 +44,7 @@ class ShapeOf3(ShapeOf1):
     output_type: ElementType = attribute(default=i64)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        self.require_index_type("output_type", self.output_type, known=True)
         return self._shape_of(data, self.output_type)
 
 

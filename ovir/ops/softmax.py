@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import map_slices
+from ovir.ops.blocked import map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
 from ovir.values import TensorType
 
@@ -21,8 +21,7 @@ class _AlongAxis(Operator):
         return TensorType(element_type, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
-        if out is None:
-            out = np.empty(data.shape, data.dtype)
+        out = result_array(data, out)
         axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
         map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out))
         return out

@@ -32,11 +32,7 @@ class TopK3(Operator):
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
         self.require_integers("k", k.element_type)
         self.require_rank("k", k.shape, 0)
-        self.require(
-            self.index_element_type in (i32, i64),
-            "index_element_type must be i32 or i64, got {}",
-            self.index_element_type,
-        )
+        self.require_index_type("index_element_type", self.index_element_type, known=True)
         self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         shape = (
@@ -144,7 +140,7 @@ class NonZero(Operator):
     output_type: ElementType = attribute(default=i64)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require(self.output_type in (i32, i64), "output_type must be i32 or i64, got {}", self.output_type)
+        self.require_index_type("output_type", self.output_type, known=True)
         if data.shape.rank is None:
             return TensorType(self.output_type, PartialShape([Dimension(), Dimension()]))
         count: Dimension | int = Dimension(0, data.shape.size().upper)
@@ -179,7 +175,7 @@ class Unique(Operator):
 
     def infer(self, data: TensorType, axis: TensorType | None = None) -> tuple[TensorType, ...]:
         for name in ("index_element_type", "count_element_type"):
-            self.require(getattr(self, name) in (i32, i64), "{} must be i32 or i64, got {}", name, getattr(self, name))
+            self.require_index_type(name, getattr(self, name), known=True)
         along = self._axis(axis, data.shape)
         if data.constant is not None and (axis is None or along is not None):
             shapes = [PartialShape(array.shape) for array in self._unique(data.constant, along)]
@@ -198,7 +194,7 @@ class Unique(Operator):
         """The axis counted from the front; None where there is none or the rank of data is unknown."""
         if axis is None:
             return None
-        self.require_type("axis", axis.element_type, lambda t: t in (i32, i64), "i32 or i64")
+        self.require_index_type("axis", axis.element_type)
         self.require(
             axis.shape.compatible(PartialShape([])) or axis.shape.compatible(PartialShape([1])),
             "axis must be one number, got shape {}",

@@ -17,7 +17,10 @@ from ovir.values import TensorType
 
 
 class BatchSpace(Operator):
-    """What BatchToSpace and SpaceToBatch have in common: three 1-D inputs with an item for each dimension of data."""
+    """What BatchToSpace and SpaceToBatch have in common: three 1-D inputs with an item for each dimension of data.
+
+    The batch is a dimension too, but neither split into blocks nor padded or cropped: its items are 1, 0 and 0.
+    """
 
     carries = (0,)
 
@@ -41,7 +44,17 @@ class BatchSpace(Operator):
 
     def check_items(self, values: Sequence[Sequence[int]], names: Sequence[str]) -> None:
         for name, items, least in zip(names, values, (1, 0, 0), strict=True):
-            self.require(min(items) >= least, "the items of {} {} must be {} or more", name, list(items), least)
+            self.require(min(items) >= least, "the items of {} {} must be {} or more", name, items, least)
+            self.require(items[0] == least, "{} {} must begin with {}, for the batch", name, items, least)
+
+    def read(self, data: Array, **items: Array) -> list[list[int]]:
+        """The items of the three inputs, checked, when a kernel is run."""
+        for name, array in items.items():
+            message = "{} {} must have an item for each dimension of data {}"
+            self.require(array.shape == (data.ndim,), message, name, array.shape, data.shape)
+        values = [array.astype(np.int64).tolist() for array in items.values()]
+        self.check_items(values, list(items))
+        return values
 
 
 @operator("BatchToSpace", opset=2)
@@ -75,8 +88,7 @@ class BatchToSpace(BatchSpace):
     def run(
         self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, *, out: Array | None = None
     ) -> Array:
-        blocks, begins, ends = block_shape.tolist(), crops_begin.tolist(), crops_end.tolist()
-        self.check_items((blocks, begins, ends), ("block_shape", "crops_begin", "crops_end"))
+        blocks, begins, ends = self.read(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         n = data.ndim
         batch, *sizes = data.shape
         self.require(
@@ -84,7 +96,12 @@ class BatchToSpace(BatchSpace):
         )
         split = (*blocks, batch // prod(blocks), *sizes)
         order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
-        grown = (batch // prod(blocks) * blocks[0], *(size * b for size, b in zip(sizes, blocks[1:], strict=True)))
+        grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
+        self.require(
+            all(begin + end <= size for begin, end, size in zip(begins, ends, grown, strict=True)),
+            "crops {} and {} take more than there is of {}",
+            *(begins, ends, grown),
+        )
         kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))
         return copied(rearranged(data, split, order, grown)[kept], out)
 
@@ -114,21 +131,20 @@ class SpaceToBatch(BatchSpace):
     def run(
         self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array, *, out: Array | None = None
     ) -> Array:
-        blocks, begins, ends = block_shape.tolist(), pads_begin.tolist(), pads_end.tolist()
-        self.check_items((blocks, begins, ends), ("block_shape", "pads_begin", "pads_end"))
+        blocks, begins, ends = self.read(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
         if any(begins) or any(ends):
             data = np.pad(data, list(zip(begins, ends, strict=True)))
         n = data.ndim
         batch, *sizes = data.shape
         self.require(
             all(size % block == 0 for size, block in zip(data.shape[1:], blocks[1:], strict=True)),
-            "data, with pads {}, is not a multiple of block_shape {}",
+            "data {}, with its pads, is not a multiple of block_shape {}",
             *(data.shape, blocks),
         )
         parts = [(size // block, block) for size, block in zip(sizes, blocks[1:], strict=True)]
         split = (batch, *(size for part in parts for size in part))
         order = [*range(2, 2 * n - 1, 2), 0, *range(1, 2 * n - 1, 2)]
-        return rearranged(data, split, order, (batch * prod(blocks[1:]), *(part[0] for part in parts)), out)
+        return rearranged(data, split, order, (batch * prod(blocks), *(part[0] for part in parts)), out)
 
 
 # --------------------------------------------------------------------------- between depth and space

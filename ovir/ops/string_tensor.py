@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.ops.operator import Array, Operator, operator
 from ovir.strings import join_strings, split_strings
-from ovir.types import UNKNOWN, PartialShape, as_dimension, i32, i64, string, u8
+from ovir.types import UNKNOWN, PartialShape, as_dimension, i32, string, u8
 from ovir.values import TensorType
 
 
@@ -39,7 +39,7 @@ class StringTensorPack(Operator):
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
         for name, tensor in (("begins", begins), ("ends", ends)):
-            self.require_type(name, tensor.element_type, lambda t: t in (i32, i64), "i32 or i64")
+            self.require_index_type(name, tensor.element_type)
         self.merge_types(begins.element_type, ends.element_type, names=("begins", "ends"))
         self.require_type("symbols", symbols.element_type, lambda t: t == u8, "u8")
         self.require_rank("symbols", symbols.shape, 1)

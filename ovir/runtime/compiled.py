@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
+import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ovir import parallel
-from ovir.diagnostics import (
-    USAGE,
-    Code,
-    Diagnostic,
-    InputError,
-    OperatorError,
-    Severity,
-    diagnostic,
-    reporting_to,
-)
-from ovir.model import Layer, Model, Port
-from ovir.runtime.executor import Executor, Listener
+from ovir.diagnostics import USAGE, Diagnostic, InputError, Place, diagnostic, reporting_to
+from ovir.model import Model, Port
+from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, collect_inputs
+from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap
 from ovir.runtime.plan import Plan, make_plan
 from ovir.runtime.state import Variable, Variables
 
@@ -43,17 +34,29 @@ class CompiledModel:
         self.model = model
         self.threads = threads
         self.strict = strict
-        self._plans: dict[frozenset[str], Plan] = {}
-        self.plan()  # what cannot run is said here
+        self._revision = model.revision
+        self._lock = threading.Lock()
+        self._plan = make_plan(model)  # what cannot run is said here
+        self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
         """The plan in which the layers named in ``keep`` are run as steps."""
-        key = frozenset(keep)
-        if key not in self._plans:
-            self._plans[key] = make_plan(self.model, key)
-        return self._plans[key]
+        missing = frozenset(keep) - self._plan.step_names
+        if not missing:
+            return self._plan
+        with self._lock:
+            if self._last_tapped[0] != missing:
+                self._last_tapped = missing, make_plan(self.model, missing)
+            return self._last_tapped[1]
+
+    def check_revision(self) -> None:
+        """InputError when the model has been given other shapes since it was compiled."""
+        if self.model.revision != self._revision:
+            message = "the model has been inferred anew since it was compiled"
+            hint = "compile it again after reshape()"
+            raise InputError(diagnostic(USAGE, message, Place(self.model.path), hint=hint))
 
     @property
     def inputs(self) -> list[Port]:
@@ -76,19 +79,22 @@ class CompiledModel:
         share_outputs: bool = False,
     ) -> Results:
         """Run once. See ``InferRequest.infer``."""
-        if self._request is None:
-            self._request = self.create_infer_request()
+        with self._lock:
+            if self._request is None:
+                self._request = self.create_infer_request()
         return self._request.infer(inputs, taps=taps, listeners=listeners, share_outputs=share_outputs)
 
 
 class InferRequest:
-    """Runs a compiled model; owns buffers and the state of ReadValue and Assign. Not for two threads
-    at a time."""
+    """Runs a compiled model; owns buffers and the state of ReadValue and Assign. One run at a time: each thread wants
+    a request of its own."""
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
         self._variables = Variables()
-        self._executors: dict[frozenset[str], Executor] = {}
+        self._executor = Executor(compiled.plan(), self._variables)
+        self._tapped = self._executor
+        self._busy = threading.Lock()
 
     def infer(
         self,
@@ -104,15 +110,49 @@ class InferRequest:
         arrays belong to the request, which overwrites them at its next call.
         InputError where an input does not fit the model, RunError where a layer fails.
         """
+        if not self._busy.acquire(blocking=False):
+            message = "this request is running; create_infer_request() makes another for another thread"
+            raise InputError(diagnostic(USAGE, message, Place(self.compiled.model.path)))
+        try:
+            return self._infer(inputs, taps, listeners, share_outputs)
+        except ListenerFailed as failed:
+            raise failed.error from None
+        finally:
+            self._busy.release()
+
+    def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
+        compiled.check_revision()
         arrays = collect_inputs(compiled.model, inputs)
-        tap = Tap(taps, compiled.model) if taps else None
-        executor = self._executor(tap.names if tap else frozenset())
-        reports = _Reports(executor, compiled.strict)
-        watching = [*listeners, tap] if tap else listeners
-        with parallel.limit(compiled.threads), reporting_to(reports.add), np.errstate(all="ignore"):
-            outputs = executor.run(arrays, fresh=not share_outputs, listeners=watching)
-        return Results(compiled.outputs, compiled._keys, outputs, tap.arrays if tap else {}, reports.found)
+        executor = self._executor
+        arrays_by_tap: dict[str, list[Array]] = {}
+        if taps:
+            tap = Tap(taps, compiled.model)
+            tap.see_inputs(compiled.model, arrays)
+            arrays_by_tap = tap.arrays
+            listeners = [*listeners, tap]
+            executor = self._executor_of(compiled.plan(tap.names))
+        reports = Reports(compiled.strict)
+        try:
+            with (
+                parallel.limit(compiled.threads),
+                reporting_to(lambda code, message: reports.add(code, message, executor.innermost)),
+                np.errstate(all="ignore"),
+            ):
+                outputs = executor.run(arrays, fresh=not share_outputs, listeners=listeners)
+        except BaseException:
+            self._variables.roll_back()
+            raise
+        self._variables.commit()
+        return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
+
+    def _executor_of(self, plan: Plan) -> Executor:
+        """The executor of a plan; besides the usual one, that of the last taps is kept."""
+        if plan is self._executor.plan:
+            return self._executor
+        if plan is not self._tapped.plan:
+            self._tapped = Executor(plan, self._variables)
+        return self._tapped
 
     def reset_state(self) -> None:
         """Forget what Assign has stored; ReadValue starts from its initial value again."""
@@ -121,11 +161,6 @@ class InferRequest:
     def query_state(self) -> list[Variable]:
         """The variables that have been used so far, each with ``name``, ``value`` and ``reset()``."""
         return list(self._variables)
-
-    def _executor(self, keep: frozenset[str]) -> Executor:
-        if keep not in self._executors:
-            self._executors[keep] = Executor(self.compiled.plan(keep), self._variables)
-        return self._executors[keep]
 
 
 class Results(Mapping[Any, Array]):
@@ -191,58 +226,6 @@ def _output_keys(ports: Sequence[Port]) -> dict[str, int]:
         if port.source is not None:
             keys.setdefault(port.source.layer.name, index)
     return keys
-
-
-class Tap:
-    """A listener that keeps copies of the outputs of layers, given by name; in bodies as ``outer/body/name``."""
-
-    def __init__(self, names: Sequence[str], model: Model) -> None:
-        known = {layer.scope + layer.name for layer in all_layers(model)}
-        if unknown := [name for name in names if name not in known]:
-            raise InputError(diagnostic(USAGE, f"no layer is named {unknown[0]!r}, which was to be tapped"))
-        self.names = frozenset(names)
-        self.arrays: dict[str, list[Array]] = {}
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Nothing is to be done before a layer."""
-
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        name = layer.scope + layer.name
-        if name in self.names:
-            self.arrays[name] = [np.array(array) for array in outputs]
-
-
-def all_layers(model: Model) -> Iterator[Layer]:
-    """The layers of a model and of all its bodies."""
-    for layer in model.layers:
-        yield layer
-        for body in layer.bodies.values():
-            yield from all_layers(body)
-
-
-def matching_layers(model: Model, pattern: str) -> list[str]:
-    """The names of the layers that a regular expression finds, those in bodies with their scope."""
-    names = (layer.scope + layer.name for layer in all_layers(model) if layer.type not in ("Parameter", "Result"))
-    return [name for name in names if re.search(pattern, name)]
-
-
-@dataclass
-class _Reports:
-    """Takes what kernels report, and adds the layer."""
-
-    executor: Executor
-    strict: bool
-
-    def __post_init__(self) -> None:
-        self.found: list[Diagnostic] = []
-
-    def add(self, code: Code, message: str) -> None:
-        if self.strict:
-            raise OperatorError(message, code)
-        layer = self.executor.innermost
-        found = diagnostic(code, message, layer.place if layer else None, severity=Severity.WARNING)
-        if found not in self.found:
-            self.found.append(found)
 
 
 def compile_model(

@@ -39,13 +39,13 @@ def find_decompressions(model: Model, kept: Callable[[Layer], bool]) -> Decompre
     found = Decompressions()
     chains: set[Layer] = set()
     for layer in model.layers:
-        if _is_end(layer) and not kept(layer):
+        if _is_end(layer):
             source = layer.inputs[0].source
             assert source is not None
-            chain: set[Layer] = set()
+            chain: dict[Layer, bool] = {}
             if _collect(source, chain) and any(part.type in _ARITHMETIC for part in chain):
                 found.ends.add(layer)
-                chains |= chain
+                chains |= {part for part in chain if not isinstance(part.operator, Const)}
     readers: dict[Layer, set[Layer]] = {}
     for layer in model.layers:
         for port in layer.inputs:
@@ -63,46 +63,53 @@ def _is_end(layer: Layer) -> bool:
     return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
 
-def _collect(port: Port, chain: set[Layer]) -> bool:
-    """Whether a port's content is restored from constants; the layers that do so are added to ``chain``."""
+def _collect(port: Port, seen: dict[Layer, bool]) -> bool:
+    """Whether a port's content is restored from constants; ``seen`` has the answer for each layer on the way."""
     layer = port.layer
+    if layer not in seen:
+        seen[layer] = False
+        seen[layer] = isinstance(layer.operator, Const) or _restores(layer, port, seen)
+    return seen[layer]
+
+
+def _restores(layer: Layer, port: Port, seen: dict[Layer, bool]) -> bool:
     sources = [p.source for p in layer.inputs if p.source is not None]
-    if isinstance(layer.operator, Const):
-        return True
     if port.element_type not in _NARROW or layer.operator is None:
         return False
     if layer.type == "Convert":
-        restored = isinstance(sources[0].layer.operator, Const)
-    elif layer.type in _ARITHMETIC:
-        restored = all(_collect(source, chain) for source in sources)
-    elif layer.type in _MOVEMENT:
-        restored = _collect(sources[0], chain) and all(source.type.constant is not None for source in sources[1:])
-    else:
-        restored = False
-    if restored:
-        chain.add(layer)
-    return restored
+        return isinstance(sources[0].layer.operator, Const)
+    if layer.type in _ARITHMETIC:
+        return all(_collect(source, seen) for source in sources)
+    if layer.type in _MOVEMENT:
+        return _collect(sources[0], seen) and all(source.type.constant is not None for source in sources[1:])
+    return False
 
 
 def decompress(end: Layer) -> Array:
     """What comes out of one of the ``ends``, in f32."""
     source = end.inputs[0].source
     assert source is not None
-    return _restored(source)
+    return _restored(source, {})
 
 
-def _restored(port: Port) -> Array:
+def _restored(port: Port, done: dict[Layer, Array]) -> Array:
+    if port.layer not in done:
+        done[port.layer] = _computed(port, done)
+    return done[port.layer]
+
+
+def _computed(port: Port, done: dict[Layer, Array]) -> Array:
     op = port.layer.operator
     assert op is not None
     sources = [p.source for p in port.layer.inputs if p.source is not None]
     if isinstance(op, Const):
         return _as_f32(op.data, port.element_type)
     if port.layer.type == "Convert":
-        return _restored(sources[0])
+        return _restored(sources[0], done)
     if port.layer.type in _MOVEMENT:
-        result = op.run(_restored(sources[0]), *(source.type.constant for source in sources[1:]))
+        result = op.run(_restored(sources[0], done), *(source.type.constant for source in sources[1:]))
     else:
-        result = op.run(*(_restored(source) for source in sources))
+        result = op.run(*(_restored(source, done) for source in sources))
     assert isinstance(result, np.ndarray)
     return result
 

@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.diagnostics import INTERNAL, RUN, OperatorError, OvirError, RunError, diagnostic
+from ovir.diagnostics import RUN, OperatorError, Place, RunError, diagnostic
 from ovir.model import Layer
 from ovir.ops.body import RunBody
+from ovir.runtime.failures import failed
+from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
 
 Array = NDArray[Any]
-
-
-class Listener(Protocol):
-    """Told of every step of a run. Arrays are valid during the call only: copy what is to be kept."""
-
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None: ...
-
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None: ...
 
 
 class Executor:
@@ -36,7 +31,7 @@ class Executor:
         self._template: list[Any] = [None] * plan.slot_count
         for slot, array in plan.constants.items():
             self._template[slot] = array
-        self._blocks = [np.empty(size, np.uint8) for size in plan.memory.block_sizes]
+        self._blocks = [self._allocate(size) for size in plan.memory.block_sizes]
         self._outs = [self._out(buffers) for buffers in plan.memory.buffers]
         self._fresh_steps = [
             index
@@ -48,6 +43,17 @@ class Executor:
             for index, bodies in plan.bodies.items()
         }
         self._listeners: Sequence[Listener] = ()
+        self._given_away = False
+        """Whether the blocks of the results belong to the caller of the last run."""
+
+    def _allocate(self, size: int) -> Array:
+        try:
+            block = np.empty(size + _ALIGNMENT, np.uint8)
+            start = -block.ctypes.data % _ALIGNMENT
+            return block[start : start + size]
+        except (MemoryError, ValueError):
+            message = f"a layer's output takes {size} bytes, which cannot be allocated"
+            raise RunError(diagnostic(RUN, message, Place(self.plan.model.path))) from None
 
     def _out(self, buffers: tuple[Buffer | None, ...]) -> Any:
         """The ``out`` argument of a step, None where not every output has a buffer."""
@@ -55,8 +61,7 @@ class Executor:
         for buffer in buffers:
             if buffer is None:
                 return None
-            count = int(np.prod(buffer.shape, dtype=np.int64))
-            raw = self._blocks[buffer.block][: count * buffer.dtype.itemsize]
+            raw = self._blocks[buffer.block][: prod(buffer.shape) * buffer.dtype.itemsize]
             arrays.append(raw.view(buffer.dtype).reshape(buffer.shape))
         return tuple(arrays) if len(arrays) != 1 else arrays[0]
 
@@ -67,49 +72,51 @@ class Executor:
         RunError carries the layer that failed.
         """
         plan = self.plan
-        if fresh:
+        if self._given_away:
             self._renew_results()
+        self._given_away = fresh
         slots = self._template.copy()
         for slot, array in zip(plan.parameters, inputs, strict=True):
             slots[slot] = array
         self._listeners = listeners
-        for index, step in enumerate(plan.steps):
-            arguments = [slots[i] for i in step.inputs]
-            self.current = step.layer
-            if listeners:
-                for listener in listeners:
-                    listener.will_run(step.layer, arguments)
-            try:
-                result = self._call(index, step, arguments)
-            except OperatorError as error:
-                found = diagnostic(error.code or RUN, error.message, step.layer.place, hint=error.hint)
-                raise RunError(found) from None
-            except OvirError:
-                raise
-            except MemoryError as error:
-                raise RunError(diagnostic(RUN, f"out of memory: {error}", step.layer.place)) from None
-            except Exception as error:
-                shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
-                message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
-                hint = "this is a fault of ovir; please report it"
-                raise RunError(diagnostic(INTERNAL, message, step.layer.place, hint=hint)) from error
-            if type(result) is not tuple:
-                slots[step.outputs[0]] = result
-            else:
-                for slot, array in zip(step.outputs, result, strict=False):
-                    slots[slot] = array
-            if listeners:
-                outputs = result if isinstance(result, tuple) else (result,)
-                for listener in listeners:
-                    listener.did_run(step.layer, arguments, outputs)
-            for slot in step.release:
-                slots[slot] = None
+        try:
+            for index, step in enumerate(plan.steps):
+                self._run_step(index, step, slots, listeners)
+        finally:
+            self._listeners = ()
         foreign = plan.memory.foreign_results
         results: list[Array] = []
         for slot in plan.results:
             result = slots[slot]
             results.append(result.copy() if slot in foreign or self._stands_twice(result, results) else result)
         return results
+
+    def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
+        arguments = [slots[i] for i in step.inputs]
+        self.current = step.layer
+        if listeners:
+            self._tell(listeners, "will_run", step.layer, arguments)
+        try:
+            result = self._call(index, step, arguments)
+            outputs = result if type(result) is tuple else (result,)
+            if len(outputs) < len(step.outputs):
+                raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
+        except Exception as error:
+            raise failed(step.layer, error, arguments) from error
+        for slot, array in zip(step.outputs, outputs, strict=False):  # outputs that no port stands for are dropped
+            slots[slot] = array
+        if listeners:
+            self._tell(listeners, "did_run", step.layer, arguments, outputs)
+        for slot in step.release:
+            slots[slot] = None
+
+    @staticmethod
+    def _tell(listeners: Sequence[Listener], event: str, *what: Any) -> None:
+        for listener in listeners:
+            try:
+                getattr(listener, event)(*what)
+            except Exception as error:
+                raise ListenerFailed(error) from error
 
     @staticmethod
     def _stands_twice(array: Array, results: list[Array]) -> bool:
@@ -151,9 +158,11 @@ class Executor:
     def _renew_results(self) -> None:
         """New memory for the outputs, so that those of the last run stay as they are."""
         for block in self.plan.memory.result_blocks:
-            self._blocks[block] = np.empty(self.plan.memory.block_sizes[block], np.uint8)
+            self._blocks[block] = self._allocate(self.plan.memory.block_sizes[block])
         for index in self._fresh_steps:
             self._outs[index] = self._out(self.plan.memory.buffers[index])
 
 
 _ONLY_OUT = frozenset({"out"})
+# In bytes, a cache line: rows copied to elsewhere in one can take several times as long.
+_ALIGNMENT = 64

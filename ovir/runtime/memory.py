@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,7 +76,7 @@ def plan_memory(
             reused = (
                 _in_place(step, index, slot, ports, direct, last_use, viewed_until) if slot not in results else None
             )
-            if reused is None:
+            if reused is None or reused in written:
                 reused = len(storages)
                 storages.append(_Storage(size, index))
             written.append(reused)
@@ -113,7 +114,7 @@ def _static_size(port: Port) -> int | None:
     """Bytes of the output, None where they are not known or NumPy manages them (strings)."""
     if not port.shape.is_static or port.element_type.is_dynamic or port.element_type.kind == "string":
         return None
-    return int(np.prod(port.shape.to_tuple(), dtype=np.int64)) * _dtype(port).itemsize
+    return prod(port.shape.to_tuple()) * _dtype(port).itemsize
 
 
 def _dtype(port: Port) -> np.dtype[np.generic]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.diagnostics import NOT_SUPPORTED, OperatorError, RunError, diagnostic
+from ovir.diagnostics import NOT_SUPPORTED, RunError, diagnostic
 from ovir.model import Layer, Model, Port
 from ovir.ops.operator import Operator, signature
 from ovir.runtime.decompression import decompress, find_decompressions
+from ovir.runtime.failures import failed
+from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
 
 Array = NDArray[Any]
@@ -53,6 +56,15 @@ class Plan:
     """By step: the plans of its bodies."""
     memory: MemoryPlan = field(default_factory=MemoryPlan)
 
+    @cached_property
+    def step_names(self) -> frozenset[str]:
+        """The full names of the layers that run as steps, those of bodies and the parameters included."""
+        names = {full_name(step.layer) for step in self.steps} | {full_name(p.layer) for p in self.model.inputs}
+        for bodies in self.bodies.values():
+            for body in bodies.values():
+                names |= body.step_names
+        return frozenset(names)
+
 
 def make_plan(model: Model, keep: Collection[str] = ()) -> Plan:
     """Plan a model whose inference has passed.
@@ -67,6 +79,16 @@ def make_plan(model: Model, keep: Collection[str] = ()) -> Plan:
     return builder.finish()
 
 
+@dataclass(frozen=True)
+class _Shown:
+    """In place of the kernel of a layer that is folded and yet kept: a step that shows the constant."""
+
+    arrays: tuple[Array, ...]
+
+    def __call__(self, *inputs: Array) -> tuple[Array, ...]:
+        return tuple(array.copy() for array in self.arrays)
+
+
 class _Builder:
     def __init__(self, model: Model, keep: Collection[str]) -> None:
         self.model = model
@@ -78,9 +100,11 @@ class _Builder:
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
         self.decompressions = find_decompressions(model, self._kept)
+        self.restored: set[int] = set()
+        """Slots of constants that decompression has made, or that are made from these."""
 
     def _kept(self, layer: Layer) -> bool:
-        return layer.scope + layer.name in self.keep
+        return full_name(layer) in self.keep
 
     def _needed(self) -> set[Layer]:
         """The layers that results, states and kept layers depend on."""
@@ -107,24 +131,40 @@ class _Builder:
             raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place))
         inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
         outputs = tuple(self.slot(port) for port in layer.outputs)
-        if not self._kept(layer) and self._fold(layer, op, inputs, outputs):
-            return
-        kernel = op.prepare(*(self.constants.get(slot) for slot in inputs)) or op.run
+        kernel: Callable[..., Any]
+        if self._fold(layer, op, inputs, outputs):
+            if not self._kept(layer):
+                return
+            kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
+        else:
+            kernel = self._prepared(layer, op, inputs)
         takes = signature(kernel)[3]
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: make_plan(body, self.keep) for key, body in layer.bodies.items()}
         self.steps.append(Step(layer, op, kernel, inputs, outputs, takes))
 
+    def _prepared(self, layer: Layer, op: Operator, inputs: tuple[int, ...]) -> Callable[..., Any]:
+        known = [self.constants.get(slot) for slot in inputs]
+        try:
+            return op.prepare(*known) or op.run
+        except Exception as error:
+            raise failed(layer, error, [array for array in known if array is not None]) from error
+
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if they can be; whether that was done."""
         if layer in self.decompressions.ends:
             self._set_constants(outputs, (decompress(layer),))
+            self.restored.update(outputs)
             return True
+        if self._kept(layer) or not op.pure or layer.bodies:
+            return False
+        restored = not self.restored.isdisjoint(inputs)
         known = [port.type.constant for port in layer.outputs]
-        if outputs and all(array is not None for array in known) and op.pure:
-            self.constants.update((s, a) for s, a in zip(outputs, known, strict=True) if a is not None)
+        # Of restored weights inference knows the value in f16 only.
+        if outputs and not restored and all(array is not None for array in known):
+            self._set_constants(outputs, tuple(array for array in known if array is not None))
             return True
-        if not op.pure or layer.bodies or not all(slot in self.constants for slot in inputs):
+        if not all(slot in self.constants for slot in inputs):
             return False
         arrays = [self.constants[slot] for slot in inputs]
         if self._grows_too_much(layer, arrays):
@@ -132,9 +172,11 @@ class _Builder:
         try:
             with np.errstate(all="ignore"):
                 result = op.run(*arrays)
-        except OperatorError:
+        except Exception:
             return False  # the error belongs to the run, and comes there with its place
         self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
+        if restored:
+            self.restored.update(outputs)
         return True
 
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:

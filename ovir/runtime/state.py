@@ -16,32 +16,38 @@ Array = NDArray[Any]
 class Variable:
     """One variable; ``value`` None means that it has not been assigned since the last reset.
 
-    What is set is copied. The array that ``value`` gives stays as it is until the variable is set twice more.
+    What is set is copied. It is pending until the run has ended well: a run that fails leaves the variable as it was.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._value: Array | None = None
+        self._pending: Array | None = None
         self._spare: Array | None = None
 
     @property
     def value(self) -> Array | None:
-        return self._value
+        return self._value if self._pending is None else self._pending
 
     @value.setter
-    def value(self, array: Array | None) -> None:
-        if array is None:
-            self._value = None
-            return
-        # Not into the present value: what has been read from it in this run may still be in use.
-        spare = self._spare
-        if spare is None or spare.shape != array.shape or spare.dtype != array.dtype:
-            spare = np.empty(array.shape, array.dtype)
-        np.copyto(spare, array)
-        self._value, self._spare = spare, self._value
+    def value(self, array: Array) -> None:
+        # Never into what has been handed out in this run, which may still be in use.
+        target = self._spare if self._pending is None else None
+        if target is None or target.shape != array.shape or target.dtype != array.dtype:
+            target = np.empty(array.shape, array.dtype)
+        np.copyto(target, array)
+        self._pending = target
+
+    def commit(self) -> None:
+        """Make what is pending the value."""
+        if self._pending is not None:
+            self._value, self._spare, self._pending = self._pending, self._value, None
+
+    def roll_back(self) -> None:
+        self._pending = None
 
     def reset(self) -> None:
-        self._value = None
+        self._value = self._pending = None
 
 
 class Variables:
@@ -54,6 +60,16 @@ class Variables:
         """The variable that a ReadValue or Assign names."""
         name = str(layer.attributes.get("variable_id", ""))
         return self._by_name.setdefault(name, Variable(name))
+
+    def commit(self) -> None:
+        """A run has ended well."""
+        for variable in self._by_name.values():
+            variable.commit()
+
+    def roll_back(self) -> None:
+        """A run has failed."""
+        for variable in self._by_name.values():
+            variable.roll_back()
 
     def reset(self) -> None:
         for variable in self._by_name.values():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ovir.model import Layer, Model, Port
 from ovir.ops.infrastructure import Const
-from ovir.runtime.compiled import all_layers
+from ovir.runtime.listeners import all_layers
 from ovir.types import Dimension, product
 
 

@@ -171,7 +171,7 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
         (Convolution(), "1,3,5", "8,4,3", "data [1,3,5] has 3 channels, filters [8,4,3] take 4"),
         (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes and filters [8,3,3] have 1"),
         (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
-        (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1, 1] must have 1 items"),
+        (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),
         (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "the window covers 7 (kernel 3, dilation 3)"),
         (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, filters [2,4,2,3] take 2 groups of 2"),
         (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
@@ -194,7 +194,7 @@ def test_run_errors() -> None:
     ones = np.ones((1, 2, 3), np.float32)
     with pytest.raises(OperatorError, match="data has 2 channels, the filters take 3"):
         Convolution().run(ones, np.ones((1, 3, 2), np.float32))
-    with pytest.raises(OperatorError, match=r"a filter of size \(5,\) does not fit into data \(1, 2, 3\)"):
+    with pytest.raises(OperatorError, match=r"a filter of size \[5\] does not fit into data \[1,2,3\]"):
         Convolution().run(ones, np.ones((1, 2, 5), np.float32))
-    with pytest.raises(OperatorError, match=r"filters of shape \(1, 2, 1, 1\) do not fill whole bytes"):
+    with pytest.raises(OperatorError, match=r"filters of shape \[1,2,1,1\] do not fill whole bytes"):
         BinaryConvolution().run(ones[..., None], np.ones((1, 2, 1, 1), np.uint8))

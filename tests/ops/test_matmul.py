@@ -122,7 +122,7 @@ def test_matmul_refused(a: TensorType, b: TensorType, message: str) -> None:
 
 
 def test_matmul_refused_at_run() -> None:
-    with pytest.raises(OperatorError, match=r"shape \[2, 3\] and b \[4, 5\]: 3 columns and 4 rows"):
+    with pytest.raises(OperatorError, match=r"shape \[2,3\] and b \[4,5\]: 3 columns and 4 rows"):
         MatMul().run(np.ones((2, 3)), np.ones((4, 5)))
 
 

@@ -87,8 +87,8 @@ def test_col2im_inference() -> None:
     assert str(Col2Im().infer(tensor("12,225"), tensor("2", i64), tensor("?", i64)).shape) == "[?,?,?]"
     assert str(Col2Im().infer(tensor("..."), sizes, kernel).shape) == "[...]"
     for data, message in (
-        ("3,13,225", "has 13 channels, no multiple of the kernel [2, 2]"),
-        ("3,12,224", "an image of [16, 16] has [15, 15] windows of kernel [2, 2], data has 224 blocks"),
+        ("3,13,225", "has 13 channels, no multiple of the kernel [2,2]"),
+        ("3,12,224", "an image of [16,16] has [15,15] windows of kernel [2,2], data has 224 blocks"),
         ("3,12,15,15", "data must have rank 2 or 3"),
     ):
         with pytest.raises(OperatorError) as error:

@@ -63,7 +63,7 @@ def test_reverse_sequence() -> None:
         [1, 6, 3, 8],
         [5, 2, 7, 4],
     ]
-    with pytest.raises(OperatorError, match=r"seq_lengths \[2, 5\] must lie in \[0, 4\]"):
+    with pytest.raises(OperatorError, match=r"seq_lengths \[2,5\] must lie in \[0, 4\]"):
         ReverseSequence().run(data, np.array([2, 5]))
 
 
@@ -98,6 +98,24 @@ def test_batch_and_space() -> None:
     moved = ran(SpaceToBatch(), cube, block, none, none)
     assert moved.shape == (12, 2, 2, 2)
     assert np.array_equal(ran(BatchToSpace(), moved, block, none, none), cube)
+
+
+@pytest.mark.parametrize(
+    ("op", "blocks", "begins", "ends", "message"),
+    [
+        (SpaceToBatch(), [2, 3], [0, 0], [0, 0], "block_shape [2,3] must begin with 1, for the batch"),
+        (BatchToSpace(), [2, 2], [0, 0], [0, 0], "block_shape [2,2] must begin with 1, for the batch"),
+        (SpaceToBatch(), [1, 3], [0, 0], [1, 0], "pads_end [1,0] must begin with 0, for the batch"),
+        (BatchToSpace(), [1, 2], [1, 0], [0, 0], "crops_begin [1,0] must begin with 0, for the batch"),
+        (SpaceToBatch(), [1], [0, 0], [0, 0], "block_shape [1] must have an item for each dimension of data [4,3]"),
+        (BatchToSpace(), [1, 2], [0, 4], [0, 3], "crops [0,4] and [0,3] take more than there is of [2,6]"),
+        (SpaceToBatch(), [1, 2], [0, 0], [0, 0], "data [4,3], with its pads, is not a multiple of block_shape [1,2]"),
+    ],
+)
+def test_blocks_refused_when_run(op: Any, blocks: Any, begins: Any, ends: Any, message: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        ran(op, GRID, blocks, begins, ends)
+    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize(
@@ -177,12 +195,22 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             BatchToSpace(),
             (tensor("[2,1]"), items(1, 0), items(0, 2), items(0, 1)),
-            "the items of block_shape [1, 0] must be 1 or more",
+            "the items of block_shape [1,0] must be 1 or more",
         ),
         (
             SpaceToBatch(),
             (tensor("[2,3]"), items(1, 2), items(0, 1), items(0, 1)),
             "dimension 3 with pads 1 and 1 is not a multiple of its block 2",
+        ),
+        (
+            SpaceToBatch(),
+            (tensor("[2,3]"), items(2, 3), items(0, 0), items(0, 0)),
+            "block_shape [2,3] must begin with 1, for the batch",
+        ),
+        (
+            BatchToSpace(),
+            (tensor("[2,3]"), items(1, 2), items(1, 0), items(0, 0)),
+            "crops_begin [1,0] must begin with 0, for the batch",
         ),
         (
             SpaceToBatch(),

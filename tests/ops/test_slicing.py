@@ -121,7 +121,7 @@ def test_slice_backwards() -> None:
     ("inputs", "message"),
     [
         ([tensor("4"), const(0), const(1), const(0)], "step[0] must not be 0"),
-        ([tensor("4,4"), const(0, 0), const(1, 1), const(1, 1), const(1, -1)], "axes [1, -1] names a dimension twice"),
+        ([tensor("4,4"), const(0, 0), const(1, 1), const(1, 1), const(1, -1)], "axes [1,-1] names a dimension twice"),
         ([tensor("4"), const(0), const(1, 2), const(1)],
          "stop has 2 elements, more than data has dimensions (1)"),
         ([tensor("4,4"), const(0), const(1, 2), const(1)], "stop has 2 elements, the inputs before it have 1"),
@@ -175,8 +175,8 @@ def test_strided_slice_of_unknown_sizes() -> None:
 @pytest.mark.parametrize(
     ("masks", "begin", "message"),
     [
-        ({"begin_mask": (0, 2)}, [0, 0], "begin_mask must hold 0 and 1 only, got [0, 2]"),
-        ({"ellipsis_mask": (1, 1)}, [0, 0], "ellipsis_mask may have one 1 at most, got [1, 1]"),
+        ({"begin_mask": (0, 2)}, [0, 0], "begin_mask must hold 0 and 1 only, got [0,2]"),
+        ({"ellipsis_mask": (1, 1)}, [0, 0], "ellipsis_mask may have one 1 at most, got [1,1]"),
         ({}, [0, 0, 0], "begin and end slice 3 dimensions, but data has 2"),
         ({"shrink_axis_mask": (1,)}, [4], "begin[0] is 4, outside of dimension 4 of axis 0, which is to be dropped"),
     ],

@@ -47,5 +47,15 @@ def test_what_another_layer_reads_is_rounded_as_it_says() -> None:
 @pytest.mark.parametrize("name", ["codes", "product", "weights"])
 def test_layers_on_the_way_can_be_tapped(name: str) -> None:
     net, _ = compressed()
-    taps = net.compiled()([np.zeros((2, 3), np.float32)], taps=[name]).taps
-    assert taps[name][0].shape == (2, 3)
+    results = net.compiled()([np.zeros((2, 3), np.float32)], taps=[name])
+    assert results.taps[name][0].shape == (2, 3)
+    np.testing.assert_array_equal(results[0], restored())  # to look at a layer changes nothing
+
+
+def test_a_layer_behind_small_weights_sees_them_in_f32() -> None:
+    net, product = compressed()
+    weights = net.op("Convert", product, destination_type="f32")
+    turned = net.op("Reshape", weights, net.const(np.int64([3, 2])), special_zero="false")
+    net.result(net.op("Add", net.parameter("y", "3,2"), turned))
+    result = net.compiled()({"x": np.zeros((2, 3), np.float32), "y": np.zeros((3, 2), np.float32)})[1]
+    np.testing.assert_array_equal(result, restored().reshape(3, 2))

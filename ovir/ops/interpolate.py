@@ -1,0 +1,271 @@
+"""Interpolate: some axes of a tensor resized to given sizes or by given scales.
+
+Here are the versions and their inference; interpolate_taps.py has the formulas of the modes for one axis,
+interpolate_kernels.py applies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import isfinite
+
+import numpy as np
+
+from ovir.ops.attributes import attribute
+from ovir.ops.interpolate_kernels import resample
+from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
+from ovir.ops.operator import Array, Operator, operator
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape
+from ovir.values import TensorType
+
+# What is added to a scale before it multiplies a size: 1/3, rounded down to f32, is to make 1 of 3 and not 0.
+_EPSILON = np.float32(1e-6)
+# Bounds of scales come from f64; an f32 computation of several steps may leave them by about this part.
+_MARGIN = 2.0**-21
+
+
+class _Interpolate(Operator):
+    """The common part of all versions: inference from the input that gives the new sizes, and the run."""
+
+    pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
+    pads_end: tuple[int, ...] = attribute(default=(), minimum=0)
+
+    def _infer(self, data: TensorType, axes: list[int] | None, target: TensorType, name: str) -> TensorType:
+        """The output; ``target`` is the input ``sizes`` or ``scales``, ``axes`` is None where they are not known."""
+        self.require_type("data", data.element_type, _is_number, "a number of at least 8 bits")
+        self.require_rank(name, target.shape, 1)
+        rank = data.shape.rank
+        if rank is None or axes is None:
+            return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))
+        axes = self.normalize_axes(axes, rank, "axes")
+        count = target.shape[0]
+        self.require(
+            count.contains(len(axes)), "{} must have one element for each of the axes {}, got {}", name, axes, count
+        )
+        begin, end = self._pads(rank, axes)
+        dims = [dim + (b + e) for dim, b, e in zip(data.shape, begin, end, strict=True)]
+        resized = self._scaled(dims, axes, target) if name == "scales" else self._sizes(target, len(axes), name)
+        for axis, dim in zip(axes, resized, strict=True):
+            dims[axis] = dim
+        return TensorType(data.element_type, PartialShape(dims))
+
+    def _sizes(self, sizes: TensorType, count: int, name: str) -> list[Dimension]:
+        if sizes.constant is not None:
+            self._require_sizes(sizes.constant, name)
+        return sizes.value.dimensions() if sizes.value is not None else [UNKNOWN] * count
+
+    def _scaled(self, dims: Sequence[Dimension], axes: Sequence[int], scales: TensorType) -> list[Dimension]:
+        if scales.constant is not None:
+            self._require_scales(scales.constant)
+        if scales.value is None:
+            return [UNKNOWN] * len(axes)
+        bounds = zip(scales.value.lower, scales.value.upper, strict=True)
+        return [_scaled_dim(dims[axis], low, high) for axis, (low, high) in zip(axes, bounds, strict=True)]
+
+    def _require_sizes(self, sizes: Array, name: str) -> None:
+        self.require((sizes >= 0).all(), "{} must not be negative, got {}", name, sizes.tolist())
+
+    def _require_scales(self, scales: Array) -> None:
+        valid = all(isfinite(scale) and scale > 0 for scale in scales.astype(np.float64))
+        self.require(valid, "scales must be positive and finite, got {}", scales.tolist())
+
+    def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Zeros before and after each axis; those that the attributes leave out are 0, those past the rank not read."""
+        begin, end = ([*pads[:rank], *[0] * (rank - len(pads))] for pads in (self.pads_begin, self.pads_end))
+        return begin, end
+
+    def _run(
+        self, method: Method, data: Array, axes: list[int], target: Array, name: str, out: Array | None = None
+    ) -> Array:
+        axes = self.normalize_axes(axes, data.ndim, "axes")
+        self.require(
+            target.shape == (len(axes),),
+            "{} must have one element for each of the axes {}, got shape {}",
+            *(name, axes, list(target.shape)),
+        )
+        begin, end = self._pads(data.ndim, axes)
+        if any(begin) or any(end):
+            data = np.pad(data, list(zip(begin, end, strict=True)))
+        shape = list(data.shape)
+        if name == "scales":
+            self._require_scales(target)
+            scales = [np.float32(scale) for scale in target]
+            lengths = [_scaled_size(shape[axis], scale) for axis, scale in zip(axes, scales, strict=True)]
+        else:
+            self._require_sizes(target, name)
+            lengths = [int(size) for size in target]
+            scales = [np.float32(n) / np.float32(max(shape[a], 1)) for a, n in zip(axes, lengths, strict=True)]
+        antialias = method.mode == "linear" and method.antialias and any(scale < 1 for scale in scales)
+        method = replace(method, antialias=antialias)
+        # An axis that keeps its length keeps its elements, unless the triangle of antialias is not quite 1 wide. Only
+        # integers show its taps: the sum in which a is 0.5 * a + 0.5 * a may be rounded otherwise.
+        every_axis = antialias or (data.dtype.kind in "iu" and method.mode.startswith("linear"))
+        passes = []
+        for axis, length, scale in zip(axes, lengths, scales, strict=True):
+            if length != shape[axis] or every_axis:
+                self.require(shape[axis] or not length, "cannot resize axis {} of size 0 to {}", axis, length)
+                if shape[axis] and length:
+                    passes.append((axis, taps(method, shape[axis], length, float(scale))))
+            shape[axis] = length
+        if out is None:
+            out = np.empty(shape, data.dtype)
+        if passes:
+            resample(method, data, passes, out)
+        elif out.size:
+            np.copyto(out, data)
+        return out
+
+
+@operator("Interpolate", opset=1)
+class Interpolate1(_Interpolate):
+    """Resize ``axes`` to ``target_spatial_shape``, in their order.
+
+    The specification has no formulas; they are those of Interpolate-4 that OpenVINO puts in its place: ``nearest``
+    rounds as ``simple``, ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or
+    ``asymmetric``; linear modes without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad holds
+    for each of the axes. ``area`` is named, but defined nowhere.
+
+    Source: Interpolate-1
+    """
+
+    axes: tuple[int, ...] = attribute()
+    mode: str = attribute(default="", choices=("nearest", "linear", "linear_onnx", "cubic", "area"))
+    align_corners: bool = attribute(default=True)
+    antialias: bool = attribute(default=False)
+
+    def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
+        self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
+        return self._infer(data, list(self.axes), target_spatial_shape, "target_spatial_shape")
+
+    def run(self, data: Array, target_spatial_shape: Array, *, out: Array | None = None) -> Array:
+        method = self._method(data.ndim)
+        return self._run(method, data, list(self.axes), target_spatial_shape, "target_spatial_shape", out)
+
+    def _method(self, rank: int) -> Method:
+        self.require(self.mode, "attribute 'mode' is missing")
+        self.require(self.mode != "area", "mode 'area' is not defined by the specification")
+        mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
+        coordinates = "asymmetric"
+        if self.align_corners:
+            coordinates = "align_corners"
+        elif mode.startswith("linear") and not any((*self.pads_begin, *self.pads_end)):
+            coordinates = "asymmetric" if rank == 4 and set(self.axes) == {2, 3} else "half_pixel"
+        return Method(mode, coordinates, "simple", self.antialias)
+
+    def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+        begin, end = super()._pads(rank, axes)
+        for given, pads in ((self.pads_begin, begin), (self.pads_end, end)):
+            if len(given) == 1:
+                pads[:] = [given[0] if axis in axes else 0 for axis in range(rank)]
+        return begin, end
+
+
+class _Interpolate4(_Interpolate):
+    """The attributes of versions 4 and 11."""
+
+    mode: str = attribute(default="nearest", choices=("nearest", "linear", "linear_onnx", "cubic"))
+    shape_calculation_mode: str = attribute(default="sizes", choices=("sizes", "scales"))
+    coordinate_transformation_mode: str = attribute(default="half_pixel", choices=COORDINATES)
+    nearest_mode: str = attribute(default="round_prefer_floor", choices=NEAREST)
+    antialias: bool = attribute(default=False)
+    cube_coeff: float = attribute(default=-0.75)
+
+    def _axes_known(self, data: TensorType, axes: TensorType | None) -> list[int] | None:
+        if axes is None:
+            return None if data.shape.rank is None else list(range(data.shape.rank))
+        self.require_integers("axes", axes.element_type)
+        self.require_rank("axes", axes.shape, 1)
+        return None if axes.constant is None else axes.constant.tolist()
+
+    def _require_floats(self, scales: TensorType) -> None:
+        self.require_type("scales", scales.element_type, lambda t: t.is_real, "of a floating-point type")
+
+    def _resize(self, data: Array, target: Array, axes: Array | None, out: Array | None) -> Array:
+        method = Method(
+            self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
+        )
+        resized = list(range(data.ndim)) if axes is None else axes.tolist()
+        return self._run(method, data, resized, target, self.shape_calculation_mode, out)
+
+
+@operator("Interpolate", opset=4)
+class Interpolate4(_Interpolate4):
+    """Resize ``axes`` (all without that input) to ``sizes``, or to floor(scale * padded size).
+
+    The data is first padded with zeros. ``coordinate_transformation_mode`` gives the position in the input that an
+    element of the output comes from; an axis that keeps its length keeps its elements. ``nearest`` takes the element at
+    the position rounded by ``nearest_mode``, ``linear`` weighs by a triangle around it (with ``antialias`` one as wide
+    as the pixels that become one, where any axis shrinks), ``linear_onnx`` joins its two neighbours, ``cubic`` four by
+    Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear``, cut by ``linear_onnx`` and ``cubic``.
+
+    Source: Interpolate-4
+    """
+
+    def infer(
+        self, data: TensorType, sizes: TensorType, scales: TensorType, axes: TensorType | None = None
+    ) -> TensorType:
+        self.require_integers("sizes", sizes.element_type)
+        self._require_floats(scales)
+        target = scales if self.shape_calculation_mode == "scales" else sizes
+        return self._infer(data, self._axes_known(data, axes), target, self.shape_calculation_mode)
+
+    def run(
+        self, data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        target = scales if self.shape_calculation_mode == "scales" else sizes
+        return self._resize(data, target, axes, out)
+
+
+@operator("Interpolate", opset=11)
+class Interpolate11(_Interpolate4):
+    """Interpolate-4 with one input for sizes or scales, and with the modes of Pillow.
+
+    ``bilinear_pillow`` and ``bicubic_pillow`` resize two axes, height and width, as Pillow's resize does: the filter is
+    stretched where an axis shrinks, integers are rounded after each axis. ``cube_coeff`` is that of ``bicubic_pillow``
+    too; the other attributes of interpolation are not read.
+
+    Source: Interpolate-11
+    """
+
+    mode: str = attribute(
+        default="nearest",
+        choices=("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"),
+    )
+
+    def infer(self, image: TensorType, scales_or_sizes: TensorType, axes: TensorType | None = None) -> TensorType:
+        if self.shape_calculation_mode == "scales":
+            self._require_floats(scales_or_sizes)
+        else:
+            self.require_integers("sizes", scales_or_sizes.element_type)
+        known = self._axes_known(image, axes)
+        if self.mode.endswith("_pillow") and known is not None:
+            self.require(len(known) == 2, "mode {} needs two axes, height and width, got {}", self.mode, known)
+        return self._infer(image, known, scales_or_sizes, self.shape_calculation_mode)
+
+    def run(
+        self, image: Array, scales_or_sizes: Array, axes: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        return self._resize(image, scales_or_sizes, axes, out)
+
+
+def _is_number(element_type: ElementType) -> bool:
+    return (element_type.is_integral or element_type.is_real) and element_type.bits >= 8
+
+
+def _scaled_size(size: int, scale: np.float32) -> int:
+    """floor(size * scale), in f32."""
+    return size if scale == 1 else int(np.float32(size) * (scale + _EPSILON))
+
+
+def _scaled_dim(dim: Dimension, low: float, high: float) -> Dimension:
+    """A dimension times a scale between two bounds."""
+    if low == high:
+        scale = np.float32(low)
+        return dim if scale == 1 else dim.map(lambda size: _scaled_size(size, scale))
+    lower, upper = 0, None
+    if low > 0:
+        lower = _scaled_size(dim.lower, np.float32(low * (1 - _MARGIN)))
+    if dim.upper is not None and isfinite(high):
+        upper = max(_scaled_size(dim.upper, np.float32(high * (1 + _MARGIN))), 0)
+    return Dimension(lower, upper)

@@ -1,0 +1,110 @@
+"""Watching a run: the protocol of listeners, the tap that copies outputs, the collector of kernels' reports."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.diagnostics import (
+    USAGE,
+    Code,
+    Diagnostic,
+    InputError,
+    OperatorError,
+    Severity,
+    diagnostic,
+)
+from ovir.model import Layer, Model
+
+Array = NDArray[Any]
+
+MAX_REPORTS = 1000
+"""Of one run; a loop can meet more values that the specification excludes than anybody reads."""
+
+
+class Listener(Protocol):
+    """Told of every step of a run. Arrays are valid during the call only: copy what is to be kept.
+
+    What a listener raises ends the run, and reaches its caller as it is.
+    """
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None: ...
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None: ...
+
+
+class ListenerFailed(BaseException):
+    """Carries what a listener raised past the kernels of the layers around it."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Tap:
+    """A listener that keeps copies of the outputs of layers, given by name; in bodies as ``outer/body/name``.
+
+    Of a layer that runs several times, as in a Loop, the last outputs are kept.
+    """
+
+    def __init__(self, names: Sequence[str], model: Model) -> None:
+        known = {full_name(layer) for layer in all_layers(model)}
+        if unknown := [name for name in names if name not in known]:
+            raise InputError(diagnostic(USAGE, f"no layer is named {unknown[0]!r}, which was to be tapped"))
+        self.names = frozenset(names)
+        self.arrays: dict[str, list[Array]] = {}
+
+    def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
+        """Parameters are no steps: what they hold is known before the run."""
+        for port, array in zip(model.inputs, arrays, strict=True):
+            self.did_run(port.layer, (), (array,))
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        """Nothing is to be done before a layer."""
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        name = full_name(layer)
+        if name in self.names:
+            self.arrays[name] = [np.array(array) for array in outputs]
+
+
+class Reports:
+    """Takes what kernels report, each once, and adds the layer."""
+
+    def __init__(self, strict: bool) -> None:
+        self.strict = strict
+        self._found: dict[Diagnostic, None] = {}
+
+    def add(self, code: Code, message: str, layer: Layer | None) -> None:
+        if self.strict:
+            raise OperatorError(message, code)
+        if len(self._found) < MAX_REPORTS:
+            place = layer.place if layer else None
+            self._found.setdefault(diagnostic(code, message, place, severity=Severity.WARNING))
+
+    @property
+    def found(self) -> list[Diagnostic]:
+        return list(self._found)
+
+
+def full_name(layer: Layer) -> str:
+    """The name of a layer, in a body with those of the layers around it."""
+    return layer.scope + layer.name
+
+
+def all_layers(model: Model) -> Iterator[Layer]:
+    """The layers of a model and of all its bodies."""
+    for layer in model.layers:
+        yield layer
+        for body in layer.bodies.values():
+            yield from all_layers(body)
+
+
+def matching_layers(model: Model, pattern: str) -> list[str]:
+    """The full names of the layers that a regular expression finds."""
+    names = (full_name(layer) for layer in all_layers(model) if layer.type not in ("Parameter", "Result"))
+    return [name for name in names if re.search(pattern, name)]

@@ -1,0 +1,185 @@
+"""What a request owns and keeps: results given away, state, plans of taps, one run at a time."""
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net, output
+
+import ovir
+from ovir.model import Layer
+
+ONES = np.ones((2, 3), np.float32)
+
+
+def plus_one(shape: str = "2,3") -> Net:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", shape), net.const(np.float32(1)), name="sum"))
+    return net
+
+
+def test_a_shared_run_leaves_earlier_results_alone() -> None:
+    request = plus_one().compiled().create_infer_request()
+    first = request.infer([ONES])[0]
+    request.infer([9 * ONES], share_outputs=True)
+    np.testing.assert_array_equal(first, 2 * ONES)
+
+
+def test_a_model_reshaped_after_compiling_is_refused() -> None:
+    model = plus_one("?,3").model()
+    compiled = ovir.compile_model(model)
+    compiled([ONES])
+    model.reshape([5, 3])
+    with pytest.raises(ovir.InputError, match="inferred anew since it was compiled"):
+        compiled([ONES])
+    assert ovir.compile_model(model)([np.ones((5, 3), np.float32)])[0].shape == (5, 3)
+
+
+def test_a_request_runs_once_at_a_time() -> None:
+    request = plus_one().compiled().create_infer_request()
+    inside, go_on = threading.Event(), threading.Event()
+
+    class Waiting:
+        def will_run(self, layer: Layer, inputs: Sequence[Any]) -> None:
+            inside.set()
+            go_on.wait(10)
+
+        def did_run(self, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+            pass
+
+    thread = threading.Thread(target=request.infer, args=([ONES],), kwargs={"listeners": [Waiting()]})
+    thread.start()
+    assert inside.wait(10)
+    with pytest.raises(ovir.InputError, match="this request is running"):
+        request.infer([ONES])
+    go_on.set()
+    thread.join()
+    np.testing.assert_array_equal(request.infer([ONES])[0], 2 * ONES)
+
+
+def counter(*, fails: bool) -> Net:
+    """state += x, then, if it fails, a division of the sum's shape that does not work out."""
+    net = Net()
+    x = net.parameter("x", "2")
+    state = net.op("ReadValue", net.const(np.float32([0, 0])), opset=3, variable_id="v")
+    total = net.op("Add", state, x)
+    net.op("Assign", total, opset=3, variable_id="v")
+    net.result(total)
+    if fails:
+        indices = net.parameter("i", "1", "i64")
+        net.result(net.op("GatherElements", total, indices, opset=6, axis=0))
+    return net
+
+
+def test_a_failed_run_leaves_the_state_as_it_was() -> None:
+    request = counter(fails=True).compiled().create_infer_request()
+    one, good, bad = np.float32([1, 1]), np.int64([0]), np.int64([7])
+    assert request.infer([one, good])[0].tolist() == [1, 1]
+    with pytest.raises(ovir.RunError, match="7 is outside"):
+        request.infer([one, bad])
+    assert request.infer([one, good])[0].tolist() == [2, 2]
+
+
+def test_requests_do_not_share_state() -> None:
+    compiled = counter(fails=False).compiled()
+    first, second = compiled.create_infer_request(), compiled.create_infer_request()
+    first.infer([np.float32([1, 1])])
+    assert first.infer([np.float32([1, 1])])[0].tolist() == [2, 2]
+    assert second.infer([np.float32([1, 1])])[0].tolist() == [1, 1]
+    first.reset_state()
+    assert first.infer([np.float32([5, 5])])[0].tolist() == [5, 5]
+
+
+def test_what_a_listener_raises_comes_through() -> None:
+    class Stop(Exception):
+        pass
+
+    class Stopping:
+        def will_run(self, layer: Layer, inputs: Sequence[Any]) -> None:
+            raise Stop(layer.name)
+
+        def did_run(self, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
+            pass
+
+    compiled = plus_one().compiled()
+    with pytest.raises(Stop, match="sum"):
+        compiled([ONES], listeners=[Stopping()])
+    np.testing.assert_array_equal(compiled([ONES])[0], 2 * ONES)
+
+
+def test_taps_of_usual_steps_need_no_other_plan() -> None:
+    compiled = plus_one().compiled()
+    assert compiled.plan(["sum"]) is compiled.plan()
+    np.testing.assert_array_equal(compiled([ONES], taps=["x"]).taps["x"][0], ONES)
+
+
+def test_sizes_that_cannot_be_allocated() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "4294967296,4294967296")))
+    with pytest.raises(ovir.RunError, match="bytes, which cannot be allocated"):
+        net.compiled().create_infer_request()
+
+
+def test_sizes_that_do_not_fit_at_run_time_are_the_datas_fault() -> None:
+    net = Net()
+    net.result(net.op("Concat", net.parameter("a", "?,?"), net.parameter("b", "?,?"), axis=0, name="joined"))
+    with pytest.raises(ovir.RunError, match=r"OVIR[23]01\] layer 2 'joined'.*") as caught:
+        net.compiled()([ONES, np.ones((2, 4), np.float32)])
+    assert "fault of ovir" not in str(caught.value)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_memory_plan_of_random_graphs(seed: int) -> None:
+    """Buffers, views and in-place steps against each step computed on copies."""
+    rng = np.random.default_rng(seed)
+    net = Net()
+    values = [net.parameter("x", "4,6"), net.parameter("y", "4,6")]
+    for _ in range(rng.integers(4, 25)):
+        a, b = (values[i] for i in rng.integers(max(len(values) - 6, 0), len(values), 2))
+        kind = rng.integers(6)
+        if kind == 0:
+            values.append(net.op(str(rng.choice(["Add", "Multiply", "Subtract", "Maximum"])), a, b))
+        elif kind == 1:
+            values.append(net.op(str(rng.choice(["ReLU", "Negative", "Abs", "Sigmoid", "Floor"])), a))
+        elif kind == 2:
+            flat = net.op("Reshape", a, net.const(np.int64([6, -1])), special_zero="false")
+            values.append(net.op("Transpose", flat, net.const(np.int64([1, 0]))))
+        elif kind == 3:
+            parts = net.op("Split", a, net.const(np.int64(1)), num_splits=2, outputs=2)
+            values.append(net.op("Concat", output(parts, 1), net.op("ReLU", parts), axis=1))
+        elif kind == 4:
+            values.append(net.op("Gather", a, net.const(np.int64([3, 2, 1, 0])), net.const(np.int64(0)), opset=8))
+        else:
+            rows = net.const(np.ones((1, 6), np.float32))
+            values.append(net.op("ScatterUpdate", a, net.const(np.int64([1])), rows, net.const(np.int64(0)), opset=3))
+    for i in rng.integers(0, len(values), 3):
+        net.result(values[i])
+    net.result(values[-1])
+    compiled = net.compiled()
+    request = compiled.create_infer_request()
+    held: list[tuple[np.ndarray, np.ndarray]] = []
+    for share in rng.random(4) < 0.5:
+        inputs = [rng.standard_normal((4, 6)).astype(np.float32) for _ in range(2)]
+        untouched = [array.copy() for array in inputs]
+        results = list(request.infer(inputs, share_outputs=bool(share)).values())
+        for result, expected in zip(results, _on_copies(compiled, inputs), strict=True):
+            np.testing.assert_array_equal(result, expected)
+        for array, before in zip(inputs, untouched, strict=True):
+            np.testing.assert_array_equal(array, before)
+        for array, before in held:
+            np.testing.assert_array_equal(array, before)
+        if not share:
+            held += [(array, array.copy()) for array in results]
+
+
+def _on_copies(compiled: ovir.CompiledModel, inputs: list[np.ndarray]) -> list[np.ndarray]:
+    plan = compiled.plan()
+    slots = {**plan.constants, **dict(zip(plan.parameters, inputs, strict=True))}
+    with np.errstate(all="ignore"):
+        for step in plan.steps:
+            result = step.operator.run(*(np.array(slots[i]) for i in step.inputs))
+            outputs = result if isinstance(result, tuple) else (result,)
+            slots.update((slot, np.array(array)) for slot, array in zip(step.outputs, outputs, strict=True))
+    return [slots[slot] for slot in plan.results]
