@@ -22,7 +22,7 @@ import onnxruntime
 import openvino
 from openvino import opset8
 
-from ovir.ops.gather import gather, gather_elements
+from ovir.kernels.gather import gather, gather_elements
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[[], Any]

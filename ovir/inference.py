@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -31,7 +32,7 @@ from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Array, Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
 from ovir.types import Dimension, PartialShape, as_shape, dynamic, new_symbol
-from ovir.values import MAX_ELEMENTS, TensorType, Value
+from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
@@ -143,7 +144,14 @@ def _infer_layer(layer: Layer, findings: Findings) -> tuple[TensorType, ...]:
     outputs = inferred if isinstance(inferred, tuple) else (inferred,)
     op.input_types = tuple(t.element_type for t in inputs)
     op.output_types = tuple(t.element_type for t in outputs)
-    return _with_values(op, inputs, outputs) if outputs and inputs else outputs
+    if not outputs or not inputs:
+        return outputs
+    try:
+        return _with_values(op, inputs, outputs)
+    except Exception as error:  # types and shapes are right without it
+        message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
+        findings.warning(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it")
+        return outputs
 
 
 @dataclass(frozen=True)
@@ -206,6 +214,29 @@ def _values_of(
         return None
     found = op.infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)
+
+
+def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
+    """Why a layer cannot run on these inputs, as its inference says of them; None where it finds no fault.
+
+    The layer stays as it is. One with bodies is not asked: its inference is that of all its layers.
+    """
+    if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
+        return None
+    if len(arrays) != len(layer.inputs):
+        return None
+    op = copy(layer.operator)
+    inputs = []
+    for port, array in zip(layer.inputs, arrays, strict=True):
+        known = constant_type(array, None if port.element_type.is_dynamic else port.element_type)
+        inputs.append(known if array.size <= MAX_ELEMENTS else known.with_value(None))
+    try:
+        op.infer(*inputs)
+    except OperatorError as error:
+        return error
+    except Exception:
+        return None  # whoever asks has a failure to tell already, and this one says no more
+    return None
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

@@ -5,6 +5,7 @@ Everything here is immutable. Texts follow OpenVINO's notation: ``[1,?,2..5]``, 
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,8 @@ from typing import Any, Self
 import ml_dtypes
 import numpy as np
 from numpy.dtypes import StringDType
+
+from ovir.integers import MAX_SIZE, OutOfRange, parse_integer, shortened
 
 # --------------------------------------------------------------------------- element types
 
@@ -68,7 +71,9 @@ class ElementType:
         key = text.strip().lower()
         found = _BY_NAME.get(_ALIASES.get(key, key))
         if found is None:
-            raise ValueError(f"'{text}' is not an element type; known are {', '.join(sorted(_BY_NAME))}")
+            close = difflib.get_close_matches(key, (*_BY_NAME, *_ALIASES), n=1, cutoff=0.5)
+            meant = f"did you mean {close[0]}?" if close else "such are f32, i64, u8, boolean, string"
+            raise ValueError(f"'{shortened(text)}' is not an element type; {meant}")
         return found
 
     @classmethod
@@ -252,32 +257,52 @@ class Dimension:
             return cls()
         low, dots, high = text.partition("..")
         try:
-            lower = int(low) if low.strip() or not dots else 0
-            upper = lower if not dots else int(high) if high.strip() else None
+            lower = parse_integer(low) if low.strip() or not dots else 0
+            upper = lower if not dots else parse_integer(high) if high.strip() else None
+        except OutOfRange:
+            raise ValueError(f"'{shortened(text)}' is not a dimension: a size is at most {MAX_SIZE}") from None
         except ValueError:
-            raise ValueError(f"'{text}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
-        if lower < 0 or (upper is not None and upper < lower):
-            raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
-        return cls(lower, upper)
+            raise ValueError(f"'{shortened(text)}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
+        return _interval(lower, upper, shortened(text))
 
 
 def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) -> int | None:
     return None if a is None or b is None else function(a, b)
 
 
-def as_dimension(value: Dimension | int | str) -> Dimension:
-    """A Dimension from itself, from a size (-1: unknown) or from a text such as ``2..5``."""
+def _interval(lower: int, upper: int | None, text: object) -> Dimension:
+    """A Dimension of bounds that a user or a file gives, ``text`` as they gave them."""
+    if lower < 0 or (upper is not None and upper < lower):
+        raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
+    if max(lower, upper or 0) > MAX_SIZE:
+        raise ValueError(f"'{text}' is not a dimension: a size is at most {MAX_SIZE}")
+    return Dimension(lower, upper)
+
+
+def as_dimension(value: DimensionLike) -> Dimension:
+    """A Dimension from itself, from a size (-1: unknown), from bounds (an upper one of -1: none) or from a text such
+    as ``2..5``; ValueError when it is none."""
     if isinstance(value, Dimension):
         return value
     if isinstance(value, str):
         return Dimension.parse(value)
-    size = int(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        lower, upper = (_size(bound, value) for bound in value)
+        return _interval(lower, None if upper == -1 else upper, value)
+    size = _size(value, value)
     if size < -1:
         raise ValueError(f"{size} is not a dimension: use -1 for an unknown size")
-    return UNKNOWN if size == -1 else Dimension(size, size)
+    return UNKNOWN if size == -1 else _interval(size, size, size)
+
+
+def _size(value: Any, given: object) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise ValueError(f"{given!r} is not a dimension: write an integer, (2, 5) or '2..5' for an interval, or -1")
 
 
 UNKNOWN = Dimension()
+DimensionLike = Dimension | int | str | tuple[int, int]
 
 # --------------------------------------------------------------------------- shapes
 
@@ -291,7 +316,7 @@ class PartialShape:
 
     __slots__ = ("_dims",)
 
-    def __init__(self, dims: Iterable[Dimension | int | str] | None = None) -> None:
+    def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
         self._dims = None if dims is None else tuple(as_dimension(d) for d in dims)
 
     @property
@@ -428,8 +453,10 @@ def product(dims: Iterable[Dimension]) -> Dimension:
     return result
 
 
-def as_shape(value: PartialShape | Sequence[Dimension | int | str] | str) -> PartialShape:
-    """A PartialShape from itself, a list of dimensions, or a text."""
+def as_shape(value: PartialShape | Sequence[DimensionLike] | str) -> PartialShape:
+    """A PartialShape from itself, a list of dimensions, or a text; ValueError when it is none."""
     if isinstance(value, PartialShape):
         return value
+    if not isinstance(value, (str, Iterable)):
+        raise ValueError(f"{value!r} is neither a list of dimensions nor a text such as [1,?,2..5], or [...]")
     return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

@@ -14,19 +14,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, f64, nf4
 
 MAX_ELEMENTS = 4096
 """A value that is not a constant of the file is followed up to this many elements."""
 
-Bounds = NDArray[np.float64]
+_EXACT = 2.0**53
+"""From here on float64 does not tell one integer from the next."""
+
+Bounds = NDArray[np.float32] | NDArray[np.float64]
+
+
+def bounds_dtype(element_type: ElementType) -> type[np.float32] | type[np.float64]:
+    """What bounds are held and computed in: reals as kernels compute them, so that equal bounds are what a run gives."""
+    return np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64
 
 
 @dataclass(frozen=True)
 class Value:
-    """Per element a lower and an upper bound (float64, infinite where there is none) and a symbol.
+    """Per element a lower and an upper bound (infinite where there is none) and a symbol.
 
-    Bounds are float64 so that infinity needs no case of its own; every size up to 2**53 is exact.
+    Bounds are floats (see ``bounds_dtype``) so that infinity needs no case of its own. An integer of 2**53 or more is
+    held as one that is at least 2**53, and likewise below 0: what bounds say is always true.
     ``constant`` is the exact array, in its own dtype, when the content is wholly known.
     """
 
@@ -37,20 +46,30 @@ class Value:
 
     @cached_property
     def lower(self) -> Bounds:
-        return self._lower if self._lower is not None else self._as_bounds()
+        return self._lower if self._lower is not None else self._as_bounds(-np.inf, _EXACT)
 
     @cached_property
     def upper(self) -> Bounds:
-        return self._upper if self._upper is not None else self._as_bounds()
+        return self._upper if self._upper is not None else self._as_bounds(-_EXACT, np.inf)
 
     @cached_property
     def symbols(self) -> NDArray[np.int64]:
         """The symbol of each element, 0 for none."""
         return np.zeros(self.lower.shape, np.int64) if self._symbols is None else self._symbols
 
-    def _as_bounds(self) -> Bounds:
+    def _as_bounds(self, below: float, above: float) -> Bounds:
+        """The constant, with the two bounds given in place of integers that are too small or too large."""
         assert self.constant is not None
-        return self.constant.astype(np.float64)
+        element_type = ElementType.from_dtype(self.constant.dtype)
+        bounds = self.constant.astype(bounds_dtype(element_type))
+        if not element_type.is_integral:
+            return bounds
+        return np.where(bounds <= -_EXACT, below, np.where(bounds >= _EXACT, above, bounds))
+
+    @property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """Which elements have no bounds. If they are real numbers they can be NaN, which no bounds hold."""
+        return np.isinf(self.lower) & np.isinf(self.upper)
 
     @property
     def size(self) -> int:
@@ -74,19 +93,48 @@ def from_bounds(
     upper: NDArray[Any],
     symbols: NDArray[np.int64] | None = None,
 ) -> Value | None:
-    """A value from bounds, constant where they meet; None when nothing at all is known."""
-    lower = np.asarray(lower, np.float64)
-    upper = np.asarray(upper, np.float64)
-    if element_type.is_integral:
-        lower, upper = np.trunc(lower), np.trunc(upper)
-    if np.array_equal(lower, upper) and np.isfinite(lower).all():
-        return Value(lower.astype(element_type.to_dtype()), lower, upper)
+    """A value from computed bounds, constant where they meet; None when nothing at all is known.
+
+    They are brought into the element type as a result is. Nothing is known of an integer that wraps around.
+    """
+    lower, upper = (_in_type(element_type, np.asarray(bounds)) for bounds in (lower, upper))
     # An operation on infinite bounds (0 * inf, inf - inf) can leave NaN: nothing is known there.
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
+    if element_type.is_integral:
+        unknown = _wraps(element_type, lower) | _wraps(element_type, upper) | (lower >= _EXACT) | (upper <= -_EXACT)
+        lower, upper = np.where(unknown, -np.inf, lower), np.where(unknown, np.inf, upper)
+        lower, upper = np.where(lower <= -_EXACT, -np.inf, lower), np.where(upper >= _EXACT, np.inf, upper)
+        symbols = None if symbols is None else np.where(unknown, 0, symbols)
+    return from_moved(element_type, lower, upper, symbols)
+
+
+def from_moved(
+    element_type: ElementType, lower: Bounds, upper: Bounds, symbols: NDArray[np.int64] | None = None
+) -> Value | None:
+    """The same from bounds of elements of this type, where nothing was computed."""
+    if np.array_equal(lower, upper) and np.isfinite(lower).all():
+        return Value(lower.astype(element_type.to_dtype()), lower, upper)
     if np.isinf(lower).all() and np.isinf(upper).all() and (symbols is None or not symbols.any()):
         return None
     return Value(None, lower, upper, symbols)
+
+
+def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
+    """Bounds as the element type holds them, integers without what is behind the point."""
+    if element_type.is_integral:
+        return np.trunc(bounds.astype(np.float64))
+    if element_type.is_real and element_type != nf4:
+        with np.errstate(over="ignore"):
+            bounds = bounds.astype(element_type.to_dtype())
+    return bounds.astype(bounds_dtype(element_type))
+
+
+def _wraps(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
+    """Which bounds the integer type cannot hold; no bound is none, as sizes are taken to fit."""
+    signed = element_type.kind == "signed"
+    end = 2.0 ** (element_type.bits - signed)
+    return np.isfinite(bounds) & ((bounds < -end * signed) | (bounds >= end))
 
 
 def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Value | None:
@@ -120,7 +168,8 @@ class TensorType:
         shape = self.shape.to_tuple()
         if int(np.prod(shape)) > MAX_ELEMENTS:
             return None
-        return Value(None, np.full(shape, -np.inf), np.full(shape, np.inf))
+        dtype = bounds_dtype(self.element_type)
+        return Value(None, np.full(shape, -np.inf, dtype), np.full(shape, np.inf, dtype))
 
     def with_value(self, value: Value | None) -> TensorType:
         return TensorType(self.element_type, self.shape, value)

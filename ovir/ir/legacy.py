@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -26,9 +27,10 @@ from ovir.diagnostics import (
     Place,
     diagnostic,
 )
+from ovir.integers import UINT64, parse_integer
 from ovir.ir.weights import Weights
 from ovir.model import Edge, Layer, Model, Port
-from ovir.ops.attributes import parse_float, parse_int
+from ovir.ops.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.operator import Array
 from ovir.types import ElementType, f16, f32, i32, i64, u32, u64
@@ -68,7 +70,7 @@ class _Extension:
         attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
         port = self.add(name, "Const", attributes=attributes)
         assert isinstance(port.layer.operator, Const)
-        port.layer.operator.set_loader(lambda: array)
+        port.layer.operator.set_loader(partial(np.asarray, array))
         return port
 
     def consumers(self, port: Port) -> list[Port]:
@@ -176,7 +178,7 @@ class _PreProcess:
     def _means(self) -> Iterator[tuple[int, etree._Element]]:
         seen: set[int] = set()
         for position, item in enumerate(self.element.iterfind("channel")):
-            channel = self._number(item, "id", parse_int) if item.get("id") is not None else position
+            channel = self._number(item, "id", _unsigned) if item.get("id") is not None else position
             if not 0 <= channel < self.channels:
                 self.fail(item, f"channel {channel} is outside [0, {self.channels - 1}]")
             if channel in seen:
@@ -192,10 +194,10 @@ class _PreProcess:
             self.fail(element, f"attribute '{key}': {error}")
 
     def _image(self, element: etree._Element) -> Array:
-        offset, size = (self._number(element, key, parse_int) for key in ("offset", "size"))
+        offset, size = (self._number(element, key, _unsigned) for key in ("offset", "size"))
         element_type = self.parameter.element_type
         needed = math.prod(self.image) * element_type.bits // 8
-        if size != needed or offset < 0:
+        if size != needed:
             shown = f"{element_type}{self.image}"
             self.fail(element, f"{size} bytes at offset {offset}: the image of a channel, {shown}, takes {needed}")
         try:
@@ -203,6 +205,10 @@ class _PreProcess:
         except OperatorError as error:
             self.fail(element, error.message, error.code or WEIGHTS)
         return self.weights.array(element_type, self.image, offset, size)
+
+
+def _unsigned(text: str) -> int:
+    return parse_integer(text, UINT64)
 
 
 def _parameter(port: Port) -> Parameter:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 from lxml import etree
 
 from ovir.diagnostics import BODY, ModelError, Place, diagnostic
+from ovir.integers import parse_integer
 from ovir.model import Layer, Model
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
 
@@ -75,11 +76,14 @@ class _MapReader:
 
     def integer(self, item: etree._Element, key: str, default: int | None = None) -> int:
         text = item.get(key)
+        if text is None and default is not None:
+            return default
+        if text is None:
+            self.fail(item, f"attribute '{key}' of <{item.tag!s}> is missing")
         try:
-            return int(text) if text is not None else default if default is not None else int("")
-        except ValueError:
-            found = "is missing" if text is None else f"is '{text}', not an integer"
-            self.fail(item, f"attribute '{key}' of <{item.tag!s}> {found}")
+            return parse_integer(text)
+        except ValueError as error:
+            self.fail(item, f"attribute '{key}' of <{item.tag!s}>: {error}")
 
     def port(self, item: etree._Element, ids: list[int]) -> int:
         """The position of the layer's port that ``external_port_id`` names, -1 for none."""

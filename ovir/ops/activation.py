@@ -58,7 +58,7 @@ class Unary(Activation):
 class ReLU(Unary):
     """max(0, x); NaN stays NaN. Source: ReLU-1"""
 
-    monotone = True
+    monotone = (0,)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return clipped(data, 0, inf, out)
@@ -73,7 +73,7 @@ class Clamp(Unary):
 
     min: float = attribute()
     max: float = attribute()
-    monotone = True
+    monotone = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ovir.integers import parse_integer, shortened
 from ovir.types import Dimension, ElementType, PartialShape
 
 
@@ -93,25 +94,22 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
 # --------------------------------------------------------------------------- texts
 
 
-def parse_int(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError(f"'{text}' is not an integer") from None
+_FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
 
 
 def parse_float(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"'{text}' is not a number") from None
+    """A number as C writes it; Python's own ``float`` also takes ``1_0`` and the digits of other scripts."""
+    text = text.strip(" \t\r\n")
+    if _FLOAT.fullmatch(text) is None:
+        raise ValueError(f"'{shortened(text)}' is not a number")
+    return float(text)
 
 
 def parse_bool(text: str) -> bool:
     known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
     value = known.get(text.strip().lower())
     if value is None:
-        raise ValueError(f"'{text}' is neither true nor false")
+        raise ValueError(f"'{shortened(text)}' is neither true nor false")
     return value
 
 
@@ -126,14 +124,14 @@ def split_names(text: str) -> list[str]:
 
 
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
-    int: parse_int,
+    int: parse_integer,
     float: parse_float,
     bool: parse_bool,
     str: str,
     ElementType: ElementType.parse,
     PartialShape: PartialShape.parse,
     Dimension: Dimension.parse,
-    tuple[int, ...]: lambda text: tuple(parse_int(item) for item in split_list(text)),
+    tuple[int, ...]: lambda text: tuple(parse_integer(item) for item in split_list(text)),
     tuple[float, ...]: lambda text: tuple(parse_float(item) for item in split_list(text)),
     tuple[str, ...]: lambda text: tuple(split_list(text)),
 }

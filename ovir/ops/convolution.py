@@ -102,14 +102,12 @@ class ForwardConvolution(ConvolutionBase):
             "data has {} channels, the filters take {} (groups {}, input channels {})",
             *(data.shape[1], groups * depth, groups, depth),
         )
+        self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
         windows = self.windows(data.shape[2:], kernel)
         sizes = [
             output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
             for size, w in zip(data.shape[2:], windows, strict=True)
         ]
-        self.require(
-            min(sizes) >= 0 and 0 not in kernel, "a filter of size {} does not fit into data {}", kernel, data.shape
-        )
         starts = list(product(*([tap * w.dilation - w.pad_begin for tap in range(w.kernel)] for w in windows)))
         shape = (data.shape[0], groups * multiplier, *sizes)
         return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)

@@ -1,457 +1,241 @@
-"""Gather and GatherElements: parts of `data`, picked by position along one axis.
+"""Gather and GatherElements: slices or elements of `data`, picked by position along one axis.
 
-The kernels rest on `ndarray.take(..., mode="clip")`: writing into a given array it is the fastest gather that NumPy
-has, and it never reads outside of `data`, whatever the indices are. What "clip" would hide is found beforehand, in
-the indices' own type, by one reduction: read as unsigned, an index is below `size` only if it is in range and not
-negative.
-
-`out`, where given, must not overlap an input. It is filled and returned if it is C-contiguous and has the result's
-shape and type; otherwise a new array is.
+Here is what the operations mean; the kernels stand in ``ovir.kernels.gather``.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
-from functools import lru_cache
-from math import prod
-from typing import Any, Literal
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from ovir.parallel import run_blocks
-
-Array = npt.NDArray[Any]
-Shape = tuple[int, ...]
-Prepared = Callable[..., Array]
-_Mode = Literal["clip", "wrap"]
-
-# A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around
-# each call of NumPy, which may mean to be woken from sleep, does not count.
-_BLOCK_ENTRIES = 1 << 17
-_BLOCK_BYTES = 1 << 20
-# Data of this size are still in a core's cache when they are read again; a block is not made narrower than that for it.
-_CACHE_BYTES = 1 << 18
-_MIN_COLUMNS = 1 << 8
-# What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
-# has less: its index has to be read, checked and followed all the same.
-_BYTES_PER_THREAD = 1 << 21
-_MIN_ENTRY_BYTES = 16
-# Likewise for a reduction, which is much faster.
-_REDUCED_BYTES_PER_THREAD = 1 << 23
-# For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
-_SMALL_BYTES = 1 << 14
-
-# From so many elements on, the overhead that NumPy's strided copy has for each run of elements does not count.
-_LONG_RUN = 32
-
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+from ovir.diagnostics import report
+from ovir.kernels import gather as kernels
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Array, Kernel, Operator, operator
+from ovir.types import UNKNOWN, ElementType, PartialShape
+from ovir.values import TensorType
 
 
-class IndexOutsideError(IndexError):
-    """An index is outside [-size, size-1]; `position` is that of the first such one in row-major order."""
+class _Gather(Operator):
+    """out[b, o, i, k] = data[b, o, indices[b, i], k], where b runs over the first ``batch_dims`` dimensions, in which
+    data and indices agree, and o over the others before ``axis``.
 
-    def __init__(self, position: Shape, value: int, size: int) -> None:
-        super().__init__(f"indices[{','.join(map(str, position))}] = {value} is outside [{-size}, {size - 1}]")
-        self.position = position
-        self.value = value
-        self.size = size
-
-
-def find_outside(indices: Array, size: int) -> tuple[Shape, int] | None:
-    """The position and value of the first index outside [-size, size-1], or None."""
-    outside = _outside(indices, size)
-    if not outside.any():
-        return None
-    position = tuple(int(i) for i in np.unravel_index(outside.argmax(), indices.shape))
-    return position, int(indices[position])
-
-
-def gather(data: Array, indices: Array, axis: int, batch_dims: int = 0, out: Array | None = None) -> Array:
-    """out[b, o, i, k] = data[b, o, indices[b, i], k]: b runs over `batch_dims` axes, o over the others before `axis`.
-
-    A negative index counts from the end; for one outside [-size, size-1] the result is zero. `axis` and `batch_dims`
-    are not negative, and the batch dimensions of data and indices are equal.
+    ``axis`` is an input of one element, in [-rank, rank-1]. The output has the dimensions of ``data``, those of
+    ``indices`` after the batch dimensions in place of dimension ``axis``. An index outside [-size, size-1] gives zero
+    (False, an empty string), a negative one counts from the end, as OpenVINO's reference does in every version; what
+    the version's specification excludes is reported, as devices differ on it.
     """
-    out = _usable(out, data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
-    size = data.shape[axis]
-    if out.size == 0 or size == 0:
-        out[...] = _zero(out.dtype)
-        return out
-    contiguous = data.flags.c_contiguous
-    if batch_dims == 0:
-        # take would read uint64 values from 2**63 on as negative ones, some of which are in range.
-        if out.nbytes <= _SMALL_BYTES and contiguous and indices.dtype != np.uint64:
-            try:
-                return data.take(indices, axis, out)
-            except IndexError:
-                pass
-        elif indices.size == 1 and _copies_well(prod(data.shape[axis + 1 :])):
-            return _copy_slice(data, indices.item(), axis, out)
-        elif not contiguous and data.size > out.size:
-            return _gather_strided(data, indices, axis, out)
 
-    data = np.ascontiguousarray(data)
-    outer, inner = prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
-    flat = _flat(_repeated_over(data.shape[batch_dims:axis], indices, batch_dims))
-    spread = _spread(flat, size)
-    outside = None
-    if spread is _Spread.OUTSIDE:
-        flat, outside = _normalized(flat, size)
-        spread = _Spread.PLAIN
-    rows = out.reshape(outer, -1, inner)
-    if batch_dims or outer == 1:
-        layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
-        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows[:, :, None])
-    else:
-        _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
-    if outside is not None:
-        rows[outside.reshape(rows.shape[:2]) if batch_dims else (slice(None), outside)] = _zero(out.dtype)
-    return out
+    carries = (0,)
+    batch_dims: int = 0
+    wraps: ClassVar[bool] = False
+    """Whether the specification allows negative indices."""
+
+    _axis: int | None = None
+    _batch_dims: int | None = None
+
+    def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
+        self.check_types(indices, axis)
+        self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
+        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self._axis = self._known_axis(data.shape, axis.constant)
+        self._batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
+        self._check_order(self._axis, self._batch_dims)
+        return TensorType(data.element_type, self._shape(data.shape, indices.shape))
+
+    def check_types(self, indices: TensorType, axis: TensorType) -> None:
+        self.require_integers("indices", indices.element_type)
+        self.require_integers("axis", axis.element_type)
+
+    def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
+        """The axis counted from the front, None where it cannot be told."""
+        if axis is None or (data.rank is None and int(axis.item()) < 0):
+            return None
+        return self.normalize_axis(int(axis.item()), data.rank, of=data)
+
+    def _known_batch_dims(self, data_rank: int | None, rank: int | None) -> int | None:
+        """``batch_dims`` counted from the front, None where it cannot be told."""
+        stated = self.batch_dims
+        if rank is None:
+            return stated if stated >= 0 else None
+        message = "batch_dims {} is outside [{}, {}], the rank of indices"
+        self.require(-rank <= stated <= rank, message, stated, -rank, rank)
+        batch_dims = stated + rank if stated < 0 else stated
+        fits = data_rank is None or batch_dims < data_rank
+        self.require(fits, "batch_dims {} must be below the rank of data, {}", batch_dims, data_rank)
+        return batch_dims
+
+    def _check_order(self, axis: int | None, batch_dims: int | None) -> None:
+        fits = axis is None or batch_dims is None or batch_dims <= axis
+        self.require(fits, "batch_dims {} must not be above axis {}", batch_dims, axis)
+
+    def _shape(self, data: PartialShape, indices: PartialShape) -> PartialShape:
+        axis, batch_dims = self._axis, self._batch_dims
+        if data.rank is None or indices.rank is None or batch_dims is None:
+            return PartialShape(None)
+        batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
+        if batch is None:
+            self.fail(
+                "data {} and indices {} differ in the first {} dimensions (batch_dims)", data, indices, batch_dims
+            )
+        if axis is None:
+            return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
+        return batch + data.slice(batch_dims, axis) + indices.slice(batch_dims) + data.slice(axis + 1)
+
+    def run(self, data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
+        where, batch_dims = self._resolved(data, indices, axis)
+        return kernels.gather(data, indices, where, batch_dims, out, self._checked(indices, data, where))
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        _, indices, axis = constants
+        if indices is None or axis is None or indices.dtype.kind not in "iu":
+            return None
+        prepared: tuple[tuple[int, ...], Callable[..., Array]] | None = None
+
+        def run(data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
+            nonlocal prepared
+            where, batch_dims = self._resolved(data, indices, axis)
+            self._checked(indices, data, where)
+            kernel = prepared
+            if kernel is None or kernel[0] != data.shape:
+                kernel = prepared = data.shape, kernels.prepare_gather(indices, data.shape, where, batch_dims)
+            return kernel[1](data, out)
+
+        return run
+
+    def _resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
+        """``axis`` and ``batch_dims``, both counted from the front; what inference could not see is checked."""
+        if indices.dtype.kind not in "iu":
+            self.fail("indices must be of an integer type, got {}", indices.dtype)
+        where, batch_dims = self._axis, self._batch_dims
+        if where is None or where >= data.ndim:
+            self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
+            where = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        if batch_dims is None or batch_dims:
+            batch_dims = self._known_batch_dims(data.ndim, indices.ndim) or 0
+            self._check_order(where, batch_dims)
+            if data.shape[:batch_dims] != indices.shape[:batch_dims]:
+                self.fail(_BATCHES_DIFFER, list(data.shape), list(indices.shape), batch_dims)
+        return where, batch_dims
+
+    def _checked(self, indices: Array, data: Array, axis: int) -> kernels.Spread | None:
+        """How far the indices reach; the first that the specification excludes is reported."""
+        size = data.shape[axis]
+        if indices.size == 0:
+            return None
+        spread = kernels.spread_of(indices, size)
+        if spread is kernels.Spread.OUTSIDE or (spread is kernels.Spread.NEGATIVE and not self.wraps):
+            lowest = -size if self.wraps else 0
+            first = int(((indices >= size) | (indices < lowest)).argmax())
+            value = int(indices.reshape(-1)[first])
+            meaning = "it counts from the end" if -size <= value < 0 else "it gives zero"
+            report(_place(indices, first, value, lowest, data, axis) + "; " + meaning)
+        return spread
 
 
-def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = None) -> Array:
+_BATCHES_DIFFER = "data {} and indices {} differ in the first {} (batch_dims) dimensions"
+
+
+def _place(indices: Array, first: int, value: int, lowest: int, data: Array, axis: int) -> str:
+    position = ",".join(str(int(i)) for i in np.unravel_index(first, indices.shape))
+    shape = ",".join(map(str, data.shape))
+    span = f"[{lowest}, {data.shape[axis] - 1}]"
+    return f"indices[{position}] = {value} is outside {span} along axis {axis} of data {_name(data)}[{shape}]"
+
+
+def _name(data: Array) -> str:
+    return str(ElementType.from_dtype(data.dtype))
+
+
+@operator("Gather", opset=1)
+class Gather1(_Gather):
+    """Gather without batch dimensions; the specification allows indices in [0, size-1]. Source: Gather-1"""
+
+    def check_types(self, indices: TensorType, axis: TensorType) -> None:
+        """The specification names no types for them."""
+
+
+@operator("Gather", opset=7)
+class Gather7(_Gather):
+    """Gather with ``batch_dims``; the specification allows indices in [0, size-1]. Source: Gather-7"""
+
+    batch_dims: int = attribute(default=0)
+
+
+@operator("Gather", opset=8)
+class Gather8(_Gather):
+    """Gather with ``batch_dims``; an index in [-size, -1] counts from the end, one outside gives 0. Source: Gather-8"""
+
+    batch_dims: int = attribute(default=0)
+    wraps = True
+
+
+@operator("GatherElements", opset=6)
+class GatherElements(Operator):
     """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
 
-    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, before anything is
-    written. Data and indices have equal dimensions beside `axis`, which is not negative.
-    """
-    shape, size = indices.shape, data.shape[axis]
-    out = _usable(out, shape, data.dtype)
-    if out.size == 0:
-        return out
-    flat = _flat(indices)
-    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
-    spread = _spread(flat, size)
-    if spread is _Spread.OUTSIDE:
-        raise _error(indices, size)
-    layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
-    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(outer, -1, inner))
-    return out
-
-
-def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int = 0) -> Prepared:
-    """A function (data, out=None) that does the same as `gather`, for constant indices and data of that shape."""
-    shape = data_shape[:axis] + indices.shape[batch_dims:] + data_shape[axis + 1 :]
-    outer, size, inner = prod(data_shape[:axis]), data_shape[axis], prod(data_shape[axis + 1 :])
-    count = prod(indices.shape[batch_dims:])
-    positions, outside = _normalized(_flat(_repeated_over(data_shape[batch_dims:axis], indices, batch_dims)), size)
-    if batch_dims:
-        positions += np.repeat(np.arange(outer) * size, count)
-        outer, size = 1, outer * size
-    elif outside is None and (section := _as_slice(positions)) is not None:
-        whole = inner == 1 or section.step == 1
-        if _copies_well(count * inner if whole else inner):
-            return _prepared_slice((slice(None),) * axis + (section,), shape)
-    return _prepared_take(positions, outside, (outer, size, inner), shape)
-
-
-def prepare_gather_elements(indices: Array, data_shape: Shape, axis: int) -> Prepared:
-    """A function (data, out=None) that does the same as `gather_elements`, for constant indices and data of that shape.
-
-    It keeps the flat position of every result: eight bytes each.
-    """
-    size, inner = data_shape[axis], prod(data_shape[axis + 1 :])
-    positions, outside = _normalized(indices, size)
-    if outside is not None:
-        raise _error(indices, size)
-    positions *= inner
-    positions += np.arange(prod(data_shape[:axis])).reshape(*data_shape[:axis], *(1,) * (indices.ndim - axis)) * (
-        size * inner
-    )
-    positions += np.arange(inner).reshape(data_shape[axis + 1 :])
-    return _prepared_take(positions.reshape(-1), None, (1, prod(data_shape), 1), indices.shape)
-
-
-def _prepared_take(positions: Array, outside: Array | None, data_shape: Shape, shape: Shape) -> Prepared:
-    rows_shape = (data_shape[0], positions.size, data_shape[2])
-    nothing = 0 in data_shape or 0 in shape
-
-    def run(data: Array, out: Array | None = None) -> Array:
-        out = _usable(out, shape, data.dtype)
-        if nothing:
-            out[...] = _zero(out.dtype)
-            return out
-        rows = out.reshape(rows_shape)
-        _take_cells(np.ascontiguousarray(data).reshape(data_shape), positions, rows)
-        if outside is not None:
-            rows[:, outside] = _zero(out.dtype)
-        return out
-
-    return run
-
-
-def _prepared_slice(selection: Any, shape: Shape) -> Prepared:
-    def run(data: Array, out: Array | None = None) -> Array:
-        out = _usable(out, shape, data.dtype)
-        source = data[selection]
-        _copy(source, out.reshape(source.shape))
-        return out
-
-    return run
-
-
-def _usable(out: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    if out is not None and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous:
-        return out
-    return np.empty(shape, dtype)
-
-
-def _zero(dtype: np.dtype[Any]) -> Any:
-    return "" if dtype.kind == "O" else np.zeros((), dtype)
-
-
-def _flat(indices: Array) -> Array:
-    if not indices.dtype.isnative:
-        indices = indices.astype(indices.dtype.newbyteorder("="))
-    return indices.ravel()
-
-
-def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
-    """Indices with `dims`, along which they are the same, put between the batch dimensions and the others."""
-    if batch_dims == 0 or prod(dims) == 1:
-        return indices
-    batch, rest = indices.shape[:batch_dims], indices.shape[batch_dims:]
-    return np.broadcast_to(indices.reshape(batch + (1,) * len(dims) + rest), batch + dims + rest)
-
-
-def _outside(indices: Array, size: int) -> Array:
-    # NumPy compares a Python integer by value, also where the array's type could not hold it.
-    outside: Array = indices >= size
-    return outside | (indices < -size) if indices.dtype.kind == "i" else outside
-
-
-def _error(indices: Array, size: int) -> IndexOutsideError:
-    found = find_outside(indices, size)
-    assert found is not None
-    return IndexOutsideError(*found, size)
-
-
-class _Spread(Enum):
-    """How far indices reach: to [0, size-1], to [-size, size-1], or further."""
-
-    PLAIN = auto()
-    NEGATIVE = auto()
-    OUTSIDE = auto()
-
-
-_MODES: dict[_Spread, _Mode] = {_Spread.PLAIN: "clip", _Spread.NEGATIVE: "wrap"}
-
-
-def _spread(indices: Array, size: int) -> _Spread:
-    if _reduced(np.maximum, indices.view(_UNSIGNED[indices.itemsize])) < size:
-        return _Spread.PLAIN
-    if indices.dtype.kind == "i" and _reduced(np.maximum, indices) < size and _reduced(np.minimum, indices) >= -size:
-        return _Spread.NEGATIVE
-    return _Spread.OUTSIDE
-
-
-def _reduced(function: np.ufunc, array: Array) -> int:
-    """The reduction of a flat array, by several threads if it is long."""
-    if array.nbytes < 2 * _REDUCED_BYTES_PER_THREAD:
-        return int(function.reduce(array))
-    parts: list[int] = []
-    run_blocks(
-        lambda start, stop: parts.append(function.reduce(array[start:stop])),
-        array.size,
-        _REDUCED_BYTES_PER_THREAD // array.itemsize,
-    )
-    return int(function.reduce(parts))
-
-
-def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
-    """Positions in [0, size-1], and where an index was outside and its position is 0 instead; None if nowhere."""
-    outside = _outside(indices, size)
-    positions = indices.astype(np.intp)
-    positions += (positions >> (8 * positions.itemsize - 1)) & size  # all ones if negative
-    if not outside.any():
-        return positions, None
-    positions[outside] = 0
-    return positions, outside
-
-
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """How indices [outer, count, inner] into data [outer, size, inner] are cut in blocks [slabs, rows, columns].
-
-    Entry e of any block reads the row `index[e] * inner + offsets[e]` of the flattened data after the block's base.
+    Data and indices have equal dimensions beside ``axis``. A negative index counts from the end; one outside
+    [-size, size-1] is an error. Source: GatherElements-6
     """
 
-    outer: int
-    size: int
-    count: int
-    inner: int
-    row_bytes: int
-    slabs: int
-    rows: int
-    columns: int
-    position_type: np.dtype[Any]
-    offsets: Array | None
-    """None where all are 0."""
+    axis: int = attribute(default=0)
+    carries = (0,)
 
-    @property
-    def length(self) -> int:
-        return self.slabs * self.rows * self.columns
+    def infer(self, data: TensorType, indices: TensorType) -> TensorType:
+        self.require_index_type("indices", indices.element_type)
+        axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
+        for name, tensor in (("data", data), ("indices", indices)):
+            self.require(tensor.shape.rank != 0, "{} must have at least one dimension, got a scalar", name)
+        return TensorType(data.element_type, self._shape(data.shape, indices.shape, axis))
 
-    @property
-    def blocks(self) -> int:
-        return -(-self.outer // self.slabs) * -(-self.inner // self.columns) * -(-self.count // self.rows)
+    def _shape(self, data: PartialShape, indices: PartialShape, axis: int) -> PartialShape:
+        if data.rank is None:
+            if indices.rank is not None:
+                self.normalize_axis(self.axis, indices.rank, of=indices)
+            return indices
+        if indices.rank is None:
+            return data.with_dim(axis, UNKNOWN)
+        message = "data {} and indices {} must have equally many dimensions"
+        self.require(data.rank == indices.rank, message, data, indices)
+        merged = data.merged_with(indices, except_axis=axis)
+        if merged is None:
+            self.fail("data {} and indices {} must have equal dimensions beside axis {}", data, indices, axis)
+        return merged.with_dim(axis, indices[axis])
 
-    @property
-    def span(self) -> int:
-        """So many rows of data are within a block's reach."""
-        return self.slabs * self.size * self.inner
+    def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
+        axis = self._checked_axis(data, indices)
+        try:
+            return kernels.gather_elements(data, indices, axis, out)
+        except kernels.IndexOutsideError as error:
+            first = int(np.ravel_multi_index(error.position, indices.shape))
+            self.fail("{}", _place(indices, first, error.value, -data.shape[axis], data, axis))
 
-    def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
-        """Where it is in the indices, and its base in the data. Blocks that read the same data are neighbours."""
-        number, row = divmod(number, -(-self.count // self.rows))
-        slab, column = divmod(number, -(-self.inner // self.columns))
-        o, i, k = slab * self.slabs, row * self.rows, column * self.columns
-        return (
-            slice(o, o + self.slabs),
-            slice(i, i + self.rows),
-            slice(k, k + self.columns),
-        ), o * self.size * self.inner + k
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        indices = constants[1]
+        if indices is None:
+            return None
+        prepared: tuple[tuple[int, ...], Callable[..., Array]] | None = None
 
+        def run(data: Array, indices: Array, *, out: Array | None = None) -> Array:
+            nonlocal prepared
+            kernel = prepared
+            if kernel is None or kernel[0] != data.shape:
+                axis = self._checked_axis(data, indices)
+                if kernels.spread_of(indices, data.shape[axis]) is kernels.Spread.OUTSIDE:
+                    return self.run(data, indices)  # which says what is wrong
+                kernel = prepared = data.shape, kernels.prepare_gather_elements(indices, data.shape, axis)
+            return kernel[1](data, out)
 
-@lru_cache(maxsize=16)
-def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
-    entries = _entries_per_block(row_bytes)
-    columns = min(inner, entries)
-    # Few columns, so that all the data they come from stay in a core's cache until the last row; if that is too much
-    # to ask, many, so that blocks are contiguous.
-    cached = _CACHE_BYTES // (size * row_bytes)
-    if count > 1 and _MIN_COLUMNS <= cached < columns:
-        columns = -(-inner // -(-inner // cached))
-    rows = max(1, min(count, entries // columns))
-    slabs = max(1, min(outer, entries // (count * inner))) if columns == inner else 1
+        return run
 
-    # Narrow arithmetic is twice as fast, but wide indices would have to be narrowed first.
-    narrow = index_type == np.int32 and slabs * size * inner <= np.iinfo(np.int32).max
-    position_type: np.dtype[Any] = np.dtype(np.int32 if narrow else np.intp)
-    offsets: Array | None = None
-    if slabs > 1 or columns > 1:
-        offsets = np.empty((slabs, rows, columns), position_type)
-        offsets[...] = np.arange(columns)
-        offsets += (np.arange(slabs, dtype=position_type) * (size * inner))[:, None, None]
-    return _Layout(outer, size, count, inner, row_bytes, slabs, rows, columns, position_type, offsets)
-
-
-def _take_blocks(data: Array, indices: Array, spread: _Spread, layout: _Layout, out: Array) -> None:
-    """out[o, i, k] = the row data[o, index, k] of flattened data, for flat indices that are not outside."""
-    size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
-    indices = indices.reshape(layout.outer, layout.count, inner)
-    unsigned = _UNSIGNED[layout.position_type.itemsize]
-    convert = indices.dtype != layout.position_type
-    # Where a block reads all of one slab, what is before the slab's begin is what take wraps around.
-    wrap = layout.slabs == 1 and layout.columns == inner
-    mode = _MODES[spread if wrap else _Spread.PLAIN]
-    fold = spread is _Spread.NEGATIVE and not wrap
-
-    def run(first: int, last: int) -> None:
-        scratch = np.empty(layout.length, layout.position_type)
-        spare = np.empty((layout.length, *out.shape[3:]), out.dtype)
-        for number in range(first, last):
-            block, base = layout.block(number)
-            positions, result = indices[block], out[block]
-            buffer = scratch[: positions.size].reshape(positions.shape)
-            if convert:
-                np.copyto(buffer, positions, casting="unsafe")
-                positions = buffer
-            if fold:
-                # As unsigned numbers, the smaller one is the one that is not negative.
-                np.minimum(positions.view(unsigned), (positions + size).view(unsigned), out=buffer.view(unsigned))
-                positions = buffer
-            if inner > 1:
-                positions = np.multiply(positions, inner, out=buffer)
-            if offsets is not None:
-                slabs, rows, columns = positions.shape
-                positions = np.add(positions, offsets[:slabs, :rows, :columns], out=buffer)
-            source = data[base : base + span]
-            if result.flags.c_contiguous:
-                source.take(positions, 0, result, mode)
-            else:
-                result[...] = source.take(positions, 0, spare[: positions.size].reshape(result.shape), mode)
-
-    run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
-
-
-def _take_cells(data: Array, positions: Array, out: Array, mode: _Mode = "clip") -> None:
-    """out[o, i] = data[o, positions[i]] for rows; no position is outside, and none negative unless mode is "wrap"."""
-    outer, count, inner = out.shape
-    row_bytes = inner * out.itemsize
-    entries = _entries_per_block(row_bytes)
-    columns = min(count, entries)
-    lines = max(1, min(outer, entries // columns))
-    cells_per_line = -(-count // columns)
-    cells = -(-outer // lines) * cells_per_line
-
-    def run(first: int, last: int) -> None:
-        for cell in range(first, last):
-            line, part = divmod(cell, cells_per_line)
-            o, i = line * lines, part * columns
-            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], mode)
-
-    run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
-
-
-def _entries_per_block(row_bytes: int) -> int:
-    return max(1, min(_BLOCK_ENTRIES, _BLOCK_BYTES // row_bytes))
-
-
-def _blocks_per_thread(entries: int, row_bytes: int) -> int:
-    """How many blocks of so many entries a thread should have at least."""
-    return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))
-
-
-def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
-    size = data.shape[axis]
-    if -size <= index < size:
-        # A slice, because a string picked by an index would not be an array.
-        first = index % size
-        source = data[(slice(None),) * axis + (slice(first, first + 1),)]
-        _copy(source, out.reshape(source.shape))
-    else:
-        out[...] = _zero(out.dtype)
-    return out
-
-
-def _copies_well(run: int) -> bool:
-    """Whether a strided copy is better than take, which has an overhead for each index instead of each run."""
-    return run == 1 or run >= _LONG_RUN
-
-
-def _copy(source: Array, target: Array) -> None:
-    if target.nbytes < 2 * _BYTES_PER_THREAD:
-        target[...] = source
-        return
-    source, target = source.squeeze(), target.squeeze()
-    run_blocks(
-        lambda start, stop: np.copyto(target[start:stop], source[start:stop]),
-        len(target),
-        -(-_BYTES_PER_THREAD * len(target) // target.nbytes),
-    )
-
-
-def _gather_strided(data: Array, indices: Array, axis: int, out: Array) -> Array:
-    """Without the contiguous copy of all data that take would make."""
-    positions, outside = _normalized(indices, data.shape[axis])
-    before: Any = (slice(None),) * axis
-    out[...] = data[(*before, positions)]
-    if outside is not None:
-        out[(*before, outside)] = _zero(out.dtype)
-    return out
-
-
-def _as_slice(positions: Array) -> slice | None:
-    """The slice that selects the same, if there is one."""
-    if positions.size == 0:
-        return None
-    first, last = int(positions[0]), int(positions[-1])
-    if positions.size == 1:
-        return slice(first, first + 1, 1)
-    step = int(positions[1]) - first
-    if step == 0 or (np.diff(positions) != step).any():
-        return None
-    end = last + step
-    return slice(first, end if end >= 0 else None, step)
+    def _checked_axis(self, data: Array, indices: Array) -> int:
+        """The axis counted from the front; what inference could not see is checked on the way."""
+        self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
+        axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
+        before, after = data.shape[:axis], data.shape[axis + 1 :]
+        if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
+            message = "data {} and indices {} must have equal dimensions beside axis {}"
+            self.fail(message, list(data.shape), list(indices.shape), axis)
+        return axis

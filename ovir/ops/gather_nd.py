@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.diagnostics import report
 from ovir.ops.attributes import attribute
-from ovir.ops.gather import gather
+from ovir.kernels.gather import gather
 from ovir.ops.indexing import flat_positions
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import Dimension, ElementType, PartialShape, product

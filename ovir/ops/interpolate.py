@@ -38,7 +38,7 @@ class _Interpolate(Operator):
         rank = data.shape.rank
         if rank is None or axes is None:
             return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))
-        axes = self.normalize_axes(axes, rank, "axes")
+        self._require_axes(axes, rank)
         count = target.shape[0]
         self.require(
             count.contains(len(axes)), "{} must have one element for each of the axes {}, got {}", name, axes, count
@@ -63,6 +63,11 @@ class _Interpolate(Operator):
         bounds = zip(scales.value.lower, scales.value.upper, strict=True)
         return [_scaled_dim(dims[axis], low, high) for axis, (low, high) in zip(axes, bounds, strict=True)]
 
+    def _require_axes(self, axes: list[int], rank: int) -> None:
+        inside = all(0 <= axis < rank for axis in axes)
+        self.require(inside, "axes {} must lie in [0, {}], the data has rank {}", axes, rank - 1, rank)
+        self.require(len(set(axes)) == len(axes), "axes {} name a dimension twice", axes)
+
     def _require_sizes(self, sizes: Array, name: str) -> None:
         self.require((sizes >= 0).all(), "{} must not be negative, got {}", name, sizes.tolist())
 
@@ -78,7 +83,7 @@ class _Interpolate(Operator):
     def _run(
         self, method: Method, data: Array, axes: list[int], target: Array, name: str, out: Array | None = None
     ) -> Array:
-        axes = self.normalize_axes(axes, data.ndim, "axes")
+        self._require_axes(axes, data.ndim)
         self.require(
             target.shape == (len(axes),),
             "{} must have one element for each of the axes {}, got shape {}",

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.ops.blocked import compute_dtype, integer_range
+from ovir.ops.blocked import BLOCK, compute_dtype, integer_range
 from ovir.ops.interpolate_taps import Floats, Index, Method, Taps, round_half_away
 from ovir.ops.operator import Array
 from ovir.parallel import run_blocks
@@ -22,9 +22,6 @@ Passes = Sequence[tuple[int, Taps]]
 """Axes and the taps along them."""
 Kernel = Callable[[Array, Passes, Array], None]
 """Fills its last argument from its first; both are C-contiguous."""
-
-_BLOCK = 1 << 17
-"""Elements of a block: few enough for a cache shared by cores, many enough that NumPy's calls do not count."""
 
 
 def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
@@ -50,8 +47,8 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
     y = out.reshape(slices, *out.shape[first:])
     passes = [(axis - first + 1, taps) for axis, taps in passes]
     work = max(x.size, y.size) // slices
-    group, rows = max(_BLOCK // work, 1), y.shape[1]
-    parts = min(ceil(work / _BLOCK), rows)
+    group, rows = max(BLOCK // work, 1), y.shape[1]
+    parts = min(ceil(work / BLOCK), rows)
 
     def block(item: int) -> None:
         i, part = divmod(item, parts)
@@ -73,8 +70,14 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
 
 
 def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
-    """Shrinking axes before growing ones; of equals the last, as its gathers cost most while there is least to do."""
-    return sorted(passes, key=lambda item: (item[1].length / x.shape[item[0]], -item[0]))
+    """Shrinking axes before growing ones; the last axis, whose gathers cost most, where there is least to do."""
+
+    def rank(item: tuple[int, Taps]) -> tuple[float, int]:
+        axis, taps = item
+        growth = taps.length / x.shape[axis]
+        return growth, axis if growth < 1 else -axis
+
+    return sorted(passes, key=rank)
 
 
 def _nearest(x: Array, passes: Passes, y: Array) -> None:

@@ -48,7 +48,7 @@ class Taps:
     index: Index
     weight: Floats
     unit: Floats
-    gain: np.float32 = np.float32(1)
+    gain: float = 1.0
 
     @property
     def length(self) -> int:
@@ -131,7 +131,7 @@ def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> 
     weight = np.maximum(np.float32(0), 1 - abs(slope * (position - index.astype(np.float32))))
     weight[(index < 0) | (index >= size)] = 0
     index, weight = _without_zeros(index, weight)
-    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight), slope)
+    return Taps(np.clip(index, 0, size - 1), weight, _divided_by_sum(weight), float(slope))
 
 
 def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:

@@ -19,13 +19,13 @@ from ovir.diagnostics import Code, OperatorError
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
 from ovir.types import ElementType, PartialShape, i32, i64
-from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds
+from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds, from_moved
 
 Array = NDArray[Any]
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 
 ALL: Final = (-1,)
-"""For ``carries``: every input."""
+"""For ``carries`` and ``monotone``: every input."""
 
 
 class Operator:
@@ -57,8 +57,8 @@ class Operator:
     """Whether equal inputs give equal outputs, so that constants may be folded."""
     carries: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
-    monotone: ClassVar[bool] = False
-    """Elementwise, and monotone in each input: the bounds of the output lie at corners of the inputs' bounds."""
+    monotone: ClassVar[tuple[int, ...]] = ()
+    """The inputs in which each output element is monotone: its bounds lie at corners of theirs."""
 
     input_types: tuple[ElementType, ...] = ()
     """The inputs' element types, set once inference has passed."""
@@ -99,7 +99,8 @@ class Operator:
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         """What is known of the output's content when not all inputs are constants; several outputs: a tuple.
 
-        The default follows ``carries`` and ``monotone``: the kernel is run on bounds and symbols.
+        The default follows ``carries`` and ``monotone``: the kernel is run on bounds and symbols. The other inputs
+        must then be constants.
         """
         if self.carries:
             return self._carried(inputs)
@@ -171,13 +172,10 @@ class Operator:
     # ----- value propagation
 
     def _carried(self, inputs: tuple[TensorType, ...]) -> Value | tuple[Value | None, ...] | None:
-        carried = range(len(inputs)) if self.carries == ALL else self.carries
-        values: list[Value] = []
-        for i, tensor in enumerate(inputs):
-            value = tensor.bounds_or_unknown() if i in carried else tensor.value
-            if value is None or (i not in carried and value.constant is None):
-                return None
-            values.append(value)
+        carried = _chosen(self.carries, inputs)
+        values = _followed(carried, inputs)
+        if values is None:
+            return None
 
         def moved(part: Callable[[Value], Array]) -> tuple[Array, ...]:
             result = self.run(*(part(v) if i in carried else v.constant for i, v in enumerate(values)))
@@ -190,19 +188,34 @@ class Operator:
             moved(lambda v: v.symbols),
             strict=True,
         )
-        return tuple(from_bounds(*part) for part in parts)
+        return tuple(from_moved(*part) for part in parts)
 
     def _cornered(self, inputs: tuple[TensorType, ...]) -> Value | None:
-        values = [tensor.bounds_or_unknown() for tensor in inputs]
-        known = [v for v in values if v is not None]
-        if len(known) < len(values):
+        chosen = _chosen(self.monotone, inputs)
+        values = _followed(chosen, inputs)
+        if values is None:
             return None
-        ends = [(v.lower,) if v.constant is not None else (v.lower, v.upper) for v in known]
-        corners = [np.asarray(self.run(*corner), np.float64) for corner in product(*ends)]
-        unknown = np.isnan(corners).any(axis=0)
-        lower = np.where(unknown, -np.inf, np.min(corners, axis=0))
-        upper = np.where(unknown, np.inf, np.max(corners, axis=0))
-        return from_bounds(self.output_types[0], lower, upper)
+        ends = [
+            (v.constant,) if i not in chosen else (v.lower, v.upper)
+            for i, v in enumerate(values)
+        ]
+        corners = [self.run(*corner) for corner in product(*ends)]
+        return from_bounds(self.output_types[0], np.min(corners, axis=0), np.max(corners, axis=0))
+
+
+def _chosen(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequence[int]:
+    return range(len(inputs)) if indices == ALL else indices
+
+
+def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value] | None:
+    """What is known of each input; None if that is nothing, or if one that is not chosen is no constant."""
+    values = []
+    for i, tensor in enumerate(inputs):
+        value = tensor.bounds_or_unknown() if i in chosen else tensor.value
+        if value is None or (i not in chosen and value.constant is None):
+            return None
+        values.append(value)
+    return values
 
 
 def _shown(value: object) -> object:

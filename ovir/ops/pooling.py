@@ -218,11 +218,12 @@ class AvgPoolBase(Pool):
 
     def infer(self, data: TensorType) -> TensorType:
         shape = self.pooled(data.shape)
-        if self.exclude_pad and self.auto_pad not in (*SAME, "valid"):
-            self._require_reach(data.shape)
+        self._require_windows_of_data(data.shape)
         return TensorType(data.element_type, shape)
 
-    def _require_reach(self, data: PartialShape) -> None:
+    def _require_windows_of_data(self, data: PartialShape) -> None:
+        if not self.exclude_pad or self.auto_pad in (*SAME, "valid"):
+            return
         _, dilations, begins, ends = self.per_axis(len(self.kernel))
         for axis, (kernel, dilation, begin, end) in enumerate(zip(self.kernel, dilations, begins, ends, strict=True)):
             covered = extent(kernel, dilation)
@@ -234,6 +235,7 @@ class AvgPoolBase(Pool):
             )
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
+        self._require_windows_of_data(PartialShape(data.shape))
         windows, shape = self.geometry(data)
         counts = self._counts(data, windows, shape[2:])
         if not np.issubdtype(data.dtype, np.floating) and data.dtype not in _COMPUTED_IN:

@@ -323,7 +323,7 @@ class CumSum(Operator):
 
     exclusive: bool = attribute(default=False)
     reverse: bool = attribute(default=False)
-    monotone = True
+    monotone = (0,)
 
     def infer(self, data: TensorType, axis: TensorType) -> TensorType:
         self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")

@@ -159,22 +159,31 @@ class UndilatedWindow(Operator):
             dim, taps = spatial[axis], as_dimension(item[0])
             _, stride, dilation, begin, end = item
             if dim.is_static and taps.is_static and self.auto_pad not in SAME:
-                begin, end = (0, 0) if self.auto_pad == "valid" else (begin, end)
-                covered = extent(taps.length, dilation)
-                self.require(
-                    covered <= dim.length + begin + end,
-                    "on spatial axis {} the window covers {} (kernel {}, dilation {}), more than the data's {} with "
-                    "pads {} and {}",
-                    *(axis, covered, taps, dilation, dim, begin, end),
-                )
+                pads = (0, 0) if self.auto_pad == "valid" else (begin, end)
+                self._require_fit(axis, dim.length, Window(taps.length, stride, dilation, *pads))
             result.append(output_dim(dim, taps, stride, dilation, begin, end, rounding, self.auto_pad))
         return result
 
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-        """For each spatial axis, with data of these sizes, the window with its pads resolved."""
+        """For each spatial axis, with data of these sizes, the window with its pads resolved; an error where one is
+        larger than the padded data."""
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         begins, ends = resolve_pads(self.auto_pad, begins, ends, sizes, kernel, strides, dilations)
-        return [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)]
+        windows = [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)]
+        if self.auto_pad not in SAME:
+            for axis, (size, window) in enumerate(zip(sizes, windows, strict=True)):
+                self._require_fit(axis, size, window)
+        return windows
+
+    def _require_fit(self, axis: int, size: int, window: Window) -> None:
+        w = window
+        covered = extent(w.kernel, w.dilation)
+        self.require(
+            covered <= size + w.pad_begin + w.pad_end,
+            "on spatial axis {} the window covers {} (kernel {}, dilation {}), more than the data's {} with pads {} "
+            "and {}",
+            *(axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end),
+        )
 
 
 class SlidingWindow(UndilatedWindow):

@@ -96,7 +96,7 @@ class Abs(Exact):
 class Negative(Exact):
     """-x; of the least i8 it is 127, as devices saturate it. Source: Negative-1"""
 
-    monotone = True
+    monotone = (0,)
 
     def write(self, x: Array, *, out: Array) -> object:
         return np.negative(_above_least(x), out=out)
@@ -107,7 +107,7 @@ class Sign(Exact):
     """-1, 0 or 1; NaN of NaN. Source: Sign-1"""
 
     function = np.sign
-    monotone = True
+    monotone = (0,)
 
 
 @operator("Floor", opset=1)
@@ -168,7 +168,7 @@ class Sqrt(Unary):
     """The square root, NaN below 0. Source: Sqrt-1"""
 
     function = np.sqrt
-    monotone = True
+    monotone = (0,)
 
 
 @operator("Exp", opset=1)
@@ -176,7 +176,7 @@ class Exp(Unary):
     """e^x. Source: Exp-1"""
 
     function = np.exp
-    monotone = True
+    monotone = (0,)
     truncates = True
 
 
@@ -185,7 +185,7 @@ class Log(Unary):
     """The natural logarithm, NaN below 0. Source: Log-1"""
 
     function = np.log
-    monotone = True
+    monotone = (0,)
     truncates = True
 
 

@@ -228,6 +228,20 @@ def test_what_is_refused(pool: Any, shape: str, message: str) -> None:
     assert str(caught.value) == message
 
 
+@pytest.mark.parametrize("kind", [MaxPool1, AvgPool1])
+@pytest.mark.parametrize(("stride", "rounding"), [(1, "floor"), (2, "ceil"), (4, "ceil"), (4, "floor")])
+def test_a_window_larger_than_the_data_is_refused_at_run_time_too(kind: Any, stride: int, rounding: str) -> None:
+    pool = kind(kernel=(5,), strides=(stride,), rounding_type=rounding)
+    pool.infer(tensor("[2,2,?]"))
+    with pytest.raises(OperatorError, match=r"covers 5 \(kernel 5, dilation 1\), more than the data's 3 with pads 0 and 0"):
+        pool.run(np.ones((2, 2, 3), np.float32))
+
+
+def test_windows_of_padding_are_refused_at_run_time_too() -> None:
+    with pytest.raises(OperatorError, match="there would be windows of nothing"):
+        AvgPool1(kernel=(2,), strides=(1,), pads_begin=(2,)).run(np.ones((1, 1, 5), np.float32))
+
+
 def test_bad_attributes() -> None:
     with pytest.raises(ValueError, match="attribute 'strides': 0 is below 1"):
         MaxPool8(kernel=(2,), strides=(0,))

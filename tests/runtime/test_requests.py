@@ -93,18 +93,18 @@ def test_requests_do_not_share_state() -> None:
 
 
 def test_what_a_listener_raises_comes_through() -> None:
-    class Stop(Exception):
+    class StopError(Exception):
         pass
 
     class Stopping:
         def will_run(self, layer: Layer, inputs: Sequence[Any]) -> None:
-            raise Stop(layer.name)
+            raise StopError(layer.name)
 
         def did_run(self, layer: Layer, inputs: Sequence[Any], outputs: Sequence[Any]) -> None:
             pass
 
     compiled = plus_one().compiled()
-    with pytest.raises(Stop, match="sum"):
+    with pytest.raises(StopError, match="sum"):
         compiled([ONES], listeners=[Stopping()])
     np.testing.assert_array_equal(compiled([ONES])[0], 2 * ONES)
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ovir.tools import profile as module
 from ovir.model import Layer
+from ovir.tools import profile as module
 from ovir.tools.profile import Profile
 
 

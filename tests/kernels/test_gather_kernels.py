@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from ovir import parallel
-from ovir.ops import gather as kernels
-from ovir.ops.gather import (
+from ovir.kernels import gather as kernels
+from ovir.kernels.gather import (
     IndexOutsideError,
     find_outside,
     gather,

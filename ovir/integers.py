@@ -1,0 +1,37 @@
+"""Integers as texts give them: ASCII digits, perhaps with a sign, within 64 bits.
+
+Python's own ``int`` also takes ``1_0`` and the digits of other scripts, and knows no bound.
+"""
+
+from __future__ import annotations
+
+import re
+
+INT64 = range(-(2**63), 2**63)
+UINT64 = range(2**64)
+MAX_SIZE = INT64[-1]
+"""The largest size of a dimension."""
+
+_DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
+_LONGEST = 20  # digits of a number of 64 bits
+
+
+class OutOfRange(ValueError):
+    """An integer that its type cannot hold."""
+
+
+def parse_integer(text: str, allowed: range = INT64) -> int:
+    """The integer that a text is; ValueError (OutOfRange) says what is wrong with it."""
+    match = _DIGITS.fullmatch(text.strip(" \t\r\n"))
+    if match is None:
+        raise ValueError(f"'{shortened(text)}' is not an integer")
+    sign, digits = match.groups()
+    if len(digits) <= _LONGEST and (value := int(sign + digits)) in allowed:
+        return value
+    kind = "signed" if allowed[0] < 0 else "unsigned"
+    raise OutOfRange(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {allowed[0]} to {allowed[-1]}")
+
+
+def shortened(text: str, length: int = 60) -> str:
+    """A text as a message quotes it: its beginning only, where it is long."""
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -1,0 +1,467 @@
+"""Gather and GatherElements: parts of `data`, picked by position along one axis.
+
+The kernels rest on `ndarray.take(..., mode="clip")`: writing into a given array it is the fastest gather that NumPy
+has, and it never reads outside of `data`, whatever the indices are. What "clip" would hide is found beforehand, in
+the indices' own type, by one reduction: read as unsigned, an index is below `size` only if it is in range and not
+negative.
+
+`out`, where given, must not overlap an input. It is filled and returned if it is C-contiguous and has the result's
+shape and type; otherwise a new array is.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import lru_cache
+from math import prod
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from ovir.parallel import run_blocks
+
+Array = npt.NDArray[Any]
+Shape = tuple[int, ...]
+Prepared = Callable[..., Array]
+_Mode = Literal["clip", "wrap"]
+
+# A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around
+# each call of NumPy, which may mean to be woken from sleep, does not count.
+_BLOCK_ENTRIES = 1 << 17
+_BLOCK_BYTES = 1 << 20
+# Data of this size are still in a core's cache when they are read again; a block is not made narrower than that for it.
+_CACHE_BYTES = 1 << 18
+_MIN_COLUMNS = 1 << 8
+# What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
+# has less: its index has to be read, checked and followed all the same.
+_BYTES_PER_THREAD = 1 << 21
+_MIN_ENTRY_BYTES = 16
+# Likewise for a reduction, which is much faster.
+_REDUCED_BYTES_PER_THREAD = 1 << 23
+# For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
+_SMALL_BYTES = 1 << 14
+
+# From so many elements on, the overhead that NumPy's strided copy has for each run of elements does not count.
+_LONG_RUN = 32
+
+_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
+
+
+class Spread(Enum):
+    """How far indices reach: to [0, size-1], to [-size, size-1], or further."""
+
+    PLAIN = auto()
+    NEGATIVE = auto()
+    OUTSIDE = auto()
+
+
+class IndexOutsideError(IndexError):
+    """An index is outside [-size, size-1]; `position` is that of the first such one in row-major order."""
+
+    def __init__(self, position: Shape, value: int, size: int) -> None:
+        super().__init__(f"indices[{','.join(map(str, position))}] = {value} is outside [{-size}, {size - 1}]")
+        self.position = position
+        self.value = value
+        self.size = size
+
+
+def find_outside(indices: Array, size: int) -> tuple[Shape, int] | None:
+    """The position and value of the first index outside [-size, size-1], or None."""
+    outside = _outside(indices, size)
+    if not outside.any():
+        return None
+    position = tuple(int(i) for i in np.unravel_index(outside.argmax(), indices.shape))
+    return position, int(indices[position])
+
+
+def gather(
+    data: Array,
+    indices: Array,
+    axis: int,
+    batch_dims: int = 0,
+    out: Array | None = None,
+    spread: Spread | None = None,
+) -> Array:
+    """out[b, o, i, k] = data[b, o, indices[b, i], k]: b runs over `batch_dims` axes, o over the others before `axis`.
+
+    A negative index counts from the end; for one outside [-size, size-1] the result is zero. `axis` and `batch_dims`
+    are not negative, and the batch dimensions of data and indices are equal. ``spread`` is that of the indices, if
+    it is known already.
+    """
+    out = _usable(out, data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
+    size = data.shape[axis]
+    if out.size == 0 or size == 0:
+        out[...] = _zero(out.dtype)
+        return out
+    contiguous = data.flags.c_contiguous
+    if batch_dims == 0:
+        # take would read uint64 values from 2**63 on as negative ones, some of which are in range.
+        if out.nbytes <= _SMALL_BYTES and contiguous and indices.dtype != np.uint64:
+            try:
+                return data.take(indices, axis, out)
+            except IndexError:
+                pass
+        elif indices.size == 1 and _copies_well(prod(data.shape[axis + 1 :])):
+            return _copy_slice(data, indices.item(), axis, out)
+        elif not contiguous and data.size > out.size:
+            return _gather_strided(data, indices, axis, out)
+
+    data = np.ascontiguousarray(data)
+    outer, inner = prod(data.shape[:axis]), prod(data.shape[axis + 1 :])
+    flat = _flat(_repeated_over(data.shape[batch_dims:axis], indices, batch_dims))
+    spread = spread or spread_of(flat, size)
+    outside = None
+    if spread is Spread.OUTSIDE:
+        flat, outside = _normalized(flat, size)
+        spread = Spread.PLAIN
+    rows = out.reshape(outer, -1, inner)
+    if batch_dims or outer == 1:
+        layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
+        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows[:, :, None])
+    else:
+        _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
+    if outside is not None:
+        rows[outside.reshape(rows.shape[:2]) if batch_dims else (slice(None), outside)] = _zero(out.dtype)
+    return out
+
+
+def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = None) -> Array:
+    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
+
+    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, before anything is
+    written. Data and indices have equal dimensions beside `axis`, which is not negative.
+    """
+    shape, size = indices.shape, data.shape[axis]
+    out = _usable(out, shape, data.dtype)
+    if out.size == 0:
+        return out
+    flat = _flat(indices)
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    spread = spread_of(flat, size)
+    if spread is Spread.OUTSIDE:
+        raise _error(indices, size)
+    layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
+    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(outer, -1, inner))
+    return out
+
+
+def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int = 0) -> Prepared:
+    """A function (data, out=None) that does the same as `gather`, for constant indices and data of that shape."""
+    shape = data_shape[:axis] + indices.shape[batch_dims:] + data_shape[axis + 1 :]
+    outer, size, inner = prod(data_shape[:axis]), data_shape[axis], prod(data_shape[axis + 1 :])
+    count = prod(indices.shape[batch_dims:])
+    positions, outside = _normalized(_flat(_repeated_over(data_shape[batch_dims:axis], indices, batch_dims)), size)
+    if batch_dims:
+        positions += np.repeat(np.arange(outer) * size, count)
+        outer, size = 1, outer * size
+    elif outside is None and (section := _as_slice(positions)) is not None:
+        whole = inner == 1 or section.step == 1
+        if _copies_well(count * inner if whole else inner):
+            return _prepared_slice((slice(None),) * axis + (section,), shape)
+    return _prepared_take(positions, outside, (outer, size, inner), shape)
+
+
+def prepare_gather_elements(indices: Array, data_shape: Shape, axis: int) -> Prepared:
+    """A function (data, out=None) that does the same as `gather_elements`, for constant indices and data of that shape.
+
+    It keeps the flat position of every result: eight bytes each.
+    """
+    size, inner = data_shape[axis], prod(data_shape[axis + 1 :])
+    positions, outside = _normalized(indices, size)
+    if outside is not None:
+        raise _error(indices, size)
+    positions *= inner
+    positions += np.arange(prod(data_shape[:axis])).reshape(*data_shape[:axis], *(1,) * (indices.ndim - axis)) * (
+        size * inner
+    )
+    positions += np.arange(inner).reshape(data_shape[axis + 1 :])
+    return _prepared_take(positions.reshape(-1), None, (1, prod(data_shape), 1), indices.shape)
+
+
+def _prepared_take(positions: Array, outside: Array | None, data_shape: Shape, shape: Shape) -> Prepared:
+    rows_shape = (data_shape[0], positions.size, data_shape[2])
+    nothing = 0 in data_shape or 0 in shape
+
+    def run(data: Array, out: Array | None = None) -> Array:
+        out = _usable(out, shape, data.dtype)
+        if nothing:
+            out[...] = _zero(out.dtype)
+            return out
+        rows = out.reshape(rows_shape)
+        _take_cells(np.ascontiguousarray(data).reshape(data_shape), positions, rows)
+        if outside is not None:
+            rows[:, outside] = _zero(out.dtype)
+        return out
+
+    return run
+
+
+def _prepared_slice(selection: Any, shape: Shape) -> Prepared:
+    def run(data: Array, out: Array | None = None) -> Array:
+        out = _usable(out, shape, data.dtype)
+        source = data[selection]
+        _copy(source, out.reshape(source.shape))
+        return out
+
+    return run
+
+
+def _usable(out: Array | None, shape: Shape, dtype: np.dtype[Any]) -> Array:
+    if out is not None and out.shape == shape and out.dtype == dtype and out.flags.c_contiguous:
+        return out
+    return np.empty(shape, dtype)
+
+
+def _zero(dtype: np.dtype[Any]) -> Any:
+    return "" if dtype.kind == "O" else np.zeros((), dtype)
+
+
+def _flat(indices: Array) -> Array:
+    if not indices.dtype.isnative:
+        indices = indices.astype(indices.dtype.newbyteorder("="))
+    return indices.ravel()
+
+
+def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
+    """Indices with `dims`, along which they are the same, put between the batch dimensions and the others."""
+    if batch_dims == 0 or prod(dims) == 1:
+        return indices
+    batch, rest = indices.shape[:batch_dims], indices.shape[batch_dims:]
+    return np.broadcast_to(indices.reshape(batch + (1,) * len(dims) + rest), batch + dims + rest)
+
+
+def _outside(indices: Array, size: int) -> Array:
+    # NumPy compares a Python integer by value, also where the array's type could not hold it.
+    outside: Array = indices >= size
+    return outside | (indices < -size) if indices.dtype.kind == "i" else outside
+
+
+def _error(indices: Array, size: int) -> IndexOutsideError:
+    found = find_outside(indices, size)
+    assert found is not None
+    return IndexOutsideError(*found, size)
+
+
+_MODES: dict[Spread, _Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
+
+
+def spread_of(indices: Array, size: int) -> Spread:
+    """How far the indices reach, found in their own type."""
+    indices = _flat(indices)
+    if _reduced(np.maximum, indices.view(_UNSIGNED[indices.itemsize])) < size:
+        return Spread.PLAIN
+    if indices.dtype.kind == "i" and _reduced(np.maximum, indices) < size and _reduced(np.minimum, indices) >= -size:
+        return Spread.NEGATIVE
+    return Spread.OUTSIDE
+
+
+def _reduced(function: np.ufunc, array: Array) -> int:
+    """The reduction of a flat array, by several threads if it is long."""
+    if array.nbytes < 2 * _REDUCED_BYTES_PER_THREAD:
+        return int(function.reduce(array))
+    parts: list[int] = []
+    run_blocks(
+        lambda start, stop: parts.append(function.reduce(array[start:stop])),
+        array.size,
+        _REDUCED_BYTES_PER_THREAD // array.itemsize,
+    )
+    return int(function.reduce(parts))
+
+
+def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
+    """Positions in [0, size-1], and where an index was outside and its position is 0 instead; None if nowhere."""
+    outside = _outside(indices, size)
+    positions = indices.astype(np.intp)
+    positions += (positions >> (8 * positions.itemsize - 1)) & size  # all ones if negative
+    if not outside.any():
+        return positions, None
+    positions[outside] = 0
+    return positions, outside
+
+
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """How indices [outer, count, inner] into data [outer, size, inner] are cut in blocks [slabs, rows, columns].
+
+    Entry e of any block reads the row `index[e] * inner + offsets[e]` of the flattened data after the block's base.
+    """
+
+    outer: int
+    size: int
+    count: int
+    inner: int
+    row_bytes: int
+    slabs: int
+    rows: int
+    columns: int
+    position_type: np.dtype[Any]
+    offsets: Array | None
+    """None where all are 0."""
+
+    @property
+    def length(self) -> int:
+        return self.slabs * self.rows * self.columns
+
+    @property
+    def blocks(self) -> int:
+        return -(-self.outer // self.slabs) * -(-self.inner // self.columns) * -(-self.count // self.rows)
+
+    @property
+    def span(self) -> int:
+        """So many rows of data are within a block's reach."""
+        return self.slabs * self.size * self.inner
+
+    def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
+        """Where it is in the indices, and its base in the data. Blocks that read the same data are neighbours."""
+        number, row = divmod(number, -(-self.count // self.rows))
+        slab, column = divmod(number, -(-self.inner // self.columns))
+        o, i, k = slab * self.slabs, row * self.rows, column * self.columns
+        return (
+            slice(o, o + self.slabs),
+            slice(i, i + self.rows),
+            slice(k, k + self.columns),
+        ), o * self.size * self.inner + k
+
+
+@lru_cache(maxsize=16)
+def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
+    entries = _entries_per_block(row_bytes)
+    columns = min(inner, entries)
+    # Few columns, so that all the data they come from stay in a core's cache until the last row; if that is too much
+    # to ask, many, so that blocks are contiguous.
+    cached = _CACHE_BYTES // (size * row_bytes)
+    if count > 1 and _MIN_COLUMNS <= cached < columns:
+        columns = -(-inner // -(-inner // cached))
+    rows = max(1, min(count, entries // columns))
+    slabs = max(1, min(outer, entries // (count * inner))) if columns == inner else 1
+
+    # Narrow arithmetic is twice as fast, but wide indices would have to be narrowed first.
+    narrow = index_type == np.int32 and slabs * size * inner <= np.iinfo(np.int32).max
+    position_type: np.dtype[Any] = np.dtype(np.int32 if narrow else np.intp)
+    offsets: Array | None = None
+    if slabs > 1 or columns > 1:
+        offsets = np.empty((slabs, rows, columns), position_type)
+        offsets[...] = np.arange(columns)
+        offsets += (np.arange(slabs, dtype=position_type) * (size * inner))[:, None, None]
+    return _Layout(outer, size, count, inner, row_bytes, slabs, rows, columns, position_type, offsets)
+
+
+def _take_blocks(data: Array, indices: Array, spread: Spread, layout: _Layout, out: Array) -> None:
+    """out[o, i, k] = the row data[o, index, k] of flattened data, for flat indices that are not outside."""
+    size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
+    indices = indices.reshape(layout.outer, layout.count, inner)
+    unsigned = _UNSIGNED[layout.position_type.itemsize]
+    convert = indices.dtype != layout.position_type
+    # Where a block reads all of one slab, what is before the slab's begin is what take wraps around.
+    wrap = layout.slabs == 1 and layout.columns == inner
+    mode = _MODES[spread if wrap else Spread.PLAIN]
+    fold = spread is Spread.NEGATIVE and not wrap
+
+    def run(first: int, last: int) -> None:
+        scratch = np.empty(layout.length, layout.position_type)
+        spare = np.empty((layout.length, *out.shape[3:]), out.dtype)
+        for number in range(first, last):
+            block, base = layout.block(number)
+            positions, result = indices[block], out[block]
+            buffer = scratch[: positions.size].reshape(positions.shape)
+            if convert:
+                np.copyto(buffer, positions, casting="unsafe")
+                positions = buffer
+            if fold:
+                # As unsigned numbers, the smaller one is the one that is not negative.
+                np.minimum(positions.view(unsigned), (positions + size).view(unsigned), out=buffer.view(unsigned))
+                positions = buffer
+            if inner > 1:
+                positions = np.multiply(positions, inner, out=buffer)
+            if offsets is not None:
+                slabs, rows, columns = positions.shape
+                positions = np.add(positions, offsets[:slabs, :rows, :columns], out=buffer)
+            source = data[base : base + span]
+            if result.flags.c_contiguous:
+                source.take(positions, 0, result, mode)
+            else:
+                result[...] = source.take(positions, 0, spare[: positions.size].reshape(result.shape), mode)
+
+    run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
+
+
+def _take_cells(data: Array, positions: Array, out: Array, mode: _Mode = "clip") -> None:
+    """out[o, i] = data[o, positions[i]] for rows; no position is outside, and none negative unless mode is "wrap"."""
+    outer, count, inner = out.shape
+    row_bytes = inner * out.itemsize
+    entries = _entries_per_block(row_bytes)
+    columns = min(count, entries)
+    lines = max(1, min(outer, entries // columns))
+    cells_per_line = -(-count // columns)
+    cells = -(-outer // lines) * cells_per_line
+
+    def run(first: int, last: int) -> None:
+        for cell in range(first, last):
+            line, part = divmod(cell, cells_per_line)
+            o, i = line * lines, part * columns
+            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], mode)
+
+    run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
+
+
+def _entries_per_block(row_bytes: int) -> int:
+    return max(1, min(_BLOCK_ENTRIES, _BLOCK_BYTES // row_bytes))
+
+
+def _blocks_per_thread(entries: int, row_bytes: int) -> int:
+    """How many blocks of so many entries a thread should have at least."""
+    return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))
+
+
+def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
+    size = data.shape[axis]
+    if -size <= index < size:
+        # A slice, because a string picked by an index would not be an array.
+        first = index % size
+        source = data[(slice(None),) * axis + (slice(first, first + 1),)]
+        _copy(source, out.reshape(source.shape))
+    else:
+        out[...] = _zero(out.dtype)
+    return out
+
+
+def _copies_well(run: int) -> bool:
+    """Whether a strided copy is better than take, which has an overhead for each index instead of each run."""
+    return run == 1 or run >= _LONG_RUN
+
+
+def _copy(source: Array, target: Array) -> None:
+    if target.nbytes < 2 * _BYTES_PER_THREAD:
+        target[...] = source
+        return
+    source, target = source.squeeze(), target.squeeze()
+    run_blocks(
+        lambda start, stop: np.copyto(target[start:stop], source[start:stop]),
+        len(target),
+        -(-_BYTES_PER_THREAD * len(target) // target.nbytes),
+    )
+
+
+def _gather_strided(data: Array, indices: Array, axis: int, out: Array) -> Array:
+    """Without the contiguous copy of all data that take would make."""
+    positions, outside = _normalized(indices, data.shape[axis])
+    before: Any = (slice(None),) * axis
+    out[...] = data[(*before, positions)]
+    if outside is not None:
+        out[(*before, outside)] = _zero(out.dtype)
+    return out
+
+
+def _as_slice(positions: Array) -> slice | None:
+    """The slice that selects the same, if there is one."""
+    if positions.size == 0:
+        return None
+    first, last = int(positions[0]), int(positions[-1])
+    if positions.size == 1:
+        return slice(first, first + 1, 1)
+    step = int(positions[1]) - first
+    if step == 0 or (np.diff(positions) != step).any():
+        return None
+    end = last + step
+    return slice(first, end if end >= 0 else None, step)

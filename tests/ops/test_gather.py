@@ -1,0 +1,195 @@
+"""Gather-1, -7, -8 and GatherElements-6: inference, values, reports and errors."""
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+
+def gather(
+    data: str,
+    indices: str,
+    axis: int | list[int] | None = 0,
+    *,
+    opset: int = 8,
+    batch_dims: int = 0,
+    types: str = "f32 i64",
+) -> Net:
+    net = Net()
+    data_type, index_type = types.split()
+    inputs = [net.parameter("data", data, data_type), net.parameter("indices", indices, index_type)]
+    inputs.append(net.parameter("axis", "", "i64") if axis is None else net.const(np.int64(axis)))
+    attributes = {"batch_dims": batch_dims} if opset > 1 else {}
+    net.result(net.op("Gather", *inputs, opset=opset, name="pick", **attributes))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "axis", "batch_dims", "shape"),
+    [
+        ("3,4", "2", 0, 0, "[2,4]"),
+        ("3,4", "", 1, 0, "[3]"),
+        ("3,4", "2,5", -1, 0, "[3,2,5]"),
+        ("1..7,3,?", "2..5,?", 1, 0, "[1..7,2..5,?,?]"),
+        ("2,5,3", "2,4", 1, 1, "[2,4,3]"),
+        ("1..4,5,3", "2..6,4", 1, 1, "[2..4,4,3]"),
+        ("2,5,3", "2,4", 2, -1, "[2,5,4]"),
+        ("...", "2", 0, 0, "[...]"),
+        ("3,4", "...", 0, 0, "[...]"),
+        ("3,4,5", "2,2", None, 0, "[?,?,?,?]"),
+        ("3,4,5", "3,2", None, 1, "[3,?,?]"),
+    ],
+)
+def test_shapes(data: str, indices: str, axis: int | None, batch_dims: int, shape: str) -> None:
+    assert str(gather(data, indices, axis, batch_dims=batch_dims).model().outputs[0].shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (gather("3,4", "2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[3,4\]"),
+        (gather("3,4", "2", -3), r"axis -3 is outside \[-2, 1\]"),
+        (gather("3,4", "2", [0, 1]), r"axis must have one element, got shape \[2\]"),
+        (gather("", "2", 0), r"data must have at least one dimension"),
+        (gather("3,4", "2", 0, types="f32 f32"), r"indices must be of an integer type, got f32"),
+        (gather("3,4", "3", 0, batch_dims=1), r"batch_dims 1 must not be above axis 0"),
+        (gather("3,4,5", "3", 2, batch_dims=2), r"batch_dims 2 is outside \[-1, 1\]"),
+        (gather("3,4", "2,2", 1, batch_dims=-3), r"batch_dims -3 is outside \[-2, 2\]"),
+        (gather("2,5,3", "4,4", 1, batch_dims=1), r"data \[2,5,3\] and indices \[4,4\] differ in the first 1"),
+    ],
+)
+def test_refused(net: Net, message: str) -> None:
+    with pytest.raises(ovir.ModelError, match=rf"layer 3 'pick' \(Gather, opset8\): {message}"):
+        net.model()
+
+
+@pytest.mark.parametrize("opset", [1, 7, 8])
+def test_negative_indices_count_from_the_end_and_those_outside_give_zero(opset: int) -> None:
+    results = gather("5", "6", opset=opset).compiled()(
+        [np.float32([1, 2, 3, 4, 5]), np.int64([0, -1, 7, -6, -5, 2**32 + 1])]
+    )
+    assert results[0].tolist() == [1, 5, 0, 0, 1, 0]
+    first = {1: r"indices[1] = -1 is outside [0, 4]", 7: r"indices[1] = -1 is outside [0, 4]"}
+    expected = first.get(opset, "indices[2] = 7 is outside [-5, 4]") + " along axis 0 of data f32[5]"
+    assert expected in results.diagnostics[0].message
+
+
+def test_what_the_specification_allows_is_not_reported() -> None:
+    assert gather("5", "2").compiled()([np.float32([1, 2, 3, 4, 5]), np.int64([-5, 4])]).diagnostics == []
+    assert gather("5", "2", opset=1).compiled()([np.float32([1, 2, 3, 4, 5]), np.int64([0, 4])]).diagnostics == []
+
+
+def test_strict_refuses_what_is_outside() -> None:
+    with pytest.raises(ovir.RunError, match=r"layer 3 'pick'.*indices\[1\] = -1 is outside \[0, 4\]"):
+        gather("5", "2", opset=7).compiled(strict=True)([np.float32([1, 2, 3, 4, 5]), np.int64([0, -1])])
+
+
+def test_strings_and_small_types() -> None:
+    texts = np.array(["a", "żółw", ""])
+    assert gather("3", "3", types="string i32").compiled()([texts, np.int32([1, 5, -3])])[0].tolist() == [
+        "żółw",
+        "",
+        "a",
+    ]
+    data = np.array([1, -2, 7]).astype(ovir.ElementType.parse("i4").to_dtype())
+    result = gather("3", "2", types="i4 i32").compiled()([data, np.int32([2, 1])])[0]
+    assert (result.dtype, result.astype(int).tolist()) == (data.dtype, [7, -2])
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0)])
+def test_empty(shape: tuple[int, int]) -> None:
+    result = gather("?,?", "2", 1).compiled()([np.ones(shape, np.float32), np.int64([0, 0])])[0]
+    np.testing.assert_array_equal(result, np.zeros((shape[0], 2), np.float32))
+    assert gather("3", "?").compiled()([np.float32([1, 2, 3]), np.empty(0, np.int64)])[0].shape == (0,)
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        (
+            [np.ones((4, 3), np.float32), np.zeros((2, 2), np.int64)],
+            r"data \[4,3\] and indices \[2,2\] differ in the first 1",
+        ),
+        (
+            [np.ones((2,), np.float32), np.zeros((2, 2), np.int64)],
+            r"axis 1 is outside \[-1, 0\] for data of shape \[2\]",
+        ),
+    ],
+)
+def test_sizes_seen_only_in_the_run_are_checked(feeds: list[np.ndarray], message: str) -> None:
+    with pytest.raises(ovir.RunError, match=message):
+        gather("...", "?,?", 1, batch_dims=1).compiled()(feeds)
+
+
+def elements(data: str, indices: str, axis: int = 0, types: str = "f32 i64") -> Net:
+    net = Net()
+    data_type, index_type = types.split()
+    inputs = net.parameter("data", data, data_type), net.parameter("indices", indices, index_type)
+    net.result(net.op("GatherElements", *inputs, opset=6, axis=axis, name="pick"))
+    return net
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "axis", "shape"),
+    [
+        ("2,2", "2,3", 1, "[2,3]"),
+        ("4,1..5,?", "?,3..9,2..6", 2, "[4,3..5,2..6]"),
+        ("4,5", "...", 1, "[4,?]"),
+        ("...", "?,3", 1, "[?,3]"),
+        ("...", "...", 0, "[...]"),
+    ],
+)
+def test_element_shapes(data: str, indices: str, axis: int, shape: str) -> None:
+    assert str(elements(data, indices, axis).model().outputs[0].shape) == shape
+
+
+@pytest.mark.parametrize(
+    ("net", "message"),
+    [
+        (elements("2,2", "2,2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[2,2\]"),
+        (elements("", ""), "data must have at least one dimension"),
+        (elements("2,2", "2"), r"data \[2,2\] and indices \[2\] must have equally many dimensions"),
+        (elements("4,4", "4,5"), r"data \[4,4\] and indices \[4,5\] must have equal dimensions beside axis 0"),
+        (elements("4", "4", types="f32 u32"), "indices must be (of type )?i32 or i64, got u32"),
+    ],
+)
+def test_elements_refused(net: Net, message: str) -> None:
+    with pytest.raises(ovir.ModelError, match=message):
+        net.model()
+
+
+@pytest.mark.parametrize(
+    ("data", "indices", "axis", "expected"),
+    [
+        ([[1, 2], [3, 4]], [[0, 1], [0, 0]], 0, [[1, 4], [1, 2]]),
+        ([[1, 7], [4, 3]], [[1, 1, 0], [1, 0, 1]], 1, [[7, 7, 1], [3, 4, 3]]),
+        ([[1, 2, 3], [4, 5, 6], [7, 8, 9]], [[1, 0, 1], [1, 2, 0]], 0, [[4, 2, 6], [4, 8, 3]]),
+        ([[1, 2, 3]], [[-1, -3]], -1, [[3, 1]]),
+    ],
+)
+def test_elements(data: list[list[int]], indices: list[list[int]], axis: int, expected: list[list[int]]) -> None:
+    compiled = elements("?,?", "?,?", axis).compiled()
+    assert compiled([np.float32(data), np.int64(indices)])[0].tolist() == expected
+
+
+def test_an_element_outside_is_an_error_with_its_place() -> None:
+    feeds = [np.ones((5, 2), np.float32), np.int64([[0, 1], [5, 0]])]
+    message = r"layer 2 'pick' \(GatherElements, opset6\): indices\[1,0\] = 5 is outside \[-5, 4\] along axis 0 of data f32\[5,2\]"
+    with pytest.raises(ovir.RunError, match=message):
+        elements("5,2", "2,2").compiled()(feeds)
+
+
+def test_constant_indices_are_prepared_once_and_checked() -> None:
+    for indices, good in (([[1, 0]], True), ([[9, 0]], False)):
+        net = Net()
+        picked = net.op("GatherElements", net.parameter("data", "?,2"), net.const(np.int64(indices)), opset=6, axis=0)
+        net.result(picked)
+        compiled = net.compiled()
+        for rows in (2, 3):
+            data = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
+            if good:
+                assert compiled([data])[0].tolist() == [[2, 1]]
+            else:
+                with pytest.raises(ovir.RunError, match=r"indices\[0,0\] = 9 is outside"):
+                    compiled([data])

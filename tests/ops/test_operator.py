@@ -1,0 +1,64 @@
+"""What the base class gives to all operations: messages, checks of types, and kernels' ``out``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.ops.activation import HSwish, Sigmoid
+from ovir.ops.normalization import GroupNormalization, NormalizeL2
+from ovir.ops.operator import Operator
+from ovir.ops.reduction import CumSum
+from ovir.ops.softmax import SoftMax8
+from ovir.types import dynamic, f32, i8, i32, i64
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ((2, 3), "[2,3]"),
+        ([np.int64(2), -1], "[2,-1]"),
+        ((), "[]"),
+        ((0.5, 2), "(0.5, 2)"),
+        (["a"], "['a']"),
+        ("text", "text"),
+    ],
+)
+def test_shapes_in_messages(value: object, shown: str) -> None:
+    with pytest.raises(OperatorError) as caught:
+        Operator().require(False, "got {}", value)
+    assert caught.value.message == f"got {shown}"
+
+
+def test_index_types() -> None:
+    op = Operator()
+    for element_type in (i32, i64, dynamic):
+        op.require_index_type("axis", element_type)
+    for element_type, known in ((i8, False), (f32, True), (dynamic, True)):
+        with pytest.raises(OperatorError, match=f"axis must be i32 or i64, got {element_type}"):
+            op.require_index_type("axis", element_type, known=known)
+
+
+@pytest.mark.parametrize(
+    ("op", "others"),
+    [
+        (Sigmoid(), ()),
+        (HSwish(), ()),
+        (SoftMax8(axis=0), ()),
+        (SoftMax8(axis=1), ()),
+        (CumSum(), (np.int64([1])[0:1],)),
+        (NormalizeL2(eps=1e-6, eps_mode="add"), (np.int64([1]),)),
+        (GroupNormalization(num_groups=2, epsilon=1e-6), (np.float32([1, 2, 3, 4]), np.zeros(4, np.float32))),
+    ],
+)
+def test_an_out_that_is_not_contiguous(op: Any, others: tuple[np.ndarray[Any, Any], ...]) -> None:
+    """It is filled or left alone; the result is right in any case."""
+    data = np.random.default_rng(0).standard_normal((3, 4)).astype(np.float32)
+    contiguous = np.empty_like(data)
+    assert op.run(data, *others, out=contiguous) is contiguous
+    np.testing.assert_array_equal(op.run(data, *others), contiguous)
+    for out in (np.zeros((3, 8), np.float32)[:, ::2], np.zeros((4, 3), np.float32).T):
+        np.testing.assert_array_equal(op.run(data, *others, out=out), contiguous)
