@@ -2,17 +2,20 @@
 
     python -m benchmarks.gather [--rounds N] [--only REGEX]
 
-All sides run in one process, in turn within each round, on the same arrays. A number is the median over the rounds of
+All sides run in one process, in turn within each round, on the same arrays; ovir and OpenVINO through an infer request
+each, with shared outputs. A number is the median over the rounds of
 the ratio of ovir's time to the other side's: below 1, ovir is the faster.
 """
 
 import argparse
 import gc
 import re
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import exp, log, nan
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,7 +25,7 @@ import onnxruntime
 import openvino
 from openvino import opset8
 
-from ovir.kernels.gather import gather, gather_elements
+import ovir
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[[], Any]
@@ -103,22 +106,26 @@ def cases() -> Iterator[Case]:
                 yield Case(operation, index_type=index_type, **settings)
 
 
-def with_ovir(case: Case, data: Array, indices: Array, out: Array) -> Run:
-    # The kernels alone. Once a compiled model has them, time it as the other side is timed:
-    #     request = ovir.compile_model(path).create_infer_request()
-    #     return lambda: request.infer([data, indices], share_outputs=True)[0]
-    if case.operation == "Gather":
-        return lambda: gather(data, indices, case.axis, case.batch_dims, out)
-    return lambda: gather_elements(data, indices, case.axis, out)
-
-
-def with_openvino(case: Case, data: Array, indices: Array) -> Run:
+def openvino_model(case: Case, data: Array, indices: Array) -> openvino.Model:
     inputs = [opset8.parameter(array.shape, array.dtype) for array in (data, indices)]
     if case.operation == "Gather":
         node = opset8.gather(*inputs, np.int64(case.axis), batch_dims=case.batch_dims)
     else:
         node = opset8.gather_elements(*inputs, case.axis)
-    compiled = openvino.compile_model(openvino.Model([node], inputs), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return openvino.Model([node], inputs)
+
+
+def with_ovir(model: openvino.Model, data: Array, indices: Array) -> Run:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.xml"
+        openvino.save_model(model, path, compress_to_fp16=False)
+        request = ovir.compile_model(path).create_infer_request()
+    arrays = [data, indices]
+    return lambda: request.infer(arrays, share_outputs=True)[0]
+
+
+def with_openvino(model: openvino.Model, data: Array, indices: Array) -> Run:
+    compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     request = compiled.create_infer_request()
     arrays = [data, indices]
     return lambda: request.infer(arrays, share_inputs=True, share_outputs=True)[0]
@@ -170,10 +177,11 @@ def measure(case: Case, rounds: int) -> tuple[float, dict[str, float]]:
     size = case.data[case.axis]
     data = rng.integers(0, 100, case.data).astype(case.data_type)
     indices = rng.integers(case.lowest, size, case.indices).astype(case.index_type)
-    openvino_run = with_openvino(case, data, indices)
+    model = openvino_model(case, data, indices)
+    openvino_run = with_openvino(model, data, indices)
     expected = np.array(openvino_run())
     out, source = np.zeros_like(expected), np.zeros_like(expected)
-    run = with_ovir(case, data, indices, out)
+    run = with_ovir(model, data, indices)
     np.testing.assert_array_equal(run(), expected)
 
     sides: dict[str, Run | None] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,6 +30,7 @@ UNREADABLE = Code("OVIR001", "a file cannot be read at all")
 NOT_XML = Code("OVIR002", "the topology is not well-formed XML")
 NOT_IR = Code("OVIR003", "the XML is not OpenVINO IR")
 OLD_IR = Code("OVIR004", "an IR version that OpenVINO itself no longer reads")
+NO_WEIGHTS = Code("OVIR005", "constants need a file of weights, and there is none")
 MISSING_ELEMENT = Code("OVIR101", "an element or attribute that the format requires is missing")
 BAD_ATTRIBUTE = Code("OVIR102", "an attribute's text is not a value of its type")
 UNKNOWN_OPERATION = Code("OVIR103", "an operation that the named opset does not contain")
@@ -70,13 +72,13 @@ class Diagnostic:
 
     def __str__(self) -> str:
         place = "".join(f":{n}" for n in (self.line, self.column) if n is not None)
-        head = f"{self.file}{place}: " if self.file else ""
-        layer = f"{self.layer}: " if self.layer else ""
-        hint = f"\n  hint: {self.hint}" if self.hint else ""
-        return f"{head}{self.severity}[{self.code}] {layer}{self.message}{hint}"
+        head = f"{escaped(self.file)}{place}: " if self.file else ""
+        layer = f"{readable(self.layer)}: " if self.layer else ""
+        hint = f"\n  hint: {readable(self.hint)}" if self.hint else ""
+        return f"{head}{self.severity}[{self.code}] {layer}{readable(self.message)}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON; what is not known is left out."""
+        """For JSON, names and values in full; what is not known is left out."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
@@ -178,6 +180,30 @@ class Findings:
         """Raise ``kind`` with every error found; nothing happens where there is none."""
         if errors := self.errors:
             raise kind(*errors)
+
+
+# --------------------------------------------------------------------------- texts for people
+
+LONGEST = 100
+"""So many characters of a name or value a message shows."""
+_SHOWN = 10_000  # of a whole text: no message is longer, except for such a name or value in it
+
+# A name in quotes, a list, or a word; parts of paths are words.
+_PARTS = re.compile(r"(?<!\w)'.*?'(?!\w)|\[[^\[\]]*\]|[^\s/\\'\[\]]+", re.DOTALL)
+
+
+def escaped(text: str) -> str:
+    """The text in one line, with what a terminal would not show (or obey) as Python writes it in a string."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def readable(text: str) -> str:
+    """The same, with names and values of more than ``LONGEST`` characters shortened."""
+    return escaped(_PARTS.sub(lambda part: _shortened(part[0], LONGEST), _shortened(text, _SHOWN)))
+
+
+def _shortened(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest * 2 // 3]}…{text[-longest // 4 :]}"
 
 
 # --------------------------------------------------------------------------- warnings of kernels

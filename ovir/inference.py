@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -52,6 +51,8 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
     for key, shape in shapes.items():
         operator = parameters[model.input_index(key)]
         assert isinstance(operator, Parameter)
+        if operator in wanted:
+            raise InputError(diagnostic(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
         try:
             wanted[operator] = as_shape(shape)
         except (ValueError, TypeError) as error:
@@ -261,20 +262,6 @@ def _stated_type(port: Port) -> TensorType:
     """What the file says of a port; no dims at all may mean a scalar or an unknown rank."""
     shape = port.stated_shape if port.stated_shape else None
     return TensorType(port.stated_element_type or dynamic, shape if shape is not None else PartialShape(None))
-
-
-def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
-    """What inference says of a layer on the arrays of a run, where sizes were unknown before; None for nothing."""
-    if layer.operator is None or layer.bodies or len(layer.operator.input_types) != len(arrays):
-        return None
-    op = copy.copy(layer.operator)  # inference leaves its findings on the operator
-    types = zip(op.input_types, arrays, strict=True)
-    inputs = [TensorType(t, PartialShape(a.shape), Value(a) if a.size <= MAX_ELEMENTS else None) for t, a in types]
-    try:
-        op.infer(*inputs)
-    except OperatorError as error:
-        return error
-    return None
 
 
 # --------------------------------------------------------------------------- stated against inferred

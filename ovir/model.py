@@ -137,8 +137,10 @@ class Model:
         self.path = path
         self.rt_info = rt_info
         self.edges = list(edges)
-        self.diagnostics: list[Diagnostic] = []
-        """What reading and inference found that is not an error."""
+        self.read_diagnostics: list[Diagnostic] = []
+        """What reading found that is not an error."""
+        self.inference_diagnostics: list[Diagnostic] = []
+        """What the last inference found that is not an error."""
         self.revision = 0
         """How often it has been inferred; what was made of an earlier inference is out of date."""
         self._file_order = list(layers)
@@ -149,6 +151,11 @@ class Model:
         for port in self.outputs:
             if port.source is not None:
                 port.names |= port.source.names
+
+    @property
+    def diagnostics(self) -> list[Diagnostic]:
+        """What reading and the last inference found that is not an error."""
+        return [*self.read_diagnostics, *self.inference_diagnostics]
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph[int]:
@@ -185,14 +192,14 @@ class Model:
         """Infer the type and shape of every port; ``read_model`` has done it. ModelError where it fails."""
         from ovir.inference import infer_model  # inference works on models, and so imports this module
 
-        self.diagnostics = infer_model(self)
+        self.inference_diagnostics = infer_model(self)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes and infer again. ``shapes`` maps an input's name or position to its
         shape; one shape alone is for a model with one input. On an error nothing changes."""
         from ovir.inference import reshape_model  # see infer_shapes
 
-        self.diagnostics = reshape_model(self, shapes if isinstance(shapes, Mapping) else {0: shapes})
+        self.inference_diagnostics = reshape_model(self, shapes if isinstance(shapes, Mapping) else {0: shapes})
 
     def input_index(self, key: str | int) -> int:
         """The position of an input given by position, tensor name or layer name; InputError for none."""

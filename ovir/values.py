@@ -19,7 +19,7 @@ from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, f64, nf4
 MAX_ELEMENTS = 4096
 """A value that is not a constant of the file is followed up to this many elements."""
 
-_EXACT = 2.0**53
+EXACT = 2.0**53
 """From here on float64 does not tell one integer from the next."""
 
 Bounds = NDArray[np.float32] | NDArray[np.float64]
@@ -46,11 +46,11 @@ class Value:
 
     @cached_property
     def lower(self) -> Bounds:
-        return self._lower if self._lower is not None else self._as_bounds(-np.inf, _EXACT)
+        return self._lower if self._lower is not None else self._as_bounds(-np.inf, EXACT)
 
     @cached_property
     def upper(self) -> Bounds:
-        return self._upper if self._upper is not None else self._as_bounds(-_EXACT, np.inf)
+        return self._upper if self._upper is not None else self._as_bounds(-EXACT, np.inf)
 
     @cached_property
     def symbols(self) -> NDArray[np.int64]:
@@ -64,7 +64,7 @@ class Value:
         bounds = self.constant.astype(bounds_dtype(element_type))
         if not element_type.is_integral:
             return bounds
-        return np.where(bounds <= -_EXACT, below, np.where(bounds >= _EXACT, above, bounds))
+        return np.where(bounds <= -EXACT, below, np.where(bounds >= EXACT, above, bounds))
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
@@ -102,9 +102,9 @@ def from_bounds(
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
     if element_type.is_integral:
-        unknown = _wraps(element_type, lower) | _wraps(element_type, upper) | (lower >= _EXACT) | (upper <= -_EXACT)
+        unknown = _wraps(element_type, lower) | _wraps(element_type, upper) | (lower >= EXACT) | (upper <= -EXACT)
         lower, upper = np.where(unknown, -np.inf, lower), np.where(unknown, np.inf, upper)
-        lower, upper = np.where(lower <= -_EXACT, -np.inf, lower), np.where(upper >= _EXACT, np.inf, upper)
+        lower, upper = np.where(lower <= -EXACT, -np.inf, lower), np.where(upper >= EXACT, np.inf, upper)
         symbols = None if symbols is None else np.where(unknown, 0, symbols)
     return from_moved(element_type, lower, upper, symbols)
 

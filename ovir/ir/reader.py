@@ -73,7 +73,8 @@ def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = F
         for found in error.diagnostics:
             findings.add(found)
         return None
-    result.diagnostics = [d for d in findings if d.severity is not Severity.ERROR]
+    inferred = set(result.inference_diagnostics)
+    result.read_diagnostics = [d for d in findings if d.severity is not Severity.ERROR and d not in inferred]
     return result
 
 
@@ -96,13 +97,20 @@ class _Reader:
         model = self.network(root, "", version)
         if (pre_process := root.find("pre-process")) is not None:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
-        infer_into(model, self.findings)
+        self._infer(model)
         if version == 10:
             check_names(model, self.findings)
             if legacy_io and not self.findings.errors:
                 model = apply_legacy_io(model)
-                infer_into(model, self.findings)
+                self._infer(model)
         return model
+
+    def _infer(self, model: Model) -> None:
+        found = Findings()
+        infer_into(model, found)
+        for item in found:
+            self.findings.add(item)
+        model.inference_diagnostics = [d for d in found if d.severity is not Severity.ERROR]
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":

@@ -1,4 +1,5 @@
-"""The files of a model: the .xml parsed safely, the .bin found. Every failure is a ReadError with a hint."""
+"""The files of a model: the .xml parsed safely, the .bin found. Every failure is a ReadError with a hint, or an
+InputError where an argument is none of a file."""
 
 from __future__ import annotations
 
@@ -8,35 +9,69 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
-from ovir.diagnostics import NOT_XML, UNREADABLE, Diagnostic, Place, ReadError, diagnostic
-from ovir.ir.weights import Weights
+from ovir.diagnostics import NOT_IR, NOT_XML, UNREADABLE, USAGE, Diagnostic, InputError, Place, ReadError, diagnostic
+from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
-Source = str | os.PathLike[str] | bytes | BinaryIO
-"""The path of an .xml, its content, or an open binary file."""
+Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
+"""The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
 
 
 def parse_xml(model: Source) -> tuple[etree._Element, str | None]:
-    """The root element, and the file's name where there is one. Entities are not expanded, nothing is fetched."""
-    name = os.fspath(model) if isinstance(model, (str, os.PathLike)) else None
-    if isinstance(model, bytes):
-        data = model
-    elif name is None:
-        data = model.read()  # type: ignore[union-attr]  # a path or bytes has been dealt with above
-    else:
-        try:
-            data = Path(name).read_bytes()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnostic(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
+    """The root element, and the file's name where there is one. No entity is expanded, nothing is fetched."""
+    content, name = _content(model)
+    encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
+    data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data.strip():
         raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
-    parser = etree.XMLParser(
-        resolve_entities=False, no_network=True, load_dtd=False, huge_tree=True, remove_comments=True, remove_pis=True
-    )
     try:
+        _refuse_entities(data, encoding, name)
+        parser = etree.XMLParser(**_SAFE, encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
         return etree.fromstring(data, parser), name
     except etree.XMLSyntaxError as error:
         raise ReadError(_syntax_error(error, data, name)) from None
+
+
+_SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False}
+_CHUNK = 1 << 16
+
+
+def _content(model: Any) -> tuple[bytes | str, str | None]:
+    """What is to be parsed, and the path that it comes from."""
+    if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
+        return model, None
+    if isinstance(model, (str, os.PathLike)):
+        name = os.fsdecode(model)
+        try:
+            with open_regular(name) as file:
+                return file.read(), name
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or str(error)
+            raise ReadError(diagnostic(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
+    if isinstance(model, (bytes, bytearray, memoryview)):
+        refuse_path_as_bytes(model)
+        return bytes(model), None
+    content = model.read() if hasattr(model, "read") else None
+    if isinstance(content, (bytes, str)):
+        return content, None
+    message = f"a model is read from a path, the content of an .xml or an open file, not from a {type(model).__name__}"
+    raise InputError(diagnostic(USAGE, message))
+
+
+def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> None:
+    """ReadError where the document declares entities: no IR needs them, and the parser would expand them in attributes.
+
+    Only what stands before the root element is parsed for this, within the parser's own limits of size.
+    """
+    parser = etree.XMLPullParser(events=("start",), encoding=encoding, **_SAFE)
+    for start in range(0, len(data), _CHUNK):
+        parser.feed(data[start : start + _CHUNK])
+        for _, root in parser.read_events():
+            dtd = root.getroottree().docinfo.internalDTD
+            declared = [str(entity.name) for entity in dtd.iterentities()] if dtd is not None else []
+            if declared:
+                message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
+                raise ReadError(diagnostic(NOT_IR, message, Place(name, 1), hint="write out what they stand for"))
+            return
 
 
 def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
@@ -51,17 +86,17 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
     reason = str(error.msg).rsplit(", line", 1)[0]
     hint = _SYNTAX_HINTS.get(int(error.code))
+    if line >= len(lines) and b"</net" not in data and error.code != etree.ErrorTypes.ERR_DOCUMENT_END:
+        hint = hint if column < len(lines[-1]) else _TRUNCATED
     shown = f" in: {text[:120]}" if text else ""
     return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
-_TRUNCATED = "the file seems to be truncated"
+_TRUNCATED = "the file ends before the model does: it seems to be truncated"
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
     etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet stands for what is left out",
-    etree.ErrorTypes.ERR_TAG_NOT_FINISHED: _TRUNCATED,
-    etree.ErrorTypes.ERR_GT_REQUIRED: _TRUNCATED,
-    etree.ErrorTypes.ERR_DOCUMENT_END: _TRUNCATED,
+    etree.ErrorTypes.ERR_DOCUMENT_END: "nothing may follow the root element; perhaps two files have been joined",
 }
 
 

@@ -6,16 +6,29 @@ by type. See docs/ir-format.md.
 
 from __future__ import annotations
 
+import errno
 import math
 import mmap
 import os
+import stat
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.diagnostics import UNREADABLE, WEIGHTS, OperatorError, Place, ReadError, diagnostic
+from ovir.diagnostics import (
+    BAD_ATTRIBUTE,
+    UNREADABLE,
+    USAGE,
+    WEIGHTS,
+    InputError,
+    OperatorError,
+    Place,
+    ReadError,
+    diagnostic,
+)
 from ovir.strings import split_strings
 from ovir.types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
 
@@ -34,9 +47,9 @@ class Weights:
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Weights:
         """Map a file; ReadError when it cannot be read or is a git-LFS pointer."""
-        name = os.fspath(path)
+        name = os.fsdecode(path)
         try:
-            with open(path, "rb") as file:
+            with open_regular(name) as file:
                 empty = os.fstat(file.fileno()).st_size == 0
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
@@ -55,16 +68,37 @@ class Weights:
 
     @classmethod
     def of(cls, buffer: Any) -> Weights:
-        """Weights that are in memory: anything with the buffer protocol."""
-        return cls(np.frombuffer(buffer, np.uint8) if len(memoryview(buffer)) else np.empty(0, np.uint8), "weights")
+        """Weights that are in memory: anything with the buffer protocol. InputError for anything else."""
+        refuse_path_as_bytes(buffer)
+        try:
+            view = memoryview(buffer)
+        except (TypeError, ValueError):
+            message = f"weights are a path or a buffer, as bytes or an array of u8, not a {type(buffer).__name__}"
+            raise InputError(diagnostic(USAGE, message)) from None
+        if not view.c_contiguous:
+            hint = "copy it, as with numpy.ascontiguousarray(array)"
+            raise InputError(diagnostic(USAGE, "the array given as weights has gaps in memory", hint=hint))
+        return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
 
     @classmethod
     def none(cls, expected: str) -> Weights:
         """No weights at all, which is an error only once a constant needs some."""
         return cls(np.empty(0, np.uint8), expected, missing=True)
 
+    def __deepcopy__(self, memo: Any) -> Weights:
+        return self  # it never changes, and may be large
+
     def check(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> None:
         """OperatorError unless the bytes are there and suffice for the shape."""
+        if element_type.is_dynamic:
+            raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
+        if len(shape) > _MAX_RANK:
+            message = f"the shape has {len(shape)} dimensions; ovir's arrays have at most {_MAX_RANK}"
+            raise OperatorError(message, BAD_ATTRIBUTE)
+        itemsize = element_type.to_dtype().itemsize
+        if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy counts without the zeros
+            shown = ",".join(map(str, shape))
+            raise OperatorError(f"{element_type}[{shown}] is larger than any memory", BAD_ATTRIBUTE)
         if self.missing and size:
             raise OperatorError(
                 f"the constant needs {size} bytes of weights, and there is no file {self.name}",
@@ -112,6 +146,24 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
     array = array.reshape(shape)
     array.flags.writeable = False
     return array
+
+
+_MAX_RANK = 64  # NumPy's
+
+
+def open_regular(path: str) -> BinaryIO:
+    """Open a file to read it; OSError where it is none, as a pipe, on which a reader may wait for ever."""
+    mode = os.stat(path).st_mode
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # open() has its own words for a directory
+        raise OSError(errno.EINVAL, "it is a pipe or device, not a regular file")
+    return open(path, "rb")
+
+
+def refuse_path_as_bytes(content: Any) -> None:
+    """InputError for bytes that are the path of a file: as bytes, content is given."""
+    if isinstance(content, bytes) and len(content) < 4096 and os.path.isfile(content):
+        message = f"bytes are taken for a file's content, and {content!r} is the path of one"
+        raise InputError(diagnostic(USAGE, message, hint="give it as a text, as by os.fsdecode(path)"))
 
 
 # --------------------------------------------------------------------------- packed layouts

@@ -134,8 +134,8 @@ class _Remainder(Arithmetic):
         upper = np.where(a.lower >= 0, np.minimum(greatest, a.upper), greatest)
         # Between two multiples of a fixed divisor the remainder only grows.
         grows = (low == high) & (np.floor(a.lower / low) == np.floor(a.upper / low)) & (a.lower >= 0)
-        lower = np.where(grows, np.fmod(a.lower, low), least)
-        upper = np.where(grows, np.fmod(a.upper, low), upper)
+        first, last = (apply(self.block, (end, low), None) for end in (a.lower, a.upper))
+        lower, upper = np.where(grows, first, least), np.where(grows, last, upper)
         unchanged = (a.lower >= 0) & (a.upper < low)
         lower, upper = np.where(unchanged, a.lower, lower), np.where(unchanged, a.upper, upper)
         return np.where(low > 0, lower, np.nan), np.where(low > 0, upper, np.nan)

@@ -22,7 +22,7 @@ class InferBody(Protocol):
 
 
 RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
-"""Arrays for a body's parameters -> arrays of its results."""
+"""Arrays for a body's parameters -> arrays of its results, which share memory neither with them nor among themselves."""
 
 
 @dataclass(frozen=True)

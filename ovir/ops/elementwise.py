@@ -70,7 +70,11 @@ class Elementwise(Operator):
 
     def aligned(self, a: Array, b: Array) -> Array:
         """``b`` in a shape that NumPy broadcasts to that of ``a``."""
-        if self.auto_broadcast != "pdpd" or self.axis == -1:
+        if self.auto_broadcast == "numpy":
+            return b
+        # NumPy would broadcast more than the other modes allow.
+        self.broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape))
+        if self.axis == -1:
             return b
         shape = b.shape[: max(a.ndim - self.axis, 0)]
         return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))
@@ -111,6 +115,9 @@ class Binary(Elementwise):
         if a is None or b is None:
             return None
         lower, upper = self.bounds(a, b)
+        if self.input_types[0].is_real:  # an unknown one can be NaN, and infinite
+            unknown = a.is_unknown | self.aligned(a.lower, b.is_unknown)
+            lower, upper = np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
         return from_bounds(self.output_types[0], lower, upper, self.symbols(a, b))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:

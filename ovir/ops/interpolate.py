@@ -12,6 +12,7 @@ from math import isfinite
 
 import numpy as np
 
+from ovir.diagnostics import report
 from ovir.ops.attributes import attribute
 from ovir.ops.interpolate_kernels import resample
 from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
@@ -124,12 +125,13 @@ class _Interpolate(Operator):
 
 @operator("Interpolate", opset=1)
 class Interpolate1(_Interpolate):
-    """Resize ``axes`` to ``target_spatial_shape``, in their order.
+    """Resize ``axes`` to ``target_spatial_shape``.
 
-    The specification has no formulas; they are those of Interpolate-4 that OpenVINO puts in its place: ``nearest``
-    rounds as ``simple``, ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or
-    ``asymmetric``; linear modes without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad holds
-    for each of the axes. ``area`` is named, but defined nowhere.
+    The page maps the axes in their own order; every implementation, and files made with it, in ascending order. It has
+    no formulas; they are those of Interpolate-4 that OpenVINO puts in its place: ``nearest`` rounds as ``simple``,
+    ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or ``asymmetric``; linear modes
+    without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad holds for each of the axes.
+    ``area`` is named, but defined nowhere.
 
     Source: Interpolate-1
     """
@@ -141,11 +143,13 @@ class Interpolate1(_Interpolate):
 
     def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
         self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
-        return self._infer(data, list(self.axes), target_spatial_shape, "target_spatial_shape")
+        return self._infer(data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
 
     def run(self, data: Array, target_spatial_shape: Array, *, out: Array | None = None) -> Array:
+        if list(self.axes) != sorted(self.axes):
+            report(f"axes {list(self.axes)} are resized in ascending order, the specification says in their own")
         method = self._method(data.ndim)
-        return self._run(method, data, list(self.axes), target_spatial_shape, "target_spatial_shape", out)
+        return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
 
     def _method(self, rank: int) -> Method:
         self.require(self.mode, "attribute 'mode' is missing")

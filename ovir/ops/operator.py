@@ -195,11 +195,16 @@ class Operator:
         values = _followed(chosen, inputs)
         if values is None:
             return None
-        ends = [
-            (v.constant,) if i not in chosen else (v.lower, v.upper)
-            for i, v in enumerate(values)
-        ]
-        corners = [self.run(*corner) for corner in product(*ends)]
+
+        def ends(i: int, value: Value) -> tuple[Array | None, ...]:
+            if i not in chosen:
+                return (value.constant,)
+            if not self.input_types[i].is_real:
+                return value.lower, value.upper
+            # An unknown real number can be NaN, and infinite.
+            return tuple(np.where(value.is_unknown, np.nan, end) for end in (value.lower, value.upper))
+
+        corners = [self.run(*corner) for corner in product(*(ends(i, v) for i, v in enumerate(values)))]
         return from_bounds(self.output_types[0], np.min(corners, axis=0), np.max(corners, axis=0))
 
 

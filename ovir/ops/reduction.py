@@ -85,9 +85,13 @@ class Arithmetic(Reduction):
         value = data.bounds_or_unknown()
         if value is None or not value.size or axes.constant is None or (value.lower < self.rises_from).any():
             return None
-        lower, upper = (self.run(bound, axes.constant) for bound in (value.lower, value.upper))
+        lower, upper = self.bounds(value, axes.constant)
         symbols = value.symbols.reshape(lower.shape) if lower.size == value.size else None
         return from_bounds(self.output_types[0], lower, upper, symbols)
+
+    def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
+        """The least and the greatest result."""
+        return self.run(value.lower, axes), self.run(value.upper, axes)
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         dtype = data.dtype
@@ -217,18 +221,11 @@ class ReduceProd(Arithmetic):
 
     rises_from = 0
 
-    def infer_value(self, *inputs: TensorType) -> Value | None:
+    def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
         # A factor that can only be 0 makes the product 0 however large the others are; 0 * inf would be NaN.
-        value = inputs[0].bounds_or_unknown()
-        if value is None or value.constant is not None:
-            return super().infer_value(*inputs)
-        huge = np.finfo(np.float64).max
-        finite = Value(None, value.lower, np.minimum(value.upper, huge), value.symbols)
-        found = super().infer_value(inputs[0].with_value(finite), inputs[1])
-        if found is None or found.constant is not None:
-            return found
-        upper = np.where(found.upper >= huge, np.inf, found.upper)
-        return from_bounds(self.output_types[0], found.lower, upper, found.symbols)
+        huge = np.finfo(value.upper.dtype).max
+        upper = self.run(np.minimum(value.upper, huge), axes)
+        return self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _fold(np.multiply, data, axes, 1)

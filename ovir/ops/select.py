@@ -7,7 +7,7 @@ import numpy as np
 from ovir.ops.elementwise import Elementwise, apply
 from ovir.ops.operator import Array, operator
 from ovir.types import boolean
-from ovir.values import TensorType, Value, from_bounds
+from ovir.values import TensorType, Value, from_moved
 
 
 @operator("Select", opset=1)
@@ -46,7 +46,7 @@ class Select(Elementwise):
         def merged(a: Array, b: Array, both: Array) -> Array:
             return np.where(sure, a, np.where(never, b, both))
 
-        return from_bounds(
+        return from_moved(
             self.output_types[0],
             merged(then.lower, low, np.minimum(then.lower, low)),
             merged(then.upper, high, np.maximum(then.upper, high)),

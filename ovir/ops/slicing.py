@@ -15,7 +15,7 @@ import numpy as np
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, as_dimension, i32, i64
-from ovir.values import TensorType
+from ovir.values import EXACT, TensorType
 
 Index = int | slice | None
 
@@ -44,7 +44,8 @@ BEFORE_BEGIN = Position(-_BEYOND, -_BEYOND)
 def positions(tensor: TensorType, count: int) -> list[Position]:
     """The elements of a ``start`` or ``stop`` that has ``count`` of them, anywhere where they are not known.
 
-    The largest and the smallest i32 and i64 mean the end and the beginning of any dimension.
+    The largest and the smallest i32 and i64 mean the end and the beginning of any dimension, and so does any number
+    too large for a dimension.
     """
     known = tensor.bounds_or_unknown()
     if known is None:
@@ -63,10 +64,9 @@ def positions(tensor: TensorType, count: int) -> list[Position]:
 
 
 def _limits(element_type: ElementType) -> tuple[float, float]:
-    if element_type in (i32, i64):
-        limits = np.iinfo(element_type.to_dtype())
-        return float(limits.min), float(limits.max)
-    return -np.inf, np.inf
+    if element_type == i32:
+        return -(2.0**31), 2.0**31 - 1
+    return -EXACT, EXACT
 
 
 def sliced(dim: Dimension, start: Position, stop: Position, step: int | None) -> Dimension:
@@ -113,10 +113,11 @@ class _Slicing(Operator):
     def known_step(self, name: str, step: TensorType, index: int) -> int | None:
         """One element of ``step``, None where it is not known."""
         value = step.value
-        if value is None or value.lower[index] != value.upper[index]:
+        if value is None or (value.constant is None and value.lower[index] != value.upper[index]):
             return None
-        self.require(value.lower[index] != 0, "{}[{}] must not be 0", name, index)
-        return int(value.lower[index])
+        known = int(value.lower[index] if value.constant is None else value.constant[index])
+        self.require(known, "{}[{}] must not be 0", name, index)
+        return known
 
 
 class _SliceOperator(_Slicing):

@@ -87,9 +87,11 @@ class Abs(Exact):
         if value is None:
             return None
         ends = np.abs(value.lower), np.abs(value.upper)
-        straddles = (value.lower < 0) & (value.upper > 0)
+        lower = np.where((value.lower < 0) & (value.upper > 0), 0, np.minimum(*ends))
+        if self.output_types[0].is_real:  # it can be NaN
+            lower = np.where(value.is_unknown, np.nan, lower)
         symbols = np.where(value.lower >= 0, value.symbols, 0)
-        return from_bounds(self.output_types[0], np.where(straddles, 0, np.minimum(*ends)), np.maximum(*ends), symbols)
+        return from_bounds(self.output_types[0], lower, np.maximum(*ends), symbols)
 
 
 @operator("Negative", opset=1)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import BAD_INPUT, InputError, Place, diagnostic
 from ovir.model import Model, Port
-from ovir.types import ElementType
+from ovir.types import ElementType, nf4
 
 Array = NDArray[Any]
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
@@ -46,16 +46,14 @@ def _listed(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.any_name}' {port.type}" for port in ports) or "none"
 
 
-def _refuse(model: Model, message: str) -> None:
-    raise InputError(diagnostic(BAD_INPUT, message, Place(model.path)))
+def _refuse(model: Model, message: str, hint: str | None = None) -> NoReturn:
+    raise InputError(diagnostic(BAD_INPUT, message, Place(model.path), hint=hint))
 
 
 def _fit(model: Model, port: Port, value: Any) -> Array:
     element_type = port.element_type
     what = f"input '{port.any_name}'"
-    if not isinstance(value, np.ndarray):
-        value = _from_python(model, what, value, element_type)
-    array = _as_type(model, what, value, element_type)
+    array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
     if not port.shape.contains(array.shape):
         shown = f"[{','.join(map(str, array.shape))}]"
         hint = None
@@ -66,20 +64,27 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
     return array
 
 
-def _from_python(model: Model, what: str, value: Any, element_type: ElementType) -> Array:
+def _as_array(model: Model, what: str, value: Any, element_type: ElementType) -> Array:
+    """A plain array in the byte order of this machine."""
+    if np.ma.is_masked(value):
+        _refuse(model, f"{what}: values of the array are masked", "put values in their place, as with array.filled(0)")
     try:
-        array = np.asarray(value)
+        array: Array = np.asarray(value)
     except ValueError as error:
         _refuse(model, f"{what}: the value is no array: {error}")
-        raise
-    if array.dtype == object:
-        _refuse(model, f"{what}: a {type(value).__name__} is no array of numbers or strings")
-    empty_or_floats = array.size == 0 or (array.dtype == np.float64 and element_type.is_real)
-    return array.astype(element_type.to_dtype()) if empty_or_floats and not element_type.is_dynamic else array
+    if not isinstance(value, np.ndarray):
+        if array.dtype == object:
+            _refuse(model, f"{what}: a {type(value).__name__} is no array of numbers or strings")
+        if array.size == 0 and not element_type.is_dynamic:  # an empty list says nothing of its type
+            return array.astype(element_type.to_dtype())
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
 
 
 def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -> Array:
-    """The array in the model's type: every value that the type can hold is converted, others are refused."""
+    """The array in the model's type: every value that the type can hold is converted, others are refused.
+
+    A float is rounded, but stays finite if it is.
+    """
     if element_type.is_dynamic:
         return array
     dtype = element_type.to_dtype()
@@ -88,29 +93,37 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
     if element_type.kind == "string":
         if array.dtype.kind in "UST" or (array.dtype == object and all(isinstance(x, str) for x in array.flat)):
             return np.char.decode(array, "utf-8").astype(dtype) if array.dtype.kind == "S" else array.astype(dtype)
-    else:
+    elif element_type != nf4:  # which is held as codes, not as numbers
         source = _kind(array.dtype)
-        target = "unsigned" if element_type.kind == "unsigned" else element_type.kind
-        if source == "float" == target or (source in ("signed", "unsigned", "boolean") and target == "float"):
-            return array.astype(dtype)
-        if source in ("signed", "unsigned", "boolean") and target in ("signed", "unsigned"):
+        integers = source in ("signed", "unsigned", "boolean")
+        if (integers and element_type.is_integral) or (element_type.is_real and (integers or source == "float")):
             with np.errstate(all="ignore"):
                 converted = array.astype(dtype)
-            lost = np.flatnonzero(converted.astype(array.dtype).ravel() != array.ravel())
-            if lost.size == 0 and not _sign_lost(array, converted):
+            lost = _outside(array, element_type) if element_type.is_integral else _overflown(array, converted)
+            if lost is None:
                 return converted
-            at = int(lost[0]) if lost.size else int(np.flatnonzero(array.ravel() < 0)[0])
-            _refuse(
-                model,
-                f"{what} is {element_type}, which cannot hold the value {array.ravel()[at]} of the {array.dtype} array",
-            )
+            _refuse(model, f"{what} is {element_type}, which cannot hold the value {lost} of the {array.dtype} array")
     hint = f"convert it first, as with array.astype('{dtype.name}')" if element_type.kind != "string" else None
-    message = f"{what} takes {element_type}, got an array of {array.dtype}"
-    raise InputError(diagnostic(BAD_INPUT, message, Place(model.path), hint=hint))
+    _refuse(model, f"{what} takes {element_type}, got an array of {array.dtype}", hint)
 
 
-def _sign_lost(array: Array, converted: Array) -> bool:
-    return bool(array.dtype.kind == "i" and converted.dtype.kind == "u" and array.size and array.min() < 0)
+def _outside(array: Array, element_type: ElementType) -> int | None:
+    """A value of an array of integers that the integer type cannot hold, None where there is none."""
+    if array.size == 0:
+        return None
+    highest = 1 << (element_type.bits - (element_type.kind == "signed"))
+    lowest = -highest if element_type.kind == "signed" else 0
+    return next((value for value in (int(array.min()), int(array.max())) if not lowest <= value < highest), None)
+
+
+def _overflown(array: Array, converted: Array) -> Any:
+    """A finite value that the conversion has made infinite or NaN, None where there is none."""
+    finite = np.isfinite(converted)
+    if finite.all():
+        return None
+    lost = array[~finite]
+    lost = lost[np.isfinite(lost)]
+    return lost[0] if lost.size else None
 
 
 def _kind(dtype: np.dtype[Any]) -> str:

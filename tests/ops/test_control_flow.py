@@ -267,7 +267,7 @@ def test_scalars_are_joined_to_a_vector() -> None:
     body = Body([typed("", i64), typed("")], lambda number, carried: [TRUE, carried])
     assert shapes(op.infer(count(2), TRUE, typed(""), bodies={"body": body})) == ["[]", "[2]"]
     again = np.array(True)
-    _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": lambda g: [again, g[1]]})
+    _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": lambda g: [again, g[1].copy()]})
     np.testing.assert_array_equal(joined, [3, 3])
 
 

@@ -58,6 +58,8 @@ def test_known_values(name: str, values: list[float], empty: float, no_axes: Any
     np.testing.assert_allclose(reduced(kind(keep_dims=True), data, -1), np.reshape(values, (2, 1)), rtol=1e-6)
     np.testing.assert_allclose(reduced(kind(), data, [1, -1], np.float16), np.array(values, np.float16))
     np.testing.assert_array_equal(reduced(kind(), data, []), no_axes)
+    array = np.array(data, np.float32)
+    assert not np.may_share_memory(kind().run(array, np.empty(0, np.int64)), array)
     np.testing.assert_array_equal(reduced(kind(), np.ones((2, 0)), [1]), [empty, empty])
     assert reduced(kind(), np.ones((0, 3)), [1]).shape == (0,)
 
