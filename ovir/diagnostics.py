@@ -141,6 +141,10 @@ class InputError(OvirError, ValueError):
     """Arguments that do not fit the model: an input's name, type or shape."""
 
 
+class NotFoundError(InputError, KeyError, IndexError):
+    """A name or position at which there is nothing."""
+
+
 class OperatorError(Exception):
     """Raised inside an operation, which does not know where it stands; its caller adds the place."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -9,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from ovir.diagnostics import CYCLE, USAGE, Diagnostic, InputError, ModelError, Place, diagnostic
-from ovir.types import Dimension, ElementType, PartialShape, dynamic
+from ovir.diagnostics import CYCLE, USAGE, Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
+from ovir.types import DimensionLike, ElementType, PartialShape, dynamic
 from ovir.values import TensorType
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from ovir.ops.operator import Operator
 
-ShapeLike = PartialShape | Sequence[Dimension | int | str] | str
+ShapeLike = PartialShape | Sequence[DimensionLike] | str
 
 
 @dataclass(eq=False)
@@ -180,13 +181,17 @@ class Model:
         return [layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs]
 
     def layer(self, key: str | int) -> Layer:
-        """A layer by id, or by name (the first that has it); KeyError where there is none."""
+        """A layer by id, or by name (the first that has it); NotFoundError, a KeyError too, where there is none."""
         if isinstance(key, int):
-            return self._by_id[key]
+            if key in self._by_id:
+                return self._by_id[key]
+            raise NotFoundError(diagnostic(USAGE, f"no layer has the id {key}", Place(self.path)))
         for layer in self._file_order:
             if layer.name == key:
                 return layer
-        raise KeyError(f"no layer is named '{key}'")
+        close = difflib.get_close_matches(str(key), (layer.name for layer in self._file_order), n=1)
+        hint = f"did you mean '{close[0]}'?" if close else None
+        raise NotFoundError(diagnostic(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
 
     def infer_shapes(self) -> None:
         """Infer the type and shape of every port; ``read_model`` has done it. ModelError where it fails."""

@@ -22,12 +22,12 @@ MAX_ELEMENTS = 4096
 EXACT = 2.0**53
 """From here on float64 does not tell one integer from the next."""
 
-Bounds = NDArray[np.float32] | NDArray[np.float64]
+Bounds = NDArray[np.floating[Any]]
 
 
-def bounds_dtype(element_type: ElementType) -> type[np.float32] | type[np.float64]:
-    """What bounds are held and computed in: reals as kernels compute them, so that equal bounds are what a run gives."""
-    return np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64
+def bounds_dtype(element_type: ElementType) -> np.dtype[np.floating[Any]]:
+    """What bounds are held and computed in: of reals what kernels compute in, so that bounds that meet are a result."""
+    return np.dtype(np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from ovir.types import ElementType
 
 Array = np.ndarray[Any, Any]
 
-_faults: list[str] = []
+faults: list[str] = []
 _local = threading.local()
 
 
@@ -29,28 +29,30 @@ def _watched_kernels() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for cls in _classes(Operator):
             if "run" in vars(cls):
-                patch.setattr(cls, "run", _watched(vars(cls)["run"]))
+                patch.setattr(cls, "run", watched_run(vars(cls)["run"]))
             if "prepare" in vars(cls):
-                patch.setattr(cls, "prepare", _watched_prepare(vars(cls)["prepare"]))
+                patch.setattr(cls, "prepare", watched_prepare(vars(cls)["prepare"]))
         yield
 
 
 @pytest.fixture(autouse=True)
 def _kernels_keep_their_contract() -> Iterator[None]:
-    _faults.clear()
+    faults.clear()
     yield
-    assert not _faults, "\n".join(dict.fromkeys(_faults))
+    assert not faults, "\n".join(dict.fromkeys(faults))
 
 
 def _classes(cls: type[Operator]) -> set[type[Operator]]:
     return {cls}.union(*map(_classes, cls.__subclasses__()))
 
 
-def _watched_prepare(prepare: Callable[..., Any]) -> Callable[..., Any]:
+def watched_prepare(prepare: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(prepare)
     def watched(op: Operator, *constants: Array | None) -> Any:
         kernel = prepare(op, *constants)
-        return None if kernel is None else functools.wraps(kernel)(functools.partial(_watched(_without_op(kernel)), op))
+        return (
+            None if kernel is None else functools.wraps(kernel)(functools.partial(watched_run(_without_op(kernel)), op))
+        )
 
     return watched
 
@@ -59,7 +61,7 @@ def _without_op(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _, *inputs, **keywords: kernel(*inputs, **keywords)
 
 
-def _watched(run: Callable[..., Any]) -> Callable[..., Any]:
+def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
         active = _local.__dict__.setdefault("active", set())
@@ -78,17 +80,17 @@ def _watched(run: Callable[..., Any]) -> Callable[..., Any]:
         foreign = [not any(np.may_share_memory(a, b) for b in given) for a in arrays]
         for i, array in enumerate(arrays):
             if foreign[i] and before[i] is not None and array.tobytes() != before[i]:
-                _faults.append(f"{op.type}-{op.opset} wrote to input {i}")
+                faults.append(f"{op.type}-{op.opset} wrote to input {i}")
         outputs = result if isinstance(result, tuple) else (result,)
         kept = [array for array, is_foreign in zip(arrays, foreign, strict=True) if is_foreign]
-        _faults.extend(f"{op.type}-{op.opset}: {fault}" for fault in _output_faults(op, inputs, kept, outputs))
+        faults.extend(f"{op.type}-{op.opset}: {fault}" for fault in _output_faults(op, inputs, kept, outputs))
         return result
 
     return watched
 
 
 def _output_faults(op: Operator, inputs: tuple[Any, ...], kept: list[Array], outputs: tuple[Any, ...]) -> Iterator[str]:
-    # Bounds pass through kernels as float64, and compressed weights are restored in f32, whatever the declared types.
+    # Bounds pass through kernels in a type of their own, and compressed weights are restored in f32, whatever the declared types.
     as_declared = bool(op.output_types) and _have_types(inputs, op.input_types)
     for i, output in enumerate(outputs):
         if output is None:  # one that nobody wants

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ovir.diagnostics import USAGE, InputError, diagnostic
+from ovir.diagnostics import STATED_SHAPE, USAGE, InputError, diagnostic
 from ovir.ir.reader import read_model
 from ovir.model import Model
 from ovir.types import PartialShape
@@ -32,8 +33,12 @@ def add_command(
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("model", metavar="MODEL.xml", help="the topology; its weights are the .bin beside it")
-    parser.add_argument("--weights", metavar="FILE", help="the weights, where they are not the .bin beside the model")
+    parser.add_argument(
+        "model", type=file_name, metavar="MODEL.xml", help="the topology; its weights are the .bin beside it"
+    )
+    parser.add_argument(
+        "--weights", type=file_name, metavar="FILE", help="the weights, where they are not the .bin beside the model"
+    )
 
 
 def add_shape(parser: argparse.ArgumentParser) -> None:
@@ -55,8 +60,31 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
+        found = model.inference_diagnostics
         model.reshape(shapes)
+        # What the file states is meant for its own shapes: that it differs for others is no news.
+        differences = (d for d in found if d.code == STATED_SHAPE.id)
+        others = (d for d in model.inference_diagnostics if d.code != STATED_SHAPE.id)
+        model.inference_diagnostics = [*differences, *others]
     return model
+
+
+def file_name(text: str) -> str:
+    """The type of an argument that names a file."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name of the file is empty")
+    return text
+
+
+def check_target(option: str, text: str) -> None:
+    """Refuse a file that cannot be written before the work that would end with it."""
+    path = Path(text)
+    if path.is_dir():
+        misused(f"{option} {path}: this is a directory; give the name of a file in it")
+    if not path.parent.is_dir():
+        misused(f"{option} {path}: there is no directory {path.parent}")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        misused(f"{option} {path}: {'the file' if path.exists() else f'the directory {path.parent}'} is not writable")
 
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import ovir
-from ovir.cli.arguments import add_command, misused
+from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.output import complain, plural, say, say_json
-from ovir.diagnostics import Diagnostic, Severity
+from ovir.cli.status import is_unreadable, status_of
+from ovir.diagnostics import NO_WEIGHTS, Diagnostic, Severity
 from ovir.tools.sarif import known_codes, to_sarif
 
 
@@ -26,11 +27,15 @@ def add_to(commands: Any) -> None:
         "  ovir check models/*.xml --ignore OVIR110 --sarif findings.sarif\n"
         "\nexit status: 0 no errors, 1 errors (with --strict warnings, too), 2 a file that cannot be read\n",
     )
-    parser.add_argument("models", nargs="+", metavar="MODEL.xml", help="the files to check")
-    parser.add_argument("--weights", metavar="FILE", help="the weights of the model; for one model only")
+    parser.add_argument("models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check")
+    parser.add_argument(
+        "--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only"
+    )
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the findings as a JSON list")
-    form.add_argument("--sarif", metavar="FILE", help="write the findings as SARIF 2.1.0 (- for stdout)")
+    form.add_argument(
+        "--sarif", type=file_name, metavar="FILE", help="write the findings as SARIF 2.1.0 (- for stdout)"
+    )
     parser.add_argument(
         "--select", action="append", default=[], metavar="CODES", help="only these findings: OVIR202,OVIR1 (all of 1xx)"
     )
@@ -41,6 +46,8 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.weights is not None and len(arguments.models) > 1:
         misused(f"--weights is for one model, and {len(arguments.models)} are given")
+    if arguments.sarif not in (None, "-"):
+        check_target("--sarif", arguments.sarif)
     select, ignore = _codes("--select", arguments.select), _codes("--ignore", arguments.ignore)
     findings: list[Diagnostic] = []
     for model in arguments.models:
@@ -54,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sarif is not None:
         _write_sarif(arguments.sarif, findings)
     complain(_summary(len(arguments.models), findings))
-    return _status(findings, arguments.strict)
+    return status_of(findings, (Severity.ERROR, Severity.WARNING) if arguments.strict else (Severity.ERROR,))
 
 
 def _codes(option: str, texts: list[str]) -> tuple[str, ...]:
@@ -67,21 +74,10 @@ def _codes(option: str, texts: list[str]) -> tuple[str, ...]:
     return tuple(codes)
 
 
-def _is_unreadable(found: Diagnostic) -> bool:
-    return found.code.startswith("OVIR0")
-
-
 def _is_wanted(found: Diagnostic, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
-    if _is_unreadable(found):
+    if is_unreadable(found) and found.code != NO_WEIGHTS.id:
         return True  # otherwise a file that was not checked at all would seem to have passed
     return (not select or found.code.startswith(select)) and not (ignore and found.code.startswith(ignore))
-
-
-def _status(findings: list[Diagnostic], strict: bool) -> int:
-    if any(_is_unreadable(found) for found in findings):
-        return 2
-    failing = {Severity.ERROR, Severity.WARNING} if strict else {Severity.ERROR}
-    return int(any(found.severity in failing for found in findings))
 
 
 def _summary(files: int, findings: list[Diagnostic]) -> str:

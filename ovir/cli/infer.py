@@ -10,7 +10,7 @@ from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
 from ovir.model import Layer, Model, Port
 from ovir.runtime.listeners import all_layers
-from ovir.tools.dynamic import Origins
+from ovir.tools.dynamic import Origins, is_only_stated
 
 
 def add_to(commands: Any) -> None:
@@ -50,15 +50,18 @@ def _rows(layer: Layer, origins: Origins) -> Iterator[tuple[str, ...]]:
     ports = layer.inputs if layer.type == "Result" else layer.outputs
     if not ports:
         yield *names, "", ""
+    mark = " (only stated)" if is_only_stated(layer) else ""
     for port in ports:
-        yield *names, str(port.type), origins.explain(port)
+        yield *names, f"{port.type}{mark}", origins.explain(port)
         names = "", "", ""
 
 
 def _summary(model: Model) -> str:
     layers = list(all_layers(model))
     dynamic = sum(any(not port.shape.is_static for port in layer.outputs) for layer in layers)
-    return f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes"
+    stated = sum(map(is_only_stated, layers))
+    rest = f", {stated} with shapes that only the file states, for ovir does not infer them" if stated else ""
+    return f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes{rest}"
 
 
 def _as_json(model: Model, origins: Origins) -> dict[str, Any]:
@@ -80,6 +83,7 @@ def _layer(layer: Layer, origins: Origins) -> dict[str, Any]:
         "type": layer.type,
         "version": layer.version,
         "line": layer.line,
+        "inferred": not is_only_stated(layer),
         "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
         "outputs": [_port(port, origins) for port in layer.outputs],
     }

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TextIO
 
 import ovir
 from ovir.cli import check, infer, ops, run, show
 from ovir.cli.output import complain
-from ovir.diagnostics import USAGE, InputError, OvirError, ReadError
-
-DONE, WRONG, UNUSABLE = 0, 1, 2
-"""Exit statuses: nothing wrong; the model or data is at fault; wrong usage or an unreadable file."""
-INTERRUPTED, BROKEN_PIPE = 130, 141
+from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
+from ovir.diagnostics import OvirError
 
 _EXAMPLES = """\
 examples:
@@ -25,7 +25,7 @@ examples:
   ovir check model.xml --sarif findings.sarif         all that is wrong with the file
   ovir show model.xml                                 operations, parameters, multiply-accumulates
 
-exit status: 0 nothing wrong, 1 the model or data is at fault, 2 wrong usage or an unreadable file
+exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all
 """
 
 
@@ -46,17 +46,36 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status."""
+    _open_closed_streams()
     try:
         status = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read the output has closed it (`ovir infer model.xml | head`). Python flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _silence(sys.stdout)
+        _silence(sys.stderr)
         return BROKEN_PIPE
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
+    except OSError as error:  # all others have been met in _run
+        _silence(sys.stdout)
+        with contextlib.suppress(OSError):
+            complain(f"ovir: error: cannot write the output: {error.strerror or error}")
+        return UNUSABLE
     return status
+
+
+def _open_closed_streams() -> None:
+    """Python has None for what the shell has closed (``>&-``), and the next file opened would take its place."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is still to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(argv: Sequence[str] | None) -> int:
@@ -73,17 +92,17 @@ def _run(argv: Sequence[str] | None) -> int:
         if debug:
             traceback.print_exc()
         complain("\n".join([str(error), *getattr(error, "__notes__", ())]))
-        return _status_of(error)
+        return status_of(error.diagnostics)
     except OSError as error:
         if debug:
             traceback.print_exc()
-        place = f"{error.filename}: " if error.filename else ""
+        place = f"{error.filename}: " if error.filename else f"ovir {arguments.command}: "
         complain(f"{place}error: {error.strerror or error}")
         return UNUSABLE
     except MemoryError as error:
         if debug:
             traceback.print_exc()
-        complain(f"{arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
+        complain(f"ovir {arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
         return WRONG
     except Exception as error:
         if debug:
@@ -94,8 +113,3 @@ def _run(argv: Sequence[str] | None) -> int:
         )
         return WRONG
     return status
-
-
-def _status_of(error: OvirError) -> int:
-    misused = isinstance(error, InputError) and error.diagnostic.code == USAGE.id
-    return UNUSABLE if misused or isinstance(error, ReadError) else WRONG

@@ -6,10 +6,10 @@ import json
 import math
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ovir.diagnostics import Diagnostic
+from ovir.diagnostics import Diagnostic, escaped
 
 
 def say(text: str = "") -> None:
@@ -56,7 +56,7 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title
     for head in columns:
         table.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_one_line(str(cell))) for cell in row))
+        table.add_row(*(Text(escaped(str(cell))) for cell in row))
     console = Console(width=width, no_color=not on_terminal, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
@@ -87,6 +87,12 @@ def size(value: int) -> str:
     return f"{value} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
 
 
+def listed_layers(counts: Mapping[str, int]) -> str:
+    """Kinds of layers with how many there are: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
+    amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]
+    return ", ".join(f"{kind} ({amount})" for kind, amount in zip(counts, amounts, strict=True))
+
+
 def plural(amount: int, noun: str) -> str:
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
@@ -98,10 +104,6 @@ def _write(stream: Any, text: str) -> None:
     except UnicodeEncodeError:
         encoding = stream.encoding or "ascii"
         print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from ovir.diagnostics import escaped
 from ovir.model import Layer
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class ProgressBar:
                 return
             self._shown = self._show()
         progress, task = self._shown
-        progress.update(task, completed=self.done, description=f"{layer.type} {layer.name[-40:]}")
+        progress.update(task, completed=self.done, description=f"{layer.type} {escaped(layer.name[-40:])}")
 
     def did_run(self, layer: Layer, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]]) -> None:
         self.done += not layer.scope

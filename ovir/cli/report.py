@@ -10,6 +10,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ovir.cli.output import number, plural, say, say_json, say_table
+from ovir.diagnostics import readable
 from ovir.model import Model
 from ovir.runtime.compiled import Results
 from ovir.tools.profile import Profile, Timing
@@ -45,7 +46,7 @@ class Report:
         for name, array in outputs:
             if classes := likely_classes(array):
                 shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10])
-                say(f"\n{name}: the most probable class by row: {shown}{', ...' if len(classes) > 10 else ''}")
+                say(f"\n{readable(name)}: the most probable class by row: {shown}{', ...' if len(classes) > 10 else ''}")
         if self.results.taps:
             say()
             say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))

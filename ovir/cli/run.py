@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -13,16 +14,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape, find_input, misused, open_model, split_name
-from ovir.cli.output import complain, complain_of
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    check_target,
+    file_name,
+    find_input,
+    misused,
+    open_model,
+    split_name,
+)
+from ovir.cli.output import complain, complain_of, listed_layers
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
-from ovir.diagnostics import BAD_INPUT, NOT_SUPPORTED, InputError, ModelError, Place, RunError, diagnostic
+from ovir.diagnostics import (
+    BAD_INPUT,
+    MISSING_ELEMENT,
+    NOT_SUPPORTED,
+    InputError,
+    ModelError,
+    Place,
+    RunError,
+    diagnostic,
+    escaped,
+    readable,
+)
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, Results
 from ovir.runtime.listeners import Listener, matching_layers
 from ovir.tools.profile import Profile
 from ovir.tools.random_inputs import RandomInput, fix_shapes, random_inputs
+from ovir.tools.summary import not_run
 from ovir.tools.tensor_files import load_npz, load_tensor, save_npz, with_element_type
 from ovir.types import PartialShape
 
@@ -51,12 +75,19 @@ def add_to(commands: Any) -> None:
     )
     add_shape(parser)
     parser.add_argument("--seed", type=_seed, metavar="N", help="of random inputs (default 0)")
-    parser.add_argument("--output", metavar="FILE.npz", help="save the outputs, and what was tapped under tap:NAME")
     parser.add_argument(
-        "--tap", action="append", default=[], metavar="REGEX", help="show the outputs of layers of this name, too"
+        "--output", type=file_name, metavar="FILE.npz", help="save the outputs, and what was tapped under tap:NAME"
+    )
+    parser.add_argument(
+        "--tap",
+        type=_pattern,
+        action="append",
+        default=[],
+        metavar="REGEX",
+        help="show the outputs of layers of this name, too",
     )
     add_json(parser)
-    parser.add_argument("--threads", type=int, metavar="N", help="use at most N threads (default: all cores)")
+    parser.add_argument("--threads", type=_threads, metavar="N", help="use at most N threads (default: all cores)")
     parser.add_argument("--profile", action="store_true", help="show the time by layer and by operation type")
     parser.add_argument(
         "--strict", action="store_true", help="a value that the specification excludes is an error, not a warning"
@@ -64,17 +95,40 @@ def add_to(commands: Any) -> None:
 
 
 def _seed(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{value} is negative")
+    return _integer(text, 0)
+
+
+def _threads(text: str) -> int:
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
+    if value < least:
+        raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
     return value
+
+
+def _pattern(text: str) -> str:
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of what a later Python may read in another way
+            re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
+    return text
 
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
-        _check_target(Path(arguments.output))
+        check_target("--output", arguments.output)
     model = open_model(arguments)
     complain_of(model.diagnostics)
+    if not model.outputs:
+        message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+        raise ModelError(diagnostic(MISSING_ELEMENT, message, Place(model.path)))
     feeds, made, chosen = _inputs(model, arguments)
     try:
         taps = _taps(model, arguments.tap)
@@ -83,6 +137,8 @@ def run(arguments: argparse.Namespace) -> int:
         results, seconds = _infer(compiled, feeds, taps, profile)
     except RunError as error:
         _hint_at_choices(error, made, chosen)
+        if lacking := not_run(model):
+            error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
     complain_of(results.diagnostics)
     if arguments.output is not None:
@@ -116,10 +172,7 @@ def _infer(
 def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
     found: dict[str, None] = {}
     for pattern in patterns:
-        try:
-            names = matching_layers(model, pattern)
-        except re.error as error:
-            misused(f"--tap {pattern}: not a regular expression: {error}")
+        names = matching_layers(model, pattern)
         if not names:
             misused(f"--tap {pattern}: no layer's name matches", "`ovir infer` lists the layers")
         found.update(dict.fromkeys(names))
@@ -149,13 +202,13 @@ def _inputs(
     except ModelError as error:
         sizes = ", ".join(f"{port.any_name}={port.shape}" for port in model.inputs if not port.shape.is_static)
         if sizes:
-            error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
+            error.add_note(f"  hint: no sizes were found for the dynamic inputs {escaped(sizes)}: give them with --shape")
         raise
     made = random_inputs(model, arguments.seed or 0, missing)
     for item in made:
         index = model.inputs.index(item.port)
         was_chosen = " (size chosen)" if index in chosen else ""
-        complain(f"random input: {item}{was_chosen}")
+        complain(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
     return feeds, made, chosen
 
@@ -165,7 +218,7 @@ def _hint_at_choices(error: RunError, made: Sequence[RandomInput], chosen: dict[
         return
     if chosen:
         shapes = " ".join(f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in made)
-        error.add_note(f"  hint: sizes were chosen for this run; give others as in: {shapes}")
+        error.add_note(f"  hint: sizes were chosen for this run; give others as in: {escaped(shapes)}")
     elif made:
         error.add_note("  hint: the inputs were random; give real ones with --input NAME=file.npy")
 
@@ -202,14 +255,6 @@ def _split_key(source: str) -> tuple[str, str | None]:
 
 
 # --------------------------------------------------------------------------- what comes out
-
-
-def _check_target(path: Path) -> None:
-    """A long run should not end with a message that could have come at once."""
-    if path.is_dir():
-        misused(f"--output {path}: this is a directory; give the name of a file in it")
-    if not path.parent.is_dir():
-        misused(f"--output {path}: there is no directory {path.parent}")
 
 
 def _save(path: str, results: Results) -> None:

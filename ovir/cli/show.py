@@ -6,7 +6,8 @@ import argparse
 from typing import Any
 
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
-from ovir.cli.output import complain_of, count, plural, say, say_json, say_table, size
+from ovir.cli.output import complain_of, count, listed_layers, plural, say, say_json, say_table, size
+from ovir.diagnostics import escaped, readable
 from ovir.model import Port
 from ovir.tools.summary import Summary, summarize
 
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print(summary: Summary) -> None:
-    say(f"{summary.name or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}, "
+    say(f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}, "
         f"{', '.join(summary.opsets)}")  # fmt: skip
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
@@ -53,6 +54,8 @@ def _print(summary: Summary) -> None:
     file = f" of a file of {size(summary.file_bytes)}" if summary.file_bytes is not None else ", but there is no file"
     say(f"weights     {size(summary.weights_bytes)}{file if summary.weights_bytes or summary.file_bytes else ''}")
     say(f"MACs        {_macs(summary)}")
+    if summary.not_run:
+        say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")
     if summary.states:
         say()
         say_table(("state", "type", "shape"), ((s.name, s.type, s.shape) for s in summary.states))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from lxml import etree
@@ -35,6 +37,7 @@ from ovir.diagnostics import (
     diagnostic,
 )
 from ovir.inference import infer_into
+from ovir.integers import UINT64, parse_integer
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.source import Source, find_weights, parse_xml
@@ -49,8 +52,8 @@ from ovir.types import Dimension, ElementType, PartialShape
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
     """Read an IR file, infer every shape and type, and return the Model.
 
-    ``model`` is the path of the .xml, its content as bytes, or an open binary file. ``weights`` is a
-    path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of version 10 is read
+    ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
+    ``weights`` is a path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of version 10 is read
     as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
 
     Raises ReadError when a file cannot be read as IR, ModelError when the model is wrong; either
@@ -79,6 +82,22 @@ def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = F
 
 
 # --------------------------------------------------------------------------- the document
+
+
+@dataclass
+class _Lost:
+    """What could not be read, and has been told: what only follows from that is not."""
+
+    layers: set[int | None] = field(default_factory=set)
+    """Ids of layers; None stands for one whose id is unknown."""
+    ports: set[tuple[int, int | None]] = field(default_factory=set)
+    """Ports by the ids of layer and port; None stands for one whose id is unknown."""
+
+    def layer(self, number: int) -> bool:
+        return number in self.layers or None in self.layers
+
+    def port(self, layer: Layer, number: int) -> bool:
+        return (layer.id, number) in self.ports or (layer.id, None) in self.ports
 
 
 class _Reader:
@@ -117,10 +136,13 @@ class _Reader:
             message = f"the root element is <{_tag(root)}>; that of OpenVINO IR is <net>"
             raise ReadError(diagnostic(NOT_IR, message, self.at(root)))
         text = root.get("version")
-        if text is None or not text.strip().isdigit():
-            message = "the <net> element has no version" if text is None else f"version '{text}' is not a number"
-            raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11"))
-        version = int(text)
+        try:
+            if text is None:
+                raise ValueError("it has none")
+            version = parse_integer(text, UINT64)
+        except ValueError as error:
+            message = f"the version of the <net> element: {error}"
+            raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
         if version in (10, 11):
             return version
         if version < 10:
@@ -134,11 +156,12 @@ class _Reader:
     def network(self, element: etree._Element, scope: str, version: int) -> Model:
         """A <net> or a body: its layers and edges, joined."""
         layers: dict[int, Layer] = {}
+        lost = _Lost()
         if (group := element.find("layers")) is None:
             self.findings.error(MISSING_ELEMENT, f"<{_tag(element)}> has no <layers>", self.at(element))
             group = etree.Element("layers")
         for item in group.iterfind("layer"):
-            layer = self.layer(item, scope, version)
+            layer = self.layer(item, scope, version, lost)
             if layer is None:
                 continue
             if layer.id in layers:
@@ -147,8 +170,8 @@ class _Reader:
                 self.findings.error(DUPLICATE_ID, message, layer.place)
                 continue
             layers[layer.id] = layer
-        edges = list(self.edges(element, layers))
-        self._missing_inputs(layers)
+        edges = list(self.edges(element, layers, lost))
+        self._missing_inputs(layers, lost)
         return Model(
             layers.values(),
             edges,
@@ -160,15 +183,16 @@ class _Reader:
 
     # ----- layers
 
-    def layer(self, element: etree._Element, scope: str, version: int) -> Layer | None:
+    def layer(self, element: etree._Element, scope: str, version: int, lost: _Lost) -> Layer | None:
         required = ("id", "name", "type", "version")
-        if missing := [key for key in required if element.get(key) is None]:
+        missing = [key for key in required if element.get(key) is None]
+        if missing:
             name = element.get("name") or element.get("id") or ""
             message = f"<layer> {name!r} has no attribute '{missing[0]}'"
             self.findings.error(MISSING_ELEMENT, message, self.at(element))
-            return None
-        number = self._unsigned(element, "id")
-        if number is None:
+        number = self._unsigned(element, "id") if element.get("id") is not None else None
+        if missing or number is None:
+            lost.layers.add(number)
             return None
         layer = Layer(
             number,
@@ -180,8 +204,8 @@ class _Reader:
             scope=scope,
             rt_info=element.find("rt_info"),
         )
-        layer.inputs = self.ports(element, layer, is_output=False)
-        layer.outputs = self.ports(element, layer, is_output=True)
+        layer.inputs = self.ports(element, layer, lost, is_output=False)
+        layer.outputs = self.ports(element, layer, lost, is_output=True)
         self.operator(element, layer)
         self._repeated_rt_info(element, layer)
         if layer.type == "Result" and layer.inputs:
@@ -190,12 +214,13 @@ class _Reader:
             self.bodies(element, layer, version)
         return layer
 
-    def ports(self, element: etree._Element, layer: Layer, *, is_output: bool) -> list[Port]:
+    def ports(self, element: etree._Element, layer: Layer, lost: _Lost, *, is_output: bool) -> list[Port]:
         ports: list[Port] = []
         for group in element.iterfind("output" if is_output else "input"):
             for item in group.iterfind("port"):
                 number = self._unsigned(item, "id", layer)
                 if number is None:
+                    lost.ports.add((layer.id, None))
                     continue
                 port = Port(layer, len(ports), number, is_output, line=_line(item))
                 port.names = frozenset(split_names(item.get("names", "")))
@@ -229,8 +254,8 @@ class _Reader:
             text = (item.text or "").strip()
             try:
                 dims.append(Dimension.parse(text))
-            except ValueError:
-                message = f"port {port.id}: <dim>{text}</dim> is not a size: it must be an integer of at least -1"
+            except ValueError as error:
+                message = f"port {port.id}: <dim>: {error}"
                 self.findings.error(BAD_ATTRIBUTE, message, Place(self.file, _line(item), place.layer, place.layer_id))
                 return
         port.stated_shape = PartialShape(dims)
@@ -304,7 +329,7 @@ class _Reader:
             self.findings.error(error.code or WEIGHTS, error.message, layer.place, error.hint)
             layer.operator = None
             return
-        op.set_loader(lambda: weights.array(op.element_type, op.shape, offset, size))
+        op.set_loader(partial(weights.array, op.element_type, op.shape, offset, size))
 
     # ----- bodies
 
@@ -329,25 +354,32 @@ class _Reader:
 
     # ----- edges
 
-    def edges(self, element: etree._Element, layers: dict[int, Layer]) -> Iterator[Edge]:
+    def edges(self, element: etree._Element, layers: dict[int, Layer], lost: _Lost) -> Iterator[Edge]:
         for item in element.iterfind("edges/edge"):
-            keys = ("from-layer", "from-port", "to-layer", "to-port")
-            numbers = [n for n in (self._unsigned(item, key) for key in keys) if n is not None]
-            if len(numbers) < len(keys):
+            from_layer, from_port = self._unsigned(item, "from-layer"), self._unsigned(item, "from-port")
+            to_layer, to_port = self._unsigned(item, "to-layer"), self._unsigned(item, "to-port")
+            if from_layer is None or from_port is None or to_layer is None or to_port is None:
+                if to_layer is not None:
+                    lost.ports.add((to_layer, to_port))
                 continue
-            edge = Edge(numbers[0], numbers[1], numbers[2], numbers[3], _line(item))
-            if self._connect(edge, layers):
+            edge = Edge(from_layer, from_port, to_layer, to_port, _line(item))
+            if self._connect(edge, layers, lost):
                 yield edge
+            else:
+                lost.ports.add((to_layer, to_port))
 
-    def _connect(self, edge: Edge, layers: dict[int, Layer]) -> bool:
+    def _connect(self, edge: Edge, layers: dict[int, Layer], lost: _Lost) -> bool:
         source, target = layers.get(edge.from_layer), layers.get(edge.to_layer)
         place = Place(self.file, edge.line)
         if target is None:  # nothing can miss the edge
-            message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
-            self.findings.warning(BAD_EDGE, message, place)
+            if not lost.layer(edge.to_layer):
+                message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
+                self.findings.warning(BAD_EDGE, message, place)
             return False
         if source is None:
-            self.findings.error(BAD_EDGE, f"the edge leads from layer {edge.from_layer}, which does not exist", place)
+            if not lost.layer(edge.from_layer):
+                message = f"the edge leads from layer {edge.from_layer}, which does not exist"
+                self.findings.error(BAD_EDGE, message, place)
             return False
         output = next((p for p in source.outputs if p.id == edge.from_port), None)
         target_port = next((p for p in target.inputs if p.id == edge.to_port), None)
@@ -355,7 +387,7 @@ class _Reader:
             ("output", edge.from_port, source, output),
             ("input", edge.to_port, target, target_port),
         ):
-            if port is None:
+            if port is None and not lost.port(layer, number):
                 ids = [p.id for p in (layer.outputs if kind == "output" else layer.inputs)]
                 message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
                 self.findings.error(BAD_EDGE, message, place)
@@ -369,10 +401,10 @@ class _Reader:
         target_port.source = output
         return True
 
-    def _missing_inputs(self, layers: dict[int, Layer]) -> None:
+    def _missing_inputs(self, layers: dict[int, Layer], lost: _Lost) -> None:
         for layer in layers.values():
             for port in layer.inputs:
-                if port.source is None:
+                if port.source is None and not lost.port(layer, port.id):
                     place = Place(self.file, port.line, layer.title, layer.id)
                     self.findings.error(MISSING_INPUT, f"no edge leads to input port {port.id}", place)
             if layer.type == "Result" and not layer.inputs:
@@ -380,12 +412,14 @@ class _Reader:
 
     def _unsigned(self, element: etree._Element, key: str, layer: Layer | None = None) -> int | None:
         text = element.get(key)
-        if text is not None and text.strip().isdigit():
-            return int(text)
-        found = "is missing" if text is None else f"is '{text}', not an unsigned integer"
-        place = self.at(element) if layer is None else Place(self.file, _line(element), layer.title, layer.id)
-        self.findings.error(BAD_ATTRIBUTE, f"attribute '{key}' of <{_tag(element)}> {found}", place)
-        return None
+        try:
+            if text is None:
+                raise ValueError("it is missing")
+            return parse_integer(text, UINT64)
+        except ValueError as error:
+            place = self.at(element) if layer is None else Place(self.file, _line(element), layer.title, layer.id)
+            self.findings.error(BAD_ATTRIBUTE, f"attribute '{key}' of <{_tag(element)}>: {error}", place)
+            return None
 
 
 _ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}

@@ -86,13 +86,13 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
     reason = str(error.msg).rsplit(", line", 1)[0]
     hint = _SYNTAX_HINTS.get(int(error.code))
-    if line >= len(lines) and b"</net" not in data and error.code != etree.ErrorTypes.ERR_DOCUMENT_END:
-        hint = hint if column < len(lines[-1]) else _TRUNCATED
+    at_end = line > len(lines) or (line == len(lines) and column >= len(lines[-1]))
+    if at_end and b"</net" not in data:
+        hint = "the file ends before the model does: it seems to be truncated"
     shown = f" in: {text[:120]}" if text else ""
     return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
-_TRUNCATED = "the file ends before the model does: it seems to be truncated"
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
     etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet stands for what is left out",

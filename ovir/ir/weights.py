@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ovir.diagnostics import (
     BAD_ATTRIBUTE,
+    NO_WEIGHTS,
     UNREADABLE,
     USAGE,
     WEIGHTS,
@@ -102,7 +103,7 @@ class Weights:
         if self.missing and size:
             raise OperatorError(
                 f"the constant needs {size} bytes of weights, and there is no file {self.name}",
-                WEIGHTS,
+                NO_WEIGHTS,
                 hint="put the .bin beside the .xml, or give its path as the weights",
             )
         if offset + size > self.data.size:

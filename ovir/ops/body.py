@@ -22,7 +22,7 @@ class InferBody(Protocol):
 
 
 RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
-"""Arrays for a body's parameters -> arrays of its results, which share memory neither with them nor among themselves."""
+"""Arrays for a body's parameters -> arrays of its results, in memory that is neither theirs nor shared by two."""
 
 
 @dataclass(frozen=True)

@@ -263,8 +263,11 @@ def _is_number(element_type: ElementType) -> bool:
 
 
 def _scaled_size(size: int, scale: np.float32) -> int:
-    """floor(size * scale), in f32."""
-    return size if scale == 1 else int(np.float32(size) * (scale + _EPSILON))
+    """floor(size * scale), in f32; what no tensor can have stays a number."""
+    if scale == 1:
+        return size
+    with np.errstate(over="ignore"):
+        return int(min(np.float32(size) * (scale + _EPSILON), 2.0**62))
 
 
 def _scaled_dim(dim: Dimension, low: float, high: float) -> Dimension:

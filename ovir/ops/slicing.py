@@ -14,7 +14,7 @@ import numpy as np
 
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, as_dimension, i32, i64
+from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, as_dimension, i32
 from ovir.values import EXACT, TensorType
 
 Index = int | slice | None

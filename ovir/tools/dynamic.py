@@ -52,6 +52,11 @@ class Origin:
         return f"{self.name}[{self.axis}]"
 
 
+def is_only_stated(layer: Layer) -> bool:
+    """Whether ovir does not infer the operation: its shapes and types are what the file says."""
+    return not hasattr(layer.operator, "infer")
+
+
 class Origins:
     """The origin of every symbol of a model whose inference has passed."""
 
@@ -108,7 +113,7 @@ class Origins:
         name = f"{layer.outputs[0].any_name}[{axis}]"
         if layer.type == "Parameter" and outer is None:
             return Origin(Cause.INPUT, layer, axis, (name,))
-        if layer.operator is None or not hasattr(layer.operator, "infer"):
+        if is_only_stated(layer):
             return Origin(Cause.STATED, layer, axis, (name,))
         # In a body, a size that is not that of an outer tensor was sliced or changes from one iteration to the next.
         source = outer if layer.type == "Parameter" and outer is not None else layer

@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 
 from ovir.model import Layer, Model, Port
+from ovir.ops import opsets
 from ovir.ops.infrastructure import Const
 from ovir.runtime.listeners import all_layers
 from ovir.types import Dimension, product
@@ -56,6 +57,8 @@ class Summary:
     macs_unknown: list[str] = field(default_factory=list)
     """The layers that would count, had they static shapes."""
     states: list[State] = field(default_factory=list)
+    not_run: dict[str, int] = field(default_factory=dict)
+    """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
 
 
 def summarize(model: Model, weights: str | None = None) -> Summary:
@@ -78,7 +81,19 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
         macs=sum(count.lower for count in known.values() if count.is_static),
         macs_unknown=[layer.scope + layer.name for layer, count in known.items() if not count.is_static],
         states=_states(layers),
+        not_run=not_run(model),
     )
+
+
+def not_run(model: Model) -> dict[str, int]:
+    """How many layers have no kernel, by operation version. What nothing depends on need not be run."""
+    layers = (layer for layer in all_layers(model) if not layer.is_dead and layer.type not in ("Parameter", "Result"))
+    return dict(Counter(_version(layer) for layer in layers if not hasattr(layer.operator, "run")).most_common())
+
+
+def _version(layer: Layer) -> str:
+    birth = opsets.resolve(layer.type, layer.version)
+    return f"{layer.type} of {layer.version}" if birth is None else f"{layer.type}-{birth}"
 
 
 def _constants(layers: Iterable[Layer]) -> Iterable[Const]:

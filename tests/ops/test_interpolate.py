@@ -1,0 +1,386 @@
+"""Interpolate in its three versions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.diagnostics import OperatorError, reporting_to
+from ovir.ops import interpolate_kernels
+from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
+from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
+from ovir.types import ElementType, PartialShape, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.values import TensorType, constant_type, from_bounds
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any, element_type: ElementType = i64) -> TensorType:
+    return constant_type(np.array(values, element_type.to_dtype()), element_type)
+
+
+def resized(data: Any, sizes: list[int], axes: list[int] | None = None, **attributes: Any) -> np.ndarray[Any, Any]:
+    inputs = [np.asarray(data), np.array(sizes)]
+    if axes is not None:
+        inputs.append(np.array(axes))
+    result = Interpolate11(**attributes).run(*inputs)
+    out = np.full_like(result, 1)
+    assert Interpolate11(**attributes).run(*inputs, out=out) is out
+    np.testing.assert_array_equal(out, result)
+    return result
+
+
+# --------------------------------------------------------------------------- kernels
+
+
+@pytest.mark.parametrize(
+    ("nearest", "up", "down"),
+    [  # positions 0, 0.5, ... 3.5 and 0, 1.33, 2.67
+        ("round_prefer_floor", [0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 3]),
+        ("round_prefer_ceil", [0, 1, 1, 2, 2, 3, 3, 3], [0, 1, 3]),
+        ("floor", [0, 0, 1, 1, 2, 2, 3, 3], [0, 1, 2]),
+        ("ceil", [0, 1, 1, 2, 2, 3, 3, 3], [0, 2, 3]),
+        ("simple", [0, 0, 1, 1, 2, 2, 3, 3], [0, 2, 3]),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, f16.to_dtype(), bf16.to_dtype()])
+def test_nearest(nearest: str, up: list[int], down: list[int], dtype: Any) -> None:
+    data = np.arange(4).astype(dtype)
+    how = {"mode": "nearest", "nearest_mode": nearest, "coordinate_transformation_mode": "asymmetric"}
+    for expected in (up, down):
+        result = resized(data, [len(expected)], **how)
+        assert result.dtype == dtype
+        assert result.astype(int).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("coordinates", "expected", "single"),
+    [
+        ("half_pixel", [0, 2.5, 7.5, 10], 5),
+        ("pytorch_half_pixel", [0, 2.5, 7.5, 10], 0),
+        ("asymmetric", [0, 5, 10, 10], 0),
+        ("tf_half_pixel_for_nn", [2.5, 7.5, 10, 10], 10),
+        ("align_corners", [0, 10 / 3, 20 / 3, 10], 0),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+def test_coordinates(coordinates: str, expected: list[float], single: float, dtype: Any) -> None:
+    data = np.array([0, 10], dtype)
+    how = {"mode": "linear_onnx", "coordinate_transformation_mode": coordinates}
+    np.testing.assert_allclose(resized(data, [4], **how), np.array(expected, dtype), rtol=1e-6)
+    np.testing.assert_allclose(resized(data, [1], **how), [single])
+    np.testing.assert_allclose(resized(data, [2], **how), data)  # what keeps its length is not moved
+
+
+def test_linear_weighs_what_lies_inside() -> None:
+    # At the ends `linear` has one neighbour only, and far outside none at all.
+    assert resized(np.float32([0, 10]), [4], mode="linear").tolist() == [0, 2.5, 7.5, 10]
+    outside = {"mode": "linear", "coordinate_transformation_mode": "tf_half_pixel_for_nn"}
+    assert resized(np.float32([1, 2, 3, 4, 5, 6]), [1], **outside).tolist() == [4]
+    assert resized(np.float32([1, 2]), [1], **outside).tolist() == [2]
+    assert resized(np.float32([5]), [2], **outside).tolist() == [5, 5]
+
+
+def test_antialias_widens_the_triangle() -> None:
+    data = np.arange(1, 7, dtype=np.float32)
+    np.testing.assert_allclose(resized(data, [2], mode="linear", antialias=True), [2.25, 4.75], rtol=1e-6)
+    assert resized(data, [2], mode="linear").tolist() == [2, 5]
+    for other in ("linear_onnx", "cubic", "nearest"):
+        np.testing.assert_array_equal(
+            resized(data, [2], mode=other, antialias=True), resized(data, [2], mode=other, antialias=False)
+        )
+
+
+def test_antialias_narrows_the_triangle_of_an_axis_that_grows() -> None:
+    # By the specification its width follows the scale of each axis, so that a growing one has holes.
+    result = resized(np.ones((4, 2), np.float32), [2, 6], mode="linear", antialias=True)
+    assert result[0].tolist() == [0, 1, 0, 0, 1, 0]
+
+
+def test_cubic_of_half_is_exact_on_lines() -> None:
+    data = np.arange(6, dtype=np.float32)
+    result = resized(data, [12], mode="cubic", cube_coeff=-0.5)
+    np.testing.assert_allclose(result[3:-3], (np.arange(12) / 2 - 0.25)[3:-3], atol=1e-6)
+    step = resized(np.float32([0, 0, 1, 1]), [8], mode="cubic")
+    np.testing.assert_allclose(step, [0, 0, -0.10546875, 0.26171875 - 0.0, 0.73828125, 1.10546875, 1, 1], atol=0.11)
+    np.testing.assert_allclose(step + step[::-1], 1, atol=1e-6)
+
+
+def test_pillow() -> None:
+    row = np.float32([[0, 1, 2, 3]])
+    np.testing.assert_allclose(resized(row, [1, 2], mode="bilinear_pillow"), [[1.25 / 1.75, 4 / 1.75]], rtol=1e-6)
+    assert resized(row, [1, 8], mode="bilinear_pillow").tolist() == [[0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3]]
+    flat = resized(np.ones((3, 5, 7, 2), np.float32), [8, 3], [1, 2], mode="bicubic_pillow", cube_coeff=-0.5)
+    np.testing.assert_allclose(flat, np.ones((3, 8, 3, 2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("mode", "expected"),
+    [
+        ("linear", [0, 64, 191, 255]),
+        ("linear_onnx", [0, 63, 191, 255]),
+        ("bilinear_pillow", [0, 64, 191, 255]),
+        ("cubic", [0, 51, 203, 255]),
+    ],
+)
+def test_integers_are_rounded_or_cut(mode: str, expected: list[int]) -> None:
+    result = resized(np.array([[0, 255]], np.uint8), [1, 4], mode=mode)
+    assert result.dtype == np.uint8
+    assert result.tolist() == [expected]
+    wide = resized(np.array([[0, 2**40]]), [1, 4], mode="linear")
+    assert wide.tolist() == [[0, 2**38, 3 * 2**38, 2**40]]
+
+
+def test_integers_saturate() -> None:
+    wave = np.array([-128, -128, 127, 127], np.int8)
+    result = resized(wave, [16], mode="cubic")
+    assert (result.min(), result.max()) == (-128, 127)
+    assert np.all(np.diff(result.astype(int)) >= 0)
+    huge = np.array([[2**63 - 1, 2**63 - 1]])
+    assert resized(huge, [1, 3], mode="linear")[0, 0] > 2**62
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+@pytest.mark.parametrize("axes", [[2, 3], [1, 2], [0, 1]])
+def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    data = np.random.default_rng(3).integers(0, 255, (3, 5, 6, 4)).astype(dtype)
+    whole = resized(data, [9, 3], axes, mode=mode)
+    order = [axis for axis in range(4) if axis not in axes] + axes
+    moved = resized(data.transpose(order), [9, 3], [2, 3], mode=mode)
+    monkeypatch.setattr(interpolate_kernels, "BLOCK", 8)
+    parts = resized(data, [9, 3], axes, mode=mode)
+    if dtype == np.uint8:
+        np.testing.assert_array_equal(parts, whole)
+        np.testing.assert_array_equal(moved, whole.transpose(order))
+    else:
+        np.testing.assert_allclose(parts, whole, rtol=1e-5, atol=1e-4)
+        np.testing.assert_allclose(moved, whole.transpose(order), rtol=1e-5, atol=1e-4)
+
+
+def test_bilinear_is_the_product_of_both_axes() -> None:
+    x, y = np.arange(5, dtype=np.float32), 10 * np.arange(4, dtype=np.float32)
+    across, down = (resized(line, [size], mode="linear_onnx") for line, size in ((x, 7), (y, 9)))
+    for axes, sizes in ([0, 1], [9, 7]), ([1, 0], [7, 9]):
+        plane = resized(y[:, np.newaxis] + x, sizes, axes, mode="linear_onnx")
+        np.testing.assert_allclose(plane, down[:, np.newaxis] + across, rtol=1e-6)
+
+
+def test_pads_are_zeros_around_the_data() -> None:
+    how = {"pads_begin": (1,), "pads_end": (0, 1, 9), "nearest_mode": "floor"}
+    result = resized(np.int32([[1, 2]]), [4, 3], coordinate_transformation_mode="asymmetric", **how)
+    assert result.tolist() == [[0, 0, 0], [0, 0, 0], [1, 2, 0], [1, 2, 0]]
+
+
+def test_scales() -> None:
+    data = np.arange(4, dtype=np.float32)
+    op = Interpolate11(shape_calculation_mode="scales", coordinate_transformation_mode="asymmetric")
+    assert op.run(data, np.float32([1.3])).tolist() == [0, 1, 2, 2, 3]
+    assert op.run(data, np.float16([0.5])).tolist() == [0, 2]
+    assert op.run(data[:3], np.float32([1 / 3])).tolist() == [0]  # f32's 1/3 makes 1 of 3
+    assert op.run(data, np.float32([1.2])).tolist() == data.tolist()
+
+
+def test_version_4_reads_one_of_its_inputs() -> None:
+    data, sizes, scales = np.float32([[1, 2]]), np.array([4]), np.float32([3])
+    axes = np.array([1])
+    assert Interpolate4(mode="nearest").run(data, sizes, scales, axes).tolist() == [[1, 1, 2, 2]]
+    by_scales = Interpolate4(mode="nearest", shape_calculation_mode="scales")
+    assert by_scales.run(data, sizes, scales, axes).tolist() == [[1, 1, 1, 2, 2, 2]]
+    assert by_scales.run(data, sizes, np.float32([2, 1])).tolist() == [[1, 2], [1, 2]]
+
+
+def test_empty_tensors() -> None:
+    assert resized(np.empty((0, 3), np.float32), [0, 5]).shape == (0, 5)
+    assert resized(np.ones((2, 3), np.float32), [0, 5], mode="cubic").shape == (0, 5)
+    with pytest.raises(OperatorError, match="cannot resize axis 0 of size 0 to 2"):
+        resized(np.empty((0, 3), np.float32), [2, 5])
+
+
+@pytest.mark.parametrize("mode", ["linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"])
+@pytest.mark.parametrize(("size", "length"), [(1, 5), (5, 1), (3, 7), (7, 3), (64, 65)])
+def test_weights_sum_to_one(mode: str, size: int, length: int) -> None:
+    for coordinates in COORDINATES[:3]:
+        found = taps(Method(mode, coordinates), size, length, length / size)
+        np.testing.assert_allclose(found.unit.sum(axis=0), 1, atol=1e-5)
+        assert 0 <= found.index.min() <= found.index.max() < size
+
+
+@pytest.mark.parametrize("nearest", NEAREST)
+def test_nearest_stays_inside(nearest: str) -> None:
+    for coordinates in COORDINATES:
+        index = taps(Method("nearest", coordinates, nearest), 3, 10, 10 / 3).index[0]
+        assert index.min() == 0
+        assert index.max() == 2
+        assert np.all(np.diff(index) >= 0)
+
+
+# --------------------------------------------------------------------------- version 1
+
+
+def test_version_1_modes() -> None:
+    image = np.float32([[[[0, 10]]]])
+    size = np.array([4])
+    assert Interpolate1(axes=(3,), mode="linear").run(image, size).ravel().tolist() == pytest.approx(
+        [0, 10 / 3, 20 / 3, 10]
+    )
+    plain = {"mode": "linear", "align_corners": False}
+    assert Interpolate1(axes=(3,), **plain).run(image, size).ravel().tolist() == [0, 2.5, 7.5, 10]
+    both = np.array([1, 4])
+    assert Interpolate1(axes=(2, 3), **plain).run(image, both).ravel().tolist() == [0, 5, 10, 10]
+    assert Interpolate1(axes=(3,), mode="nearest", align_corners=False).run(image, np.array([3])).ravel().tolist() == [
+        0,
+        0,
+        10,
+    ]
+    padded = Interpolate1(axes=(3,), pads_begin=(1,), pads_end=(1,), mode="nearest", align_corners=False)
+    assert padded.run(image, size).ravel().tolist() == [0, 0, 10, 0]
+
+
+def test_version_1_takes_axes_in_ascending_order() -> None:
+    op = Interpolate1(axes=(1, 0), mode="nearest")
+    assert str(op.infer(tensor("2,2"), const([3, 4])).shape) == "[3,4]"
+    seen: list[str] = []
+    with reporting_to(lambda code, message: seen.append(message)):
+        assert op.run(np.zeros((2, 2), np.float32), np.array([3, 4])).shape == (3, 4)
+    assert seen == ["axes [1, 0] are resized in ascending order, the specification says in their own"]
+
+
+def test_version_1_faults() -> None:
+    with pytest.raises(ValueError, match="attribute 'axes' is missing"):
+        Interpolate1(mode="nearest")
+    for mode, message in (("area", "mode 'area' is not defined by the specification"), ("", "'mode' is missing")):
+        attributes = {"mode": mode} if mode else {}
+        with pytest.raises(OperatorError, match=message):
+            Interpolate1(axes=(0,), **attributes).run(np.zeros(3, np.float32), np.array([4]))
+    with pytest.raises(OperatorError, match="target_spatial_shape must be of an integer type, got f32"):
+        Interpolate1(axes=(0,), mode="nearest").infer(tensor("3"), tensor("1"))
+
+
+# --------------------------------------------------------------------------- inference
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes", "axes", "pads", "expected"),
+    [
+        ("1,2,3,4", [5, 7], [2, 3], (), "[1,2,5,7]"),
+        ("1,2,3,4", [5, 7], [3, 1], (), "[1,7,3,5]"),
+        ("?,2..5,?,4", [5, 7], [2, 3], (), "[?,2..5,5,7]"),
+        ("?,2..5,3,4", [5, 7], [2, 3], (1, 2, 3, 4, 5), "[1..,4..7,5,7]"),
+        ("3,4", [5, 7], None, (), "[5,7]"),
+        ("...", [5, 7], [2, 3], (), "[...]"),
+        ("...", [5, 7], None, (), "[...]"),
+    ],
+)
+def test_inference_by_sizes(
+    shape: str, sizes: list[int], axes: list[int] | None, pads: tuple[int, ...], expected: str
+) -> None:
+    op = Interpolate11(pads_begin=pads)
+    result = op.infer(tensor(shape, u8), const(sizes), None if axes is None else const(axes))
+    assert str(result) == f"u8{expected}"
+
+
+@pytest.mark.parametrize(
+    ("shape", "scales", "expected"),
+    [
+        ("1,2,3,4", [2, 0.5], "[1,2,6,2]"),
+        ("1,2,30,4", [1 / 3, 1], "[1,2,10,4]"),
+        ("1,2,8..16,?", [1.5, 2], "[1,2,12..24,?]"),
+        ("1,2,3..,..7", [1.5, 0.5], "[1,2,4..,..3]"),
+        ("...", [1.5, 0.5], "[...]"),
+    ],
+)
+def test_inference_by_scales(shape: str, scales: list[float], expected: str) -> None:
+    op = Interpolate4(shape_calculation_mode="scales")
+    result = op.infer(tensor(shape), tensor("?", i64), const(scales, f32), const([2, 3]))
+    assert str(result.shape) == expected
+
+
+def test_what_is_not_known() -> None:
+    assert str(Interpolate11().infer(tensor("1,2,3"), tensor("1", i64), tensor("1", i64)).shape) == "[?,?,?]"
+    assert str(Interpolate11().infer(tensor("1,2,3"), tensor("?", i64), const([1])).shape) == "[1,?,3]"
+    assert str(Interpolate11().infer(tensor("1,2,3", dynamic), tensor("...", i64), const([1]))) == "dynamic[1,?,3]"
+    by_scales = Interpolate11(shape_calculation_mode="scales")
+    assert str(by_scales.infer(tensor("1,2,3"), tensor("1"), const([1])).shape) == "[1,?,3]"
+
+
+def test_scales_between_bounds() -> None:
+    between = from_bounds(f32, np.array([0.5, 2.0]), np.array([1.0, np.inf]))
+    scales = TensorType(f32, PartialShape([2]), between)
+    result = Interpolate11(shape_calculation_mode="scales").infer(tensor("8..10,4"), scales)
+    assert str(result.shape) == "[4..10,8..]"
+
+
+def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
+    net = Net()
+    small, large = net.parameter("small", "1,8,?,2..5"), net.parameter("large", "1,?,?,?")
+    shape = net.op("ShapeOf", large, opset=3, output_type="i64")
+    sizes = net.op("Gather", shape, net.const([2, 3]), net.const(0), opset=8)
+    resize = net.op("Interpolate", small, sizes, net.const([2, 3]), opset=11, mode="linear_onnx")
+    double = net.op("Multiply", net.op("ShapeOf", small, opset=3, output_type="i64"), net.const([1, 1, 2, 2]))
+    twice = net.op("Interpolate", small, double, opset=11, mode="nearest")
+    net.op("Result", net.op("Concat", resize, large, axis=1))
+    net.op("Result", twice)
+    model = ovir.read_model(net.write(tmp_path))
+    joined, doubled = model.outputs
+    assert str(doubled.shape) == "[1,8,?,4..10]"
+    given = next(port for port in model.inputs if "large" in port.layer.name)
+    assert [dim.symbol for dim in joined.shape][2:] == [dim.symbol for dim in given.shape][2:]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "inputs", "message"),
+    [
+        ({}, (tensor("3,4"), const([5])), r"sizes must have one element for each of the axes \[0,1\], got 1"),
+        ({}, (tensor("3,4"), const([5, 6, 7])), r"sizes must have one element for each of the axes \[0,1\], got 3"),
+        ({}, (tensor("3,4"), const([[5, 6]])), r"sizes must have rank 1, got shape \[1,2\]"),
+        ({}, (tensor("3,4"), const([5, -6])), r"sizes must not be negative, got \[5,-6\]"),
+        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must lie in \[0, 1\], the data has rank 2"),
+        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must lie in \[0, 1\], the data has rank 2"),
+        ({}, (tensor("3,4"), const([5, 5]), const([1, 1])), r"axes \[1,1\] name a dimension twice"),
+        ({}, (tensor("3,4"), const([5]), const(1)), r"axes must have rank 1, got shape \[\]"),
+        ({}, (tensor("3", boolean), const([5])), "data must be a number of at least 8 bits, got boolean"),
+        ({}, (tensor("3"), const([5], f32)), "sizes must be of an integer type, got f32"),
+        ({"by": "scales"}, (tensor("3"), const([5])), "scales must be of a floating-point type, got i64"),
+        ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales must be positive and finite, got \[0.0\]"),
+        ({"by": "scales"}, (tensor("3"), const([np.inf], f32)), r"scales must be positive and finite, got \[inf\]"),
+        (
+            {"mode": "bicubic_pillow"},
+            (tensor("3,4,5"), const([1, 1, 1])),
+            r"mode bicubic_pillow needs two axes, height and width, got \[0,1,2\]",
+        ),
+    ],
+)
+def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], message: str) -> None:
+    names = {"by": "shape_calculation_mode"}
+    op = Interpolate11(**{names.get(key, key): value for key, value in attributes.items()})
+    with pytest.raises(OperatorError, match=message):
+        op.infer(*inputs)
+
+
+def test_faults_of_the_run() -> None:
+    data = np.zeros((3, 4), np.float32)
+    with pytest.raises(OperatorError, match=r"sizes must have one element for each of the axes \[1\], got shape \[2\]"):
+        Interpolate11().run(data, np.array([1, 2]), np.array([1]))
+    with pytest.raises(OperatorError, match=r"sizes must not be negative, got \[-2\]"):
+        Interpolate11().run(data, np.array([-2]), np.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"mode": "lanczos"}, "attribute 'mode': 'lanczos' is not one of nearest, linear, linear_onnx, cubic"),
+        ({"mode": "bilinear_pillow"}, "attribute 'mode': 'bilinear_pillow' is not one of nearest"),
+        ({"pads_begin": (0, -1)}, "attribute 'pads_begin': -1 is below 0"),
+    ],
+)
+def test_attributes_are_checked(attributes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Interpolate4(**attributes)

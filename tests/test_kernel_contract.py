@@ -1,0 +1,62 @@
+"""The check of all kernels that runs beside the tests does find what it is there for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from kernel_contract import faults, watched_prepare, watched_run
+
+from ovir.ops.operator import Array, Operator, signature
+from ovir.types import f32
+
+
+class _Faulty(Operator):
+    type = "Faulty"
+    opset = 1
+    input_types = (f32,)
+    output_types = (f32, f32)
+
+
+def _writes(op: Operator, data: Array) -> Array:
+    data[0] = 5
+    return data + data
+
+
+def _overlapping(op: Operator, data: Array) -> tuple[Array, Array]:
+    both = np.zeros(4, np.float32)
+    return both[:3], both[2:]
+
+
+@pytest.mark.parametrize(
+    ("run", "found"),
+    [
+        (lambda op, data: data + data, []),
+        (lambda op, data: data[1:], ["Faulty-1: output 0 shares memory with an input, and views is False"]),
+        (_writes, ["Faulty-1 wrote to input 0"]),
+        (lambda op, data: data[0], ["Faulty-1: output 0 is a float32, not an array"]),
+        (lambda op, data: data.astype(np.int32), ["Faulty-1: output 0 is int32, inferred was f32"]),
+        (_overlapping, ["Faulty-1: outputs 0 and 1 overlap"]),
+    ],
+)
+def test_faults_are_found(run: Callable[..., Any], found: list[str]) -> None:
+    watched_run(run)(_Faulty(), np.ones(3, np.float32))
+    assert faults == found
+    faults.clear()
+
+
+def test_prepared_kernels_are_watched() -> None:
+    def prepare(op: Operator, *constants: Array | None) -> Callable[..., Array]:
+        def kernel(data: Array, *, out: Array | None = None) -> Array:
+            return data
+
+        return kernel
+
+    kernel = watched_prepare(prepare)(_Faulty(), None)
+    assert signature(kernel) == (["data"], 1, False, frozenset({"out"}))
+    kernel(np.ones(3, np.float32))
+    assert faults == ["Faulty-1: output 0 shares memory with an input, and views is False"]
+    faults.clear()
+    assert watched_prepare(lambda op: None)(_Faulty()) is None
