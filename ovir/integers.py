@@ -16,12 +16,12 @@ _DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
 _LONGEST = 20  # digits of a number of 64 bits
 
 
-class OutOfRange(ValueError):
+class OutOfRangeError(ValueError):
     """An integer that its type cannot hold."""
 
 
 def parse_integer(text: str, allowed: range = INT64) -> int:
-    """The integer that a text is; ValueError (OutOfRange) says what is wrong with it."""
+    """The integer that a text is; ValueError (OutOfRangeError) says what is wrong with it."""
     match = _DIGITS.fullmatch(text.strip(" \t\r\n"))
     if match is None:
         raise ValueError(f"'{shortened(text)}' is not an integer")
@@ -29,7 +29,7 @@ def parse_integer(text: str, allowed: range = INT64) -> int:
     if len(digits) <= _LONGEST and (value := int(sign + digits)) in allowed:
         return value
     kind = "signed" if allowed[0] < 0 else "unsigned"
-    raise OutOfRange(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {allowed[0]} to {allowed[-1]}")
+    raise OutOfRangeError(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {allowed[0]} to {allowed[-1]}")
 
 
 def shortened(text: str, length: int = 60) -> str:

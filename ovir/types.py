@@ -15,7 +15,7 @@ import ml_dtypes
 import numpy as np
 from numpy.dtypes import StringDType
 
-from ovir.integers import MAX_SIZE, OutOfRange, parse_integer, shortened
+from ovir.integers import MAX_SIZE, OutOfRangeError, parse_integer, shortened
 
 # --------------------------------------------------------------------------- element types
 
@@ -259,7 +259,7 @@ class Dimension:
         try:
             lower = parse_integer(low) if low.strip() or not dots else 0
             upper = lower if not dots else parse_integer(high) if high.strip() else None
-        except OutOfRange:
+        except OutOfRangeError:
             raise ValueError(f"'{shortened(text)}' is not a dimension: a size is at most {MAX_SIZE}") from None
         except ValueError:
             raise ValueError(f"'{shortened(text)}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None

@@ -53,8 +53,8 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     """Read an IR file, infer every shape and type, and return the Model.
 
     ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    ``weights`` is a path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of version 10 is read
-    as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
+    ``weights`` is a path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of
+    version 10 is read as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
 
     Raises ReadError when a file cannot be read as IR, ModelError when the model is wrong; either
     carries all the findings.
@@ -137,11 +137,9 @@ class _Reader:
             raise ReadError(diagnostic(NOT_IR, message, self.at(root)))
         text = root.get("version")
         try:
-            if text is None:
-                raise ValueError("it has none")
-            version = parse_integer(text, UINT64)
+            version = parse_integer(text or "", UINT64)
         except ValueError as error:
-            message = f"the version of the <net> element: {error}"
+            message = "the <net> element has no version" if text is None else f"the version of the <net> element: {error}"
             raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
         if version in (10, 11):
             return version
