@@ -30,7 +30,7 @@ from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Array, Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.types import Dimension, PartialShape, as_shape, dynamic, new_symbol
+from ovir.types import Dimension, PartialShape, as_shape, dynamic, new_symbol, string
 from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
@@ -211,7 +211,7 @@ def _values_of(
         result = op.run(*(t.constant for t in inputs))
         arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
         return tuple(Value(array) for array in arrays)
-    if not all(t.shape.is_static for t in outputs):
+    if not all(t.shape.is_static and t.element_type != string for t in outputs):  # of strings there are no bounds
         return None
     found = op.infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -79,11 +80,12 @@ class Value:
         """The elements as sizes, row by row; a bound below 0 counts as 0."""
         if self.constant is not None:
             return [Dimension(int(x), int(x)) for x in np.maximum(self.constant.ravel(), 0)]
+        columns = (part.ravel().tolist() for part in (self.lower, self.upper, self.symbols))
         return [
-            Dimension(int(max(low, 0)), int(max(high, 0)) if np.isfinite(high) else None, int(symbol))
-            if np.isfinite(low)
+            Dimension(int(max(low, 0)), int(max(high, 0)) if isfinite(high) else None, symbol)
+            if isfinite(low)
             else UNKNOWN
-            for low, high, symbol in zip(self.lower.flat, self.upper.flat, self.symbols.flat, strict=True)
+            for low, high, symbol in zip(*columns, strict=True)
         ]
 
 

@@ -8,7 +8,6 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TextIO
 
 import ovir
@@ -58,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
-    except OSError as error:  # all others have been met in _run
+    except OSError as error:  # of no file with a name: of stdout, or a full disk
         _silence(sys.stdout)
         with contextlib.suppress(OSError):
             complain(f"ovir: error: cannot write the output: {error.strerror or error}")
@@ -70,7 +69,7 @@ def _open_closed_streams() -> None:
     """Python has None for what the shell has closed (``>&-``), and the next file opened would take its place."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # stays open to the end
 
 
 def _silence(stream: TextIO) -> None:
@@ -96,8 +95,9 @@ def _run(argv: Sequence[str] | None) -> int:
     except OSError as error:
         if debug:
             traceback.print_exc()
-        place = f"{error.filename}: " if error.filename else f"ovir {arguments.command}: "
-        complain(f"{place}error: {error.strerror or error}")
+        if error.filename is None:
+            raise
+        complain(f"{error.filename}: error: {error.strerror or error}")
         return UNUSABLE
     except MemoryError as error:
         if debug:

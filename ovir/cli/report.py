@@ -45,8 +45,8 @@ class Report:
         say_table(("output", *head), (_row(name, array) for name, array in outputs))
         for name, array in outputs:
             if classes := likely_classes(array):
-                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10])
-                say(f"\n{readable(name)}: the most probable class by row: {shown}{', ...' if len(classes) > 10 else ''}")
+                shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
+                say(f"\n{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
             say()
             say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))

@@ -200,9 +200,9 @@ def _inputs(
     try:
         chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
     except ModelError as error:
-        sizes = ", ".join(f"{port.any_name}={port.shape}" for port in model.inputs if not port.shape.is_static)
-        if sizes:
-            error.add_note(f"  hint: no sizes were found for the dynamic inputs {escaped(sizes)}: give them with --shape")
+        dynamic = (port for port in model.inputs if not port.shape.is_static)
+        if sizes := ", ".join(f"{escaped(port.any_name)}={port.shape}" for port in dynamic):
+            error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
         raise
     made = random_inputs(model, arguments.seed or 0, missing)
     for item in made:

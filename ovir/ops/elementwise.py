@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
-from math import prod
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.ops.attributes import attribute
+from ovir.ops.blocked import apply
 from ovir.ops.operator import Array, Operator
-from ovir.parallel import run_blocks
 from ovir.types import ElementType, PartialShape, nf4, u1, u3, u6
 from ovir.values import TensorType, Value, from_bounds
-
-# Below this a second thread, and cutting into blocks, costs more than it gains.
-_SMALL = 1 << 17
-# Elements of a block: its passes are to find it in a shared cache (see also ``blocked``).
-_BLOCK = 1 << 17
-
-_SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 
 
 class Elementwise(Operator):
@@ -141,83 +130,3 @@ class Binary(Elementwise):
 def hull(corners: list[Array]) -> tuple[Array, Array]:
     """The least and the greatest of all, NaN where one is NaN."""
     return np.min(corners, axis=0), np.max(corners, axis=0)
-
-
-# --------------------------------------------------------------------------- kernels
-
-
-def computing_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that elements are computed in; the result is rounded, or cut to the low bits, once."""
-    if dtype in _SMALL_INTEGERS:
-        return np.dtype(np.int16)
-    return np.dtype(np.float32) if dtype == np.float16 or is_foreign(dtype) else dtype
-
-
-def is_foreign(dtype: np.dtype[Any]) -> bool:
-    """Whether ml_dtypes, not NumPy, defines the type."""
-    return dtype.isbuiltin == 2
-
-
-def apply(
-    kernel: Callable[..., object],
-    arrays: tuple[Array, ...],
-    out: Array | None,
-    dtype: np.dtype[Any] | None = None,
-    *,
-    raw: bool = False,
-) -> Array:
-    """``kernel(*arrays, out=out)`` for arrays that are broadcast together, block by block.
-
-    ``kernel`` is called as a NumPy function; it sees types that NumPy computes fast in, or with ``raw`` the arrays'
-    own. ``dtype`` is that of the result, by default that of the first array.
-    """
-    shape = arrays[0].shape
-    if any(a.shape != shape for a in arrays):
-        shape = np.broadcast_shapes(*(a.shape for a in arrays))
-    if out is None:
-        out = np.empty(shape, dtype or arrays[0].dtype)
-    if not shape:  # of 0-d arrays NumPy makes numbers, which cannot be written into
-        apply(kernel, tuple(a.reshape(1) for a in arrays), out.reshape(1), raw=raw)
-        return out
-    types = [a.dtype if raw else computing_dtype(a.dtype) for a in arrays]
-    result_type = out.dtype if raw else computing_dtype(out.dtype)
-    native = result_type == out.dtype and all(a.dtype == t for a, t in zip(arrays, types, strict=True))
-    if native and out.size <= _SMALL:
-        # NumPy's settings hold for the calling thread alone. Infinities and NaN are values like others here.
-        with np.errstate(all="ignore"):
-            kernel(*arrays, out=out)
-        return out
-
-    # An array that is repeated is brought into the computing type once, others block by block.
-    whole = [a.astype(t, copy=False) if 2 * a.size <= out.size else a for a, t in zip(arrays, types, strict=True)]
-    flat = all(a.shape == shape and a.flags.c_contiguous for a in (*whole, out))
-    target = out.reshape(-1) if flat else out
-    views = [a.reshape(-1) if flat else np.broadcast_to(a, target.shape) for a in whole]
-    places = _places(target.shape)
-
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for place in places[start:stop]:
-                blocks = [v[place].astype(t, copy=False) for v, t in zip(views, types, strict=True)]
-                block = target[place]
-                if result_type == out.dtype:
-                    kernel(*blocks, out=block)
-                else:
-                    result = np.empty(block.shape, result_type)
-                    kernel(*blocks, out=result)
-                    np.copyto(block, result, casting="unsafe")
-
-    run_blocks(run, len(places))
-    return out
-
-
-def _places(shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Indices of blocks that together cover a shape."""
-    if 0 in shape:
-        return []
-    axis = 0
-    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > _BLOCK:
-        axis += 1
-    step = max(_BLOCK // prod(shape[axis + 1 :]), 1)
-    cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
-    return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]

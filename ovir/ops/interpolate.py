@@ -267,7 +267,7 @@ def _scaled_size(size: int, scale: np.float32) -> int:
     if scale == 1:
         return size
     with np.errstate(over="ignore"):
-        return int(min(np.float32(size) * (scale + _EPSILON), 2.0**62))
+        return int(min(float(np.float32(size) * (scale + _EPSILON)), 2.0**62))
 
 
 def _scaled_dim(dim: Dimension, low: float, high: float) -> Dimension:

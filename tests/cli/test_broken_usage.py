@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builder import Net
 
 import ovir
 from ovir.cli import run as run_command
@@ -52,18 +54,51 @@ def test_a_directory(cli: Any, tmp_path: Path, command: str) -> None:
 @pytest.mark.parametrize(
     ("weights", "status", "message"),
     [
-        (None, 1, "there is no file"),
+        (None, 2, "there is no file"),
         (b"123", 1, "the file is truncated, or belongs to another .xml"),
         (LFS.encode(), 2, "git-LFS pointer"),
+        ("directory", 2, "Is a directory"),
     ],
 )
-def test_weights(cli: Any, model: Path, command: str, weights: bytes | None, status: int, message: str) -> None:
+def test_weights(cli: Any, model: Path, command: str, weights: Any, status: int, message: str) -> None:
     model.with_suffix(".bin").unlink()
-    if weights is not None:
+    if weights == "directory":
+        model.with_suffix(".bin").mkdir()
+    elif weights is not None:
         model.with_suffix(".bin").write_bytes(weights)
     result = cli(command, model)
     assert result.status == status
     assert message in result.out + result.err
+
+
+def test_a_topology_alone_can_be_checked(cli: Any, model: Path) -> None:
+    model.with_suffix(".bin").unlink()
+    assert "error[OVIR005]" in cli("check", model).out
+    assert cli("check", model, "--ignore", "OVIR005").status == 0
+
+
+@pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
+def test_a_cycle_is_the_fault_of_the_model(cli: Any, tmp_path: Path, command: str) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.op("ReLU", net.parameter("x", "2"), name="first"), name="second"))
+    path = net.write(tmp_path)
+    path.write_text(
+        re.sub(r'<edge from-layer="0" from-port="\d+"', '<edge from-layer="2" from-port="1"', path.read_text())
+    )
+    result = cli(command, path)
+    assert "error[OVIR107]" in result.out + result.err
+    assert result.status == 1
+
+
+def test_a_model_without_results(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.op("ReLU", net.parameter("x", "2"))
+    path = net.write(tmp_path)
+    result = cli("run", path)
+    assert (result.status, result.out) == (1, "")
+    assert f"{path}: error[OVIR101] the model has no Result: there is nothing to compute" in result.err
+    path.write_text("<net name='x' version='11'><layers/><edges/></net>")
+    assert "the model has no layers" in cli("run", path).err
 
 
 def test_weights_option(cli: Any, model: Path, tmp_path: Path) -> None:
@@ -117,13 +152,16 @@ def test_inputs(cli: Any, model: Path, tmp_path: Path, option: str, status: int,
         (["--shape", "1,3"], "say for which input"),
         (["--shape", "nothing=1,3"], "no input 'nothing'"),
         (["--shape", "data=1,3", "--shape", "data=2,3"], "has two shapes"),
-        (["--tap", "("], "not a regular expression"),
+        (["--tap", "("], "argument --tap: '(' is not a regular expression: missing ), unterminated"),
         (["--tap", "nowhere"], "no layer's name matches"),
-        (["--threads", "0"], "threads must be at least 1"),
-        (["--threads", "many"], "invalid int value"),
-        (["--seed", "-1"], "-1 is negative"),
+        (["--threads", "0"], "argument --threads: must be at least 1, got 0"),
+        (["--threads", "many"], "argument --threads: 'many' is not an integer"),
+        (["--seed", "abc"], "argument --seed: 'abc' is not an integer"),
+        (["--seed", "-1"], "argument --seed: must be at least 0, got -1"),
         (["--output", "nowhere/out.npz"], "there is no directory nowhere"),
         (["--output", "."], "this is a directory"),
+        (["--output", ""], "argument --output: the name of the file is empty"),
+        (["--weights", ""], "argument --weights: the name of the file is empty"),
         (["--unknown"], "unrecognized arguments: --unknown"),
         (["--js"], "unrecognized arguments: --js"),
     ],
@@ -133,6 +171,43 @@ def test_wrong_usage(cli: Any, model: Path, arguments: list[str], message: str) 
     assert result.status == 2
     assert message in result.err
     assert result.out == ""
+
+
+@pytest.mark.parametrize("arguments", [["--tap", "["], ["--threads", "0"], ["--output", "nowhere/out.npz"]])
+def test_wrong_usage_is_found_before_the_model_is_read(cli: Any, arguments: list[str]) -> None:
+    result = cli("run", "no-such-model.xml", *arguments)
+    assert result.status == 2
+    assert "no-such-model.xml" not in result.err
+    assert arguments[1] in result.err
+
+
+def test_an_output_that_is_not_writable(cli: Any, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda *_: False)  # permissions do not hold for root
+    result = cli("run", model, "--output", tmp_path / "out.npz")
+    assert result.status == 2
+    assert f"--output {tmp_path / 'out.npz'}: the directory {tmp_path} is not writable" in result.err
+
+
+@pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
+def test_an_empty_name(cli: Any, command: str) -> None:
+    result = cli(command, "")
+    assert result.status == 2
+    assert "argument MODEL.xml: the name of the file is empty" in result.err
+
+
+def test_names_that_are_long_or_odd(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x\u202ey", "2,3")
+    net.result(net.op("ReLU", x, name="n" * 200_000, unheard_of="1"))
+    net.result(net.op("ReLU", x, name="two\u2028lines", unheard_of="1"))
+    result = cli("run", net.write(tmp_path))
+    assert result.status == 0
+    warnings = [line for line in result.err.splitlines() if "OVIR110" in line]
+    assert len(warnings) == 2
+    assert max(map(len, warnings)) < 500
+    assert "nnn…nnn" in warnings[0]
+    assert "'two\\u2028lines'" in warnings[1]
+    assert "random input: x\\u202ey f32[2,3]" in result.err
 
 
 def test_a_shape_that_the_model_refuses(cli: Any, model: Path) -> None:
@@ -158,7 +233,7 @@ def test_version_and_help(cli: Any) -> None:
     ("error", "status", "message"),
     [
         (RuntimeError("odd"), 1, "RuntimeError: odd"),
-        (MemoryError(), 1, "out of memory"),
+        (MemoryError(), 1, "ovir run: error: out of memory"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (PermissionError(13, "Permission denied", "out.npz"), 2, "out.npz: error: Permission denied"),
     ],
@@ -181,6 +256,28 @@ def test_debug_shows_the_traceback(
     monkeypatch.setenv("OVIR_DEBUG", "1")
     assert main(["run", "no-such-file.xml"]) == 2
     assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_streams_that_are_closed(model: Path, closed: str, command: str) -> None:
+    """As in `ovir check model.xml >&-`: what would stand there is lost, and nothing else."""
+    shell = f'exec "$0" -m ovir {command} "$1" {">&-" if closed == "stdout" else "2>&-"}'
+    process = subprocess.run(["sh", "-c", shell, sys.executable, str(model)], capture_output=True, check=False)
+    assert process.returncode == 0
+    assert b"Traceback" not in process.stderr
+    assert bool(process.stdout) == (closed == "stderr" and command == "run")
+    assert bool(process.stderr) == (closed == "stdout")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_a_full_disk(model: Path) -> None:
+    with open("/dev/full", "w") as full:
+        process = subprocess.run(
+            [sys.executable, "-m", "ovir", "infer", str(model)], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert process.returncode == 2
+    assert process.stderr == b"ovir: error: cannot write the output: No space left on device\n"
 
 
 def test_a_reader_that_goes_away(model: Path) -> None:

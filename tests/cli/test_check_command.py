@@ -80,7 +80,8 @@ def test_sarif(cli: Any, faulty: Path, tmp_path: Path) -> None:
 def test_sarif_into_no_directory(cli: Any, faulty: Path, tmp_path: Path) -> None:
     result = cli("check", faulty, "--sarif", tmp_path / "nowhere" / "x.sarif")
     assert result.status == 2
-    assert "No such file" in result.err
+    assert "there is no directory" in result.err
+    assert result.out == ""
 
 
 def test_weights_are_for_one_model(cli: Any, faulty: Path) -> None:

@@ -62,6 +62,49 @@ def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) ->
     assert "warning[OVIR202] layer 1 'relu' (ReLU, opset1): output port 1 states shape [2,9], inferred is" in result.err
 
 
+def test_stated_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3"), name="relu"))
+    path = net.write(tmp_path)
+    stated = r'<port id="1"\1><dim>2</dim><dim>3</dim></port>'
+    path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', stated, path.read_text()))
+    for command in ("infer", "show", "run"):
+        result = cli(command, path, "--shape", "4,3")
+        assert result.status == 0
+        assert "OVIR202" not in result.err
+    path.write_text(path.read_text().replace("<dim>3</dim>", "<dim>9</dim>"))
+    assert "states shape [2,9], inferred is [2,3]" in cli("infer", path, "--shape", "4,3").err
+
+
+def unknown_net() -> Net:
+    """Two operations that no opset has, twice and once."""
+    net = Net()
+    x = net.op("Foo", net.op("Foo", net.parameter("x", "2,3"), name="foo"), name="foo2")
+    net.result(net.op("Bar", x, name="bar"))
+    return net
+
+
+def test_infer_marks_what_the_file_only_states(cli: Any, tmp_path: Path) -> None:
+    path = unknown_net().write(tmp_path)
+    out = cli("infer", path).out
+    assert "dynamic[...] (only stated)" in next(line for line in out.splitlines() if " foo2 " in line)
+    assert "(only stated)" not in next(line for line in out.splitlines() if " x " in line)
+    assert out.endswith(", 3 with shapes that only the file states, for ovir does not infer them\n")
+    layers = {layer["name"]: layer["inferred"] for layer in json.loads(cli("infer", path, "--json").out)["layers"]}
+    assert (layers["x"], layers["foo"], layers["bar"]) == (True, False, False)
+
+
+def test_all_that_cannot_be_run_is_listed(cli: Any, tmp_path: Path) -> None:
+    path = unknown_net().write(tmp_path)
+    listed = "cannot be run yet: Foo of opset1 (2 layers), Bar of opset1 (1)\n"
+    assert listed in cli("show", path).out
+    assert json.loads(cli("show", path, "--json").out)["not_run"] == {"Foo of opset1": 2, "Bar of opset1": 1}
+    result = cli("run", path)
+    assert result.status == 1
+    assert "error[OVIR302]" in result.err
+    assert listed in result.err
+
+
 def test_show(cli: Any, model: Path) -> None:
     out = cli("show", model, "--shape", "data=7,3").out
     assert "test: IR version 11, 9 layers, opset1, opset8" in out
