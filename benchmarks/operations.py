@@ -98,7 +98,9 @@ Members = Iterator[tuple[str, Build, tuple[Array, ...]]]
 
 
 def unary() -> Members:
-    any_number = "abs acos:UNIT asin:UNIT atan ceiling cos cosh exp floor log:POSITIVE negative sign sin sinh sqrt:POSITIVE"
+    any_number = (
+        "abs acos:UNIT asin:UNIT atan ceiling cos cosh exp floor log:POSITIVE negative sign sin sinh sqrt:POSITIVE"
+    )
     any_number += " tan:UNIT asinh acosh:ABOVE_ONE atanh:UNIT round erf is_finite is_inf is_nan"
     for entry in any_number.split():
         function, _, data = entry.partition(":")
@@ -118,7 +120,18 @@ def _operation(function: str) -> Build:
 
 def binary() -> Members:
     row, column = POSITIVE[:1], np.ascontiguousarray(POSITIVE[:, :1])
-    for function in "add subtract multiply divide maximum minimum squared_difference floor_mod mod power".split():
+    for function in [
+        "add",
+        "subtract",
+        "multiply",
+        "divide",
+        "maximum",
+        "minimum",
+        "squared_difference",
+        "floor_mod",
+        "mod",
+        "power",
+    ]:
         a = POSITIVE if function == "power" else SQUARE
         yield _title(function), getattr(ops, function), (a, POSITIVE)
     yield "Add a row", ops.add, (SQUARE, row)
@@ -131,13 +144,13 @@ def binary() -> Members:
 
 
 def comparison() -> Members:
-    for function in "equal not_equal greater greater_equal less less_equal".split():
+    for function in ["equal", "not_equal", "greater", "greater_equal", "less", "less_equal"]:
         yield _title(function), getattr(ops, function), (SQUARE, OTHER)
     yield "Greater than a number", lambda a: ops.greater(a, scalar(0)), (SQUARE,)
 
 
 def logic() -> Members:
-    for function in "logical_and logical_or logical_xor".split():
+    for function in ["logical_and", "logical_or", "logical_xor"]:
         yield _title(function), getattr(ops, function), (BOOLEANS, OTHER_BOOLEANS)
     yield "LogicalNot", ops.logical_not, (BOOLEANS,)
     yield "Select", ops.select, (BOOLEANS, SQUARE, OTHER)
@@ -145,7 +158,7 @@ def logic() -> Members:
 
 
 def activation() -> Members:
-    for function in "relu sigmoid tanh hsigmoid hswish mish softplus softsign".split():
+    for function in ["relu", "sigmoid", "tanh", "hsigmoid", "hswish", "mish", "softplus", "softsign"]:
         yield _title(function), getattr(ops, function), (SQUARE,)
     yield "Clamp", lambda x: ops.clamp(x, -1.0, 1.0), (SQUARE,)
     yield "Elu", lambda x: ops.elu(x, 1.0), (SQUARE,)
@@ -167,7 +180,7 @@ def activation() -> Members:
 
 def reduction() -> Members:
     places = {"last": (2,), "first": (0,), "middle": (1,), "all": (0, 1, 2)}
-    for function in "sum mean max min prod l1 l2".split():
+    for function in ["sum", "mean", "max", "min", "prod", "l1", "l2"]:
         for place, axes in places.items():
             data = uniform(0.99, 1.01, 100, 100, 100) if function == "prod" else LAYERS
             yield f"Reduce{function.capitalize()} {place}", _reduction(function, axes), (data,)
@@ -193,7 +206,7 @@ def movement() -> Members:
     yield "Tile first", lambda x: ops.tile(x, i64(10, 1)), (normal(100, 1000),)
     yield "Concat last", lambda a, b: ops.concat([a, b], 1), (normal(1000, 500), normal(1000, 500))
     yield "Concat first", lambda a, b: ops.concat([a, b], 0), (normal(500, 1000), normal(500, 1000))
-    for mode in "constant edge reflect symmetric".split():
+    for mode in ["constant", "edge", "reflect", "symmetric"]:
         yield f"Pad {mode}", _pad(mode), (IMAGE,)
     yield "Reshape", lambda x: ops.reshape(x, i64(-1, 10), False), (SQUARE,)
     yield "Roll", lambda x: ops.roll(x, i64(3, 5), i64(0, 1)), (SQUARE,)
@@ -252,18 +265,30 @@ def indexing() -> Members:
     points = integers(100, 100_000, 2, dtype=np.int32)
     rows = _rng.permutation(1000)[:500].astype(np.int32)
     yield "Gather rows", lambda x, i: ops.gather(x, i, scalar(0, np.int64)), (SQUARE, rows)
-    yield "GatherElements", lambda x, i: ops.gather_elements(x, i, 1), (SQUARE, integers(1000, 1000, 1000, dtype=np.int32))
+    yield (
+        "GatherElements",
+        lambda x, i: ops.gather_elements(x, i, 1),
+        (SQUARE, integers(1000, 1000, 1000, dtype=np.int32)),
+    )
     yield "GatherND rows", ops.gather_nd, (normal(100, 100, 100), points[:10_000])
     yield "GatherND numbers", ops.gather_nd, (normal(100, 100), points)
     yield "ScatterUpdate", lambda x, i, u: ops.scatter_update(x, i, u, scalar(0, np.int64)), (SQUARE, rows, OTHER[:500])
-    yield "ScatterElementsUpdate", _scatter_elements("none"), (SQUARE, integers(1000, 500, 1000, dtype=np.int32), OTHER[:500])
-    for reduction in "sum prod max mean".split():
+    yield (
+        "ScatterElementsUpdate",
+        _scatter_elements("none"),
+        (SQUARE, integers(1000, 500, 1000, dtype=np.int32), OTHER[:500]),
+    )
+    for reduction in ["sum", "prod", "max", "mean"]:
         inputs = SQUARE, integers(1000, 500, 1000, dtype=np.int32), OTHER[:500]
         yield f"ScatterElementsUpdate {reduction}", _scatter_elements(reduction), inputs
     yield "ScatterNDUpdate rows", ops.scatter_nd_update, (SQUARE, rows.reshape(-1, 1), OTHER[:500])
     yield "ScatterNDUpdate numbers", ops.scatter_nd_update, (normal(1000, 1000), places, normal(100_000))
     yield "OneHot", lambda i: ops.one_hot(i, scalar(100, np.int64), scalar(1), scalar(0), -1), (integers(100, 10_000),)
-    yield "OneHot first", lambda i: ops.one_hot(i, scalar(100, np.int64), scalar(1), scalar(0), 0), (integers(100, 10_000),)
+    yield (
+        "OneHot first",
+        lambda i: ops.one_hot(i, scalar(100, np.int64), scalar(1), scalar(0), 0),
+        (integers(100, 10_000),),
+    )
     yield "Bucketize", lambda x: ops.bucketize(x, ops.constant(np.linspace(-2, 2, 30, dtype=np.float32))), (SQUARE,)
 
 
@@ -331,7 +356,11 @@ def normalization() -> Members:
     yield "GRN", lambda x: ops.grn(x, 1.0), (IMAGE,)
     yield "LRN", lambda x: ops.lrn(x, i64(1), 1e-4, 0.75, 1.0, 5), (IMAGE,)
     yield "BatchNormInference", lambda x: ops.batch_norm_inference(x, *map(ops.constant, channels), 1e-5), (IMAGE,)
-    yield "GroupNormalization", lambda x: ops.group_normalization(x, *map(ops.constant, channels[:2]), 8, 1e-5), (IMAGE,)
+    yield (
+        "GroupNormalization",
+        lambda x: ops.group_normalization(x, *map(ops.constant, channels[:2]), 8, 1e-5),
+        (IMAGE,),
+    )
 
 
 def _mvn(*axes: int) -> Build:
@@ -381,7 +410,9 @@ def measure(case: Case, core: openvino.Core, rounds: int) -> Timing:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases, by 'group: name'")
+    parser.add_argument(
+        "--only", type=re.compile, default=re.compile(""), metavar="REGEX", help="cases, by 'group: name'"
+    )
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--markdown", action="store_true", help="print the tables as docs/performance.md has them")
     arguments = parser.parse_args()
@@ -407,7 +438,9 @@ def main() -> None:
 def print_table(timings: list[Timing]) -> None:
     print(f"{'ratio':>7}{'ovir ms':>10}{'openvino ms':>13}{'difference':>12}  operation")
     for t in timings:
-        print(f"{t.ratio:7.2f}{t.ours * 1e3:10.3f}{t.theirs * 1e3:13.3f}{t.difference:12.0e}  {t.case.group}: {t.case.name}")
+        print(
+            f"{t.ratio:7.2f}{t.ours * 1e3:10.3f}{t.theirs * 1e3:13.3f}{t.difference:12.0e}  {t.case.group}: {t.case.name}"
+        )
     print(f"{geometric_mean([t.ratio for t in timings]):7.2f}  geometric mean of {len(timings)}")
 
 

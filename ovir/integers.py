@@ -29,7 +29,8 @@ def parse_integer(text: str, allowed: range = INT64) -> int:
     if len(digits) <= _LONGEST and (value := int(sign + digits)) in allowed:
         return value
     kind = "signed" if allowed[0] < 0 else "unsigned"
-    raise OutOfRangeError(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {allowed[0]} to {allowed[-1]}")
+    bounds = f"{allowed[0]} to {allowed[-1]}"
+    raise OutOfRangeError(f"{shortened(text)} is outside the range of {kind} 64-bit integers, {bounds}")
 
 
 def shortened(text: str, length: int = 60) -> str:

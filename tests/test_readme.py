@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ovir.cli.main import main
+from ovir.cli.ops import entries
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,6 +49,17 @@ def test_python(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = printed.getvalue().splitlines()
     for line in re.findall(r"^print\(.*?# ([\[(].*)$", code[0], re.MULTILINE):
         assert line in lines
+
+
+def test_counts_of_operations() -> None:
+    listed = entries()
+    stated = re.search(
+        r"Of the (\d+) operation versions of opsets 1 to 17, (\d+) are inferred and (\d+) are run", README
+    )
+    assert stated is not None
+    assert [int(n) for n in stated.groups()] == [
+        len(listed), sum(e.infers for e in listed), sum(e.runs for e in listed)
+    ]  # fmt: skip
 
 
 def test_links_lead_somewhere() -> None:

@@ -1,7 +1,22 @@
+from typing import Any
+
 import numpy as np
 import pytest
 
-from ovir.types import ELEMENT_TYPES, Dimension, ElementType, PartialShape, bf16, f32, i64, nf4, string, u1
+from ovir.types import (
+    ELEMENT_TYPES,
+    Dimension,
+    ElementType,
+    PartialShape,
+    as_dimension,
+    as_shape,
+    bf16,
+    f32,
+    i64,
+    nf4,
+    string,
+    u1,
+)
 
 
 @pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]"])
@@ -9,10 +24,30 @@ def test_shape_text_round_trip(text: str) -> None:
     assert str(PartialShape.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["-2", "a", "5..2", "1.5", ""])
+@pytest.mark.parametrize("text", ["-2", "a", "5..2", "1.5", "", "1_0", "\u0663", str(2**63), f"1..{2**63}"])
 def test_bad_dimension(text: str) -> None:
     with pytest.raises(ValueError, match="is not a dimension"):
         Dimension.parse(text)
+
+
+@pytest.mark.parametrize("value", [-2, 1.5, 2.0, True, None, 2**63, (5, 2), (1, 2**63), (1, 2, 3), (1, 2.5)])
+def test_no_dimension(value: Any) -> None:
+    with pytest.raises(ValueError, match="is not a dimension"):
+        as_dimension(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(-1, "?"), (np.int32(7), "7"), ((0, 5), "..5"), ((2, 5), "2..5"), ((2, -1), "2.."), ((3, 3), "3")],
+)
+def test_dimension_of_a_user(value: Any, shown: str) -> None:
+    assert Dimension.parse(shown) == as_dimension(value)
+
+
+@pytest.mark.parametrize("value", [None, 5, [1.5], [None]])
+def test_no_shape(value: Any) -> None:
+    with pytest.raises(ValueError, match="dimension"):
+        as_shape(value)
 
 
 @pytest.mark.parametrize(
@@ -77,9 +112,10 @@ def test_element_type_spellings(text: str, element_type: ElementType) -> None:
     assert ElementType.parse(text) == element_type
 
 
-def test_unknown_element_type_lists_the_known() -> None:
-    with pytest.raises(ValueError, match=r"'fp99' is not an element type; known are .*f32"):
-        ElementType.parse("fp99")
+@pytest.mark.parametrize(("text", "hint"), [("FP33", "fp32"), ("floaty", "such are f32"), ("i128", "i8")])
+def test_unknown_element_type_names_the_closest(text: str, hint: str) -> None:
+    with pytest.raises(ValueError, match=rf"'{text}' is not an element type; .*{hint}"):
+        ElementType.parse(text)
 
 
 def test_every_type_has_a_dtype_of_its_size() -> None:

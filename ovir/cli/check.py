@@ -25,7 +25,7 @@ def add_to(commands: Any) -> None:
         "say everything that is wrong with IR files, and on which line",
         "  ovir check model.xml\n"
         "  ovir check models/*.xml --ignore OVIR110 --sarif findings.sarif\n"
-        "\nexit status: 0 no errors, 1 errors (with --strict warnings, too), 2 a file that cannot be read\n",
+        "\nexit status: 0 no errors, 1 errors (with --strict warnings, too), 2 a file that cannot be read at all\n",
     )
     parser.add_argument("models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check")
     parser.add_argument(

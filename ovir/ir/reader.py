@@ -7,8 +7,6 @@ checked before it is used. All findings are collected; ``read_model`` raises tho
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -17,11 +15,9 @@ from lxml import etree
 from ovir import ops
 from ovir.diagnostics import (
     BAD_ATTRIBUTE,
-    BAD_EDGE,
     BODY,
     DUPLICATE_ID,
     MISSING_ELEMENT,
-    MISSING_INPUT,
     NO_PRECISION,
     NOT_IR,
     OLD_IR,
@@ -38,11 +34,13 @@ from ovir.diagnostics import (
 )
 from ovir.inference import infer_into
 from ovir.integers import UINT64, parse_integer
+from ovir.ir.edges import Lost, read_edges
+from ovir.ir.elements import line_of, tag_of, unsigned
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
-from ovir.model import Edge, Layer, Model, Port
+from ovir.model import Layer, Model, Port
 from ovir.ops import opsets
 from ovir.ops.attributes import split_names
 from ovir.ops.infrastructure import Const
@@ -84,22 +82,6 @@ def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = F
 # --------------------------------------------------------------------------- the document
 
 
-@dataclass
-class _Lost:
-    """What could not be read, and has been told: what only follows from that is not."""
-
-    layers: set[int | None] = field(default_factory=set)
-    """Ids of layers; None stands for one whose id is unknown."""
-    ports: set[tuple[int, int | None]] = field(default_factory=set)
-    """Ports by the ids of layer and port; None stands for one whose id is unknown."""
-
-    def layer(self, number: int) -> bool:
-        return number in self.layers or None in self.layers
-
-    def port(self, layer: Layer, number: int) -> bool:
-        return (layer.id, number) in self.ports or (layer.id, None) in self.ports
-
-
 class _Reader:
     """Reads one document; remembers where it is for messages."""
 
@@ -109,11 +91,11 @@ class _Reader:
         self.findings = findings
 
     def at(self, element: etree._Element) -> Place:
-        return Place(self.file, _line(element))
+        return Place(self.file, line_of(element))
 
     def document(self, root: etree._Element, legacy_io: bool) -> Model:
         version = self._version(root)
-        model = self.network(root, "", version)
+        model = self.network(root, "", version, Lost())
         if (pre_process := root.find("pre-process")) is not None:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
         self._infer(model)
@@ -133,13 +115,15 @@ class _Reader:
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
-            message = f"the root element is <{_tag(root)}>; that of OpenVINO IR is <net>"
+            message = f"the root element is <{tag_of(root)}>; that of OpenVINO IR is <net>"
             raise ReadError(diagnostic(NOT_IR, message, self.at(root)))
         text = root.get("version")
         try:
             version = parse_integer(text or "", UINT64)
         except ValueError as error:
-            message = "the <net> element has no version" if text is None else f"the version of the <net> element: {error}"
+            message = f"the version of the <net> element: {error}"
+            if text is None:
+                message = "the <net> element has no version"
             raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
         if version in (10, 11):
             return version
@@ -151,13 +135,13 @@ class _Reader:
             hint = "a newer release of ovir may read it"
         raise ReadError(diagnostic(OLD_IR, message, self.at(root), hint=hint))
 
-    def network(self, element: etree._Element, scope: str, version: int) -> Model:
-        """A <net> or a body: its layers and edges, joined."""
+    def network(self, element: etree._Element, scope: str, version: int, lost: Lost) -> Model:
+        """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``."""
         layers: dict[int, Layer] = {}
-        lost = _Lost()
         if (group := element.find("layers")) is None:
-            self.findings.error(MISSING_ELEMENT, f"<{_tag(element)}> has no <layers>", self.at(element))
+            self.findings.error(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             group = etree.Element("layers")
+            lost.layers.add(None)
         for item in group.iterfind("layer"):
             layer = self.layer(item, scope, version, lost)
             if layer is None:
@@ -166,10 +150,10 @@ class _Reader:
                 other = layers[layer.id]
                 message = f"id {layer.id} is also that of layer '{other.name}' on line {other.line}"
                 self.findings.error(DUPLICATE_ID, message, layer.place)
+                lost.layers.add(None)  # it may be that another id was meant
                 continue
             layers[layer.id] = layer
-        edges = list(self.edges(element, layers, lost))
-        self._missing_inputs(layers, lost)
+        edges = read_edges(element, layers, lost, self.file, self.findings)
         return Model(
             layers.values(),
             edges,
@@ -181,14 +165,14 @@ class _Reader:
 
     # ----- layers
 
-    def layer(self, element: etree._Element, scope: str, version: int, lost: _Lost) -> Layer | None:
+    def layer(self, element: etree._Element, scope: str, version: int, lost: Lost) -> Layer | None:
         required = ("id", "name", "type", "version")
         missing = [key for key in required if element.get(key) is None]
         if missing:
             name = element.get("name") or element.get("id") or ""
             message = f"<layer> {name!r} has no attribute '{missing[0]}'"
             self.findings.error(MISSING_ELEMENT, message, self.at(element))
-        number = self._unsigned(element, "id") if element.get("id") is not None else None
+        number = unsigned(element, "id", self.at(element), self.findings) if "id" in element.attrib else None
         if missing or number is None:
             lost.layers.add(number)
             return None
@@ -197,7 +181,7 @@ class _Reader:
             element.get("name", ""),
             element.get("type", ""),
             element.get("version", ""),
-            line=_line(element),
+            line=line_of(element),
             file=self.file,
             scope=scope,
             rt_info=element.find("rt_info"),
@@ -212,20 +196,20 @@ class _Reader:
             self.bodies(element, layer, version)
         return layer
 
-    def ports(self, element: etree._Element, layer: Layer, lost: _Lost, *, is_output: bool) -> list[Port]:
+    def ports(self, element: etree._Element, layer: Layer, lost: Lost, *, is_output: bool) -> list[Port]:
         ports: list[Port] = []
         for group in element.iterfind("output" if is_output else "input"):
             for item in group.iterfind("port"):
-                number = self._unsigned(item, "id", layer)
+                place = Place(self.file, line_of(item), layer.title, layer.id)
+                number = unsigned(item, "id", place, self.findings)
                 if number is None:
-                    lost.ports.add((layer.id, None))
+                    lost.ports.add(layer.id)
                     continue
-                port = Port(layer, len(ports), number, is_output, line=_line(item))
+                port = Port(layer, len(ports), number, is_output, line=line_of(item))
                 port.names = frozenset(split_names(item.get("names", "")))
                 port.rt_info = item.find("rt_info")
                 self._stated(item, port)
                 if is_output and "precision" not in item.attrib:
-                    place = Place(self.file, port.line, layer.title, layer.id)
                     message = (
                         f"output port {number} has no attribute 'precision', without which OpenVINO refuses the file"
                     )
@@ -241,7 +225,7 @@ class _Reader:
         return ports
 
     def _stated(self, element: etree._Element, port: Port) -> None:
-        place = Place(self.file, _line(element), port.layer.title, port.layer.id)
+        place = Place(self.file, line_of(element), port.layer.title, port.layer.id)
         if (text := element.get("precision")) is not None:
             try:
                 port.stated_element_type = ElementType.parse(text)
@@ -254,7 +238,9 @@ class _Reader:
                 dims.append(Dimension.parse(text))
             except ValueError as error:
                 message = f"port {port.id}: <dim>: {error}"
-                self.findings.error(BAD_ATTRIBUTE, message, Place(self.file, _line(item), place.layer, place.layer_id))
+                self.findings.error(
+                    BAD_ATTRIBUTE, message, Place(self.file, line_of(item), place.layer, place.layer_id)
+                )
                 return
         port.stated_shape = PartialShape(dims)
 
@@ -265,7 +251,7 @@ class _Reader:
             for item in group.iterfind("attribute"):
                 key = (item.get("name"), item.get("version"))
                 if key in seen:
-                    place = Place(self.file, _line(item), layer.title, layer.id)
+                    place = Place(self.file, line_of(item), layer.title, layer.id)
                     self.findings.error(DUPLICATE_ID, f"attribute '{key[0]}' stands twice in one <rt_info>", place)
                 seen.add(key)
 
@@ -273,7 +259,7 @@ class _Reader:
         """Find the operation and parse its attributes by its declaration."""
         data = element.find("data")
         texts = dict(data.attrib) if data is not None else {}
-        place = layer.place if data is None else Place(self.file, _line(data), layer.title, layer.id)
+        place = layer.place if data is None else Place(self.file, line_of(data), layer.title, layer.id)
         layer.type = opsets.canonical_type(layer.type) or layer.type
         layer.attributes = dict(texts)
         cls = ops.resolve(layer.type, layer.version)
@@ -311,7 +297,7 @@ class _Reader:
             self._constant(layer.operator, layer, data)
 
     def _constant(self, op: Const, layer: Layer, data: etree._Element | None) -> None:
-        place = layer.place if data is None else Place(self.file, _line(data), layer.title, layer.id)
+        place = layer.place if data is None else Place(self.file, line_of(data), layer.title, layer.id)
         weights, offset, size = self.weights, op.offset, op.size
         if data is not None and "value" in data.attrib:
             weights = Weights.of(op.value.encode())
@@ -338,8 +324,12 @@ class _Reader:
                 self.findings.error(BODY, f"{layer.type} has no <{tags.body}>", layer.place)
                 layer.operator = None
                 continue
-            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version)
+            lost = Lost()
+            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, lost)
             layer.bodies[key] = model
+            if lost.layers:  # the port map may name them
+                layer.operator = None
+                continue
             try:
                 wiring = read_body_map(element, tags, layer, model, self.file)
             except ModelError as error:
@@ -350,86 +340,9 @@ class _Reader:
             if layer.operator is not None:
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
 
-    # ----- edges
-
-    def edges(self, element: etree._Element, layers: dict[int, Layer], lost: _Lost) -> Iterator[Edge]:
-        for item in element.iterfind("edges/edge"):
-            from_layer, from_port = self._unsigned(item, "from-layer"), self._unsigned(item, "from-port")
-            to_layer, to_port = self._unsigned(item, "to-layer"), self._unsigned(item, "to-port")
-            if from_layer is None or from_port is None or to_layer is None or to_port is None:
-                if to_layer is not None:
-                    lost.ports.add((to_layer, to_port))
-                continue
-            edge = Edge(from_layer, from_port, to_layer, to_port, _line(item))
-            if self._connect(edge, layers, lost):
-                yield edge
-            else:
-                lost.ports.add((to_layer, to_port))
-
-    def _connect(self, edge: Edge, layers: dict[int, Layer], lost: _Lost) -> bool:
-        source, target = layers.get(edge.from_layer), layers.get(edge.to_layer)
-        place = Place(self.file, edge.line)
-        if target is None:  # nothing can miss the edge
-            if not lost.layer(edge.to_layer):
-                message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
-                self.findings.warning(BAD_EDGE, message, place)
-            return False
-        if source is None:
-            if not lost.layer(edge.from_layer):
-                message = f"the edge leads from layer {edge.from_layer}, which does not exist"
-                self.findings.error(BAD_EDGE, message, place)
-            return False
-        output = next((p for p in source.outputs if p.id == edge.from_port), None)
-        target_port = next((p for p in target.inputs if p.id == edge.to_port), None)
-        for kind, number, layer, port in (
-            ("output", edge.from_port, source, output),
-            ("input", edge.to_port, target, target_port),
-        ):
-            if port is None and not lost.port(layer, number):
-                ids = [p.id for p in (layer.outputs if kind == "output" else layer.inputs)]
-                message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
-                self.findings.error(BAD_EDGE, message, place)
-        if output is None or target_port is None:
-            return False
-        if target_port.source is not None:
-            other = target_port.source.layer
-            message = f"a second edge into port {edge.to_port} of {target.title}; the first comes from {other.title}"
-            self.findings.error(BAD_EDGE, message, place)
-            return False
-        target_port.source = output
-        return True
-
-    def _missing_inputs(self, layers: dict[int, Layer], lost: _Lost) -> None:
-        for layer in layers.values():
-            for port in layer.inputs:
-                if port.source is None and not lost.port(layer, port.id):
-                    place = Place(self.file, port.line, layer.title, layer.id)
-                    self.findings.error(MISSING_INPUT, f"no edge leads to input port {port.id}", place)
-            if layer.type == "Result" and not layer.inputs:
-                self.findings.error(MISSING_INPUT, "the Result has no input port", layer.place)
-
-    def _unsigned(self, element: etree._Element, key: str, layer: Layer | None = None) -> int | None:
-        text = element.get(key)
-        try:
-            if text is None:
-                raise ValueError("it is missing")
-            return parse_integer(text, UINT64)
-        except ValueError as error:
-            place = self.at(element) if layer is None else Place(self.file, _line(element), layer.title, layer.id)
-            self.findings.error(BAD_ATTRIBUTE, f"attribute '{key}' of <{_tag(element)}>: {error}", place)
-            return None
-
 
 _ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
 """Attributes that any operation may have; they tell how to execute, not what."""
-
-
-def _tag(element: etree._Element) -> str:
-    return str(element.tag)
-
-
-def _line(element: etree._Element) -> int | None:
-    return element.sourceline
 
 
 __all__ = ["load", "read_model"]

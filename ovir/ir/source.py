@@ -53,7 +53,7 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     content = model.read() if hasattr(model, "read") else None
     if isinstance(content, (bytes, str)):
         return content, None
-    message = f"a model is read from a path, the content of an .xml or an open file, not from a {type(model).__name__}"
+    message = f"a model is read from a path, the content of an .xml or an open file, got {type(model).__name__}"
     raise InputError(diagnostic(USAGE, message))
 
 
@@ -64,7 +64,11 @@ def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> Non
     """
     parser = etree.XMLPullParser(events=("start",), encoding=encoding, **_SAFE)
     for start in range(0, len(data), _CHUNK):
-        parser.feed(data[start : start + _CHUNK])
+        failure = None
+        try:
+            parser.feed(data[start : start + _CHUNK])
+        except etree.XMLSyntaxError as error:
+            failure = error  # of no matter if it lies behind the root's start
         for _, root in parser.read_events():
             dtd = root.getroottree().docinfo.internalDTD
             declared = [str(entity.name) for entity in dtd.iterentities()] if dtd is not None else []
@@ -72,6 +76,8 @@ def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> Non
                 message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
                 raise ReadError(diagnostic(NOT_IR, message, Place(name, 1), hint="write out what they stand for"))
             return
+        if failure is not None:
+            raise failure
 
 
 def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:

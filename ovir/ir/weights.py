@@ -74,7 +74,7 @@ class Weights:
         try:
             view = memoryview(buffer)
         except (TypeError, ValueError):
-            message = f"weights are a path or a buffer, as bytes or an array of u8, not a {type(buffer).__name__}"
+            message = f"weights are a path or a buffer, as bytes or an array of u8, got {type(buffer).__name__}"
             raise InputError(diagnostic(USAGE, message)) from None
         if not view.c_contiguous:
             hint = "copy it, as with numpy.ascontiguousarray(array)"

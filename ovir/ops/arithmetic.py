@@ -14,7 +14,8 @@ import numpy as np
 
 from ovir.diagnostics import report
 from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import Binary, apply, hull
+from ovir.ops.blocked import apply
+from ovir.ops.elementwise import Binary, hull
 from ovir.ops.operator import Array, operator
 from ovir.types import ElementType
 from ovir.values import Value

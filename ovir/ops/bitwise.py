@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.diagnostics import report
-from ovir.ops.elementwise import Binary, apply, computing_dtype, require_plain
+from ovir.ops.blocked import apply, native_dtype
+from ovir.ops.elementwise import Binary, require_plain
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import ElementType, boolean, u1, u3, u6
 from ovir.values import TensorType, Value
@@ -65,7 +66,7 @@ class Shift(Bitwise):
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
         bits = self.output_types[0].bits
-        places = b.astype(computing_dtype(b.dtype), copy=False)
+        places = b.astype(native_dtype(b.dtype), copy=False)
         if b.size and (places.min() < 0 or places.max() >= bits):
             report(f"a shift of {self.output_types[0]} by less than 0 or more than {bits - 1} places is undefined")
         return super().run(a, b, out=out)

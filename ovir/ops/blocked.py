@@ -152,13 +152,18 @@ class _Apart:
         self.rounded = compute_dtype(dtype) == np.float64 != dtype
 
     def __call__(self, x: Array, *params: Array, out: Array) -> None:
-        x = np.ascontiguousarray(x)
+        x = x if _has_rows(x) else np.ascontiguousarray(x)
         y = np.empty(out.shape, out.dtype) if np.may_share_memory(x, out) else out
         self.kernel(x, y, *params)
         if self.rounded:
             np.rint(y, out=y)
         if y is not out:
             np.copyto(out, y)
+
+
+def _has_rows(array: Array) -> bool:
+    """Whether elements lie side by side along the last axis, so that passes over them are fast."""
+    return bool(array.strides[-1] == array.itemsize)
 
 
 # --------------------------------------------------------------------------- slices
@@ -235,7 +240,7 @@ def _map_columns(kernel: Callable[[Array, Array, int], object], x: Array, y: Arr
 def _slices(step: _Apart, x: Array, y: Array) -> None:
     """One block: brought into the kernel's type and order, and its result into the output's."""
     computed = compute_dtype(x.dtype)
-    if y.dtype == computed and y.flags.c_contiguous:
+    if y.dtype == computed and _has_rows(y):
         step(x, out=y)
         return
     result = np.empty(y.shape, computed)

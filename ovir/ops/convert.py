@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import apply, is_foreign
+from ovir.ops.blocked import apply, is_foreign
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import (
     ElementType,
@@ -74,7 +74,7 @@ class Convert(Operator):
 
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
-        return apply(block, (data,), out, raw=True)
+        return apply(block, (data,), out, types=None)
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])

@@ -1,4 +1,4 @@
-"""What elementwise operations of two or three inputs share: broadcasting, and kernels run on blocks and threads."""
+"""What elementwise operations of two or three inputs share: the rules of broadcasting, and bounds."""
 
 from __future__ import annotations
 

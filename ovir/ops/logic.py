@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.ops.elementwise import Binary, apply, hull
+from ovir.ops.blocked import apply
+from ovir.ops.elementwise import Binary, hull
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import ElementType, boolean
 from ovir.values import TensorType, Value, from_bounds

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.ops.elementwise import Elementwise, apply
+from ovir.ops.blocked import apply
+from ovir.ops.elementwise import Elementwise
 from ovir.ops.operator import Array, operator
 from ovir.types import boolean
 from ovir.values import TensorType, Value, from_moved

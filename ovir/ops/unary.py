@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import map_blocks
-from ovir.ops.elementwise import apply, require_plain
+from ovir.ops.blocked import apply, map_blocks
+from ovir.ops.elementwise import require_plain
 from ovir.ops.erf import erf, erfinv
 from ovir.ops.operator import Array, Operator, operator
 from ovir.values import TensorType, Value, from_bounds

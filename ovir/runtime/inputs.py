@@ -97,6 +97,8 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
         source = _kind(array.dtype)
         integers = source in ("signed", "unsigned", "boolean")
         if (integers and element_type.is_integral) or (element_type.is_real and (integers or source == "float")):
+            if integers and array.dtype.kind == "V":  # ml_dtypes' integers of 4 bits or less are cast to few types
+                array = array.astype(np.int8)
             with np.errstate(all="ignore"):
                 converted = array.astype(dtype)
             lost = _outside(array, element_type) if element_type.is_integral else _overflown(array, converted)

@@ -55,12 +55,16 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write an .npz, under exactly this path and deterministically; OSError where that cannot be done."""
     target = Path(path)
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-        for name, array in arrays.items():
-            key, array = _encoded(_safe(name), array)
-            entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-            with archive.open(entry, "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+    try:
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for name, array in arrays.items():
+                key, array = _encoded(_safe(name), array)
+                entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                with archive.open(entry, "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+    except OSError as error:
+        error.filename = error.filename or str(target)  # a full disk does not tell of which file
+        raise
 
 
 def with_element_type(array: Array, element_type: ElementType) -> Array:

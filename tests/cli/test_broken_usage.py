@@ -280,6 +280,13 @@ def test_a_full_disk(model: Path) -> None:
     assert process.stderr == b"ovir: error: cannot write the output: No space left on device\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
+def test_an_output_file_on_a_full_disk(cli: Any, model: Path) -> None:
+    result = cli("run", model, "--output", "/dev/full")
+    assert result.status == 2
+    assert "/dev/full: error: No space left on device" in result.err
+
+
 def test_a_reader_that_goes_away(model: Path) -> None:
     """As in `ovir infer model.xml | head`: quiet."""
     read, write = os.pipe()

@@ -118,7 +118,8 @@ def test_blocks_strides_and_buffers_do_not_show(
     shape: tuple[int, ...], block: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blocked, "BLOCK", block)
-    monkeypatch.setattr(blocked, "_PER_THREAD", block)
+    monkeypatch.setattr(blocked, "_LIGHT", block)
+    monkeypatch.setattr(blocked, "_HEAVY", block)
     data = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
     slope = np.linspace(0, 1, shape[-1] if shape else 1, dtype=np.float32)
     expected = data / (1 + np.exp(-data))

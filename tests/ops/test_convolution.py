@@ -196,7 +196,9 @@ def test_run_errors() -> None:
         Convolution().run(ones, np.ones((1, 3, 2), np.float32))
     # As for shapes that are known: also where the strides would make a count of windows that is not negative.
     for strides in ((1,), (4,)):
-        with pytest.raises(OperatorError, match=r"the window covers 5 \(kernel 5, dilation 1\), more than the data's 3"):
+        with pytest.raises(
+            OperatorError, match=r"the window covers 5 \(kernel 5, dilation 1\), more than the data's 3"
+        ):
             Convolution(strides=strides).run(ones, np.ones((1, 2, 5), np.float32))
     with pytest.raises(OperatorError, match=r"a filter of size \[0\] has no elements"):
         Convolution().run(ones, np.ones((1, 2, 0), np.float32))

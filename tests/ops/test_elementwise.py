@@ -11,8 +11,8 @@ import pytest
 from ovir.diagnostics import Code, OperatorError, reporting_to
 from ovir.ops import arithmetic as ar
 from ovir.ops import bitwise as bw
+from ovir.ops import blocked
 from ovir.ops import comparison as cp
-from ovir.ops import elementwise
 from ovir.ops import logic as lg
 from ovir.ops.operator import Operator
 from ovir.ops.select import Select
@@ -185,8 +185,8 @@ def test_pdpd_values() -> None:
 
 @pytest.mark.parametrize("shapes", [((70, 50), (70, 50)), ((70, 50), (50,)), ((3, 1, 50), (40, 1)), ((5000,), ())])
 def test_blocks_cover_the_whole(shapes: tuple[tuple[int, ...], ...], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elementwise, "_SMALL", 10)
-    monkeypatch.setattr(elementwise, "_BLOCK", 64)
+    monkeypatch.setattr(blocked, "BLOCK", 64)
+    monkeypatch.setattr(blocked, "_LIGHT", 64)
     rng = np.random.default_rng(1)
     a, b = (rng.normal(size=s).astype(np.float32) for s in shapes)
     np.testing.assert_array_equal(applied(ar.Add(), a, b), a + b)

@@ -233,7 +233,9 @@ def test_what_is_refused(pool: Any, shape: str, message: str) -> None:
 def test_a_window_larger_than_the_data_is_refused_at_run_time_too(kind: Any, stride: int, rounding: str) -> None:
     pool = kind(kernel=(5,), strides=(stride,), rounding_type=rounding)
     pool.infer(tensor("[2,2,?]"))
-    with pytest.raises(OperatorError, match=r"covers 5 \(kernel 5, dilation 1\), more than the data's 3 with pads 0 and 0"):
+    with pytest.raises(
+        OperatorError, match=r"covers 5 \(kernel 5, dilation 1\), more than the data's 3 with pads 0 and 0"
+    ):
         pool.run(np.ones((2, 2, 3), np.float32))
 
 

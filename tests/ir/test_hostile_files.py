@@ -1,0 +1,188 @@
+"""Files that are broken on purpose, and arguments that are none."""
+
+import os
+import pickle
+import re
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+
+def small() -> Net:
+    net = Net()
+    data = net.parameter("data", "3")
+    net.result(net.op("Add", data, net.const(np.float32([1, 2, 3]), name="c"), name="sum"), name="out")
+    return net
+
+
+XML = small().xml()
+BLOB = bytes(small().blob)
+X = np.float32([1, 1, 1])
+
+
+def with_doctype(declarations: str, name: str) -> str:
+    head = f'<?xml version="1.0"?>\n<!DOCTYPE net{declarations}>'
+    return re.sub(r'<\?xml version="1.0"\?>', lambda _: head, XML).replace('name="data"', f'name="{name}"')
+
+
+@pytest.mark.parametrize(
+    "declarations",
+    [' [<!ENTITY y "lol">]', ' [<!ENTITY y SYSTEM "file:///etc/passwd">]', ' [<!ENTITY % y "lol">]'],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_declared_entities_are_refused(declarations: str, encoding: str) -> None:
+    text = with_doctype(declarations, "data").encode(encoding)
+    with pytest.raises(ovir.ReadError, match="the DOCTYPE declares the entity 'y'"):
+        ovir.read_model(text, BLOB)
+
+
+def test_entities_of_entities_are_refused_before_they_grow() -> None:
+    tenfold = "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 12))
+    with pytest.raises(ovir.ReadError, match="declares the entity 'a0'"):
+        ovir.read_model(with_doctype(f' [<!ENTITY a0 "lol">{tenfold}]', "&a11;"), BLOB)
+
+
+@pytest.mark.parametrize("declarations", ["", ' SYSTEM "http://127.0.0.1:9/x.dtd"', " [<!ELEMENT net ANY>]"])
+def test_a_bare_doctype_is_read(declarations: str) -> None:
+    assert ovir.read_model(with_doctype(declarations, "data"), BLOB).inputs[0].any_name == "data"
+
+
+@pytest.mark.parametrize("suffix", [".xml", ".bin"])
+def test_pipes_are_not_read(suffix: str, tmp_path: Path) -> None:
+    path = small().write(tmp_path)
+    path.with_suffix(suffix).unlink()
+    os.mkfifo(path.with_suffix(suffix))
+    with pytest.raises(ovir.ReadError, match="a pipe or device, not a regular file"):
+        ovir.read_model(path)
+
+
+def test_devices_are_not_read() -> None:
+    with pytest.raises(ovir.ReadError, match="a pipe or device"):
+        ovir.read_model("/dev/zero")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ('shape="0,9223372036854775807,9223372036854775807"', "is larger than any memory"),
+        (f'shape="{",".join(["1"] * 65)}"', "has 65 dimensions; ovir's arrays have at most 64"),
+        (f'shape="{2**63}"', "outside the range of signed 64-bit integers"),
+        ('shape="3" element_type="dynamic"', "must have an element type"),
+        ('shape="3" offset="99999999999999999999"', "'offset': 99999999999999999999 is outside"),
+        ('shape="3" size="1_2"', "'size': '1_2' is not an integer"),
+    ],
+)
+def test_constants(attributes: str, message: str) -> None:
+    given = {"element_type": "f32", "offset": "0", "size": "12"} | dict(re.findall(r'(\w+)="([^"]*)"', attributes))
+    data = " ".join(f'{key}="{value}"' for key, value in given.items())
+    text = re.sub(r"<data [^>]*offset[^>]*>", f"<data {data}/>", XML)
+    with pytest.raises(ovir.ModelError, match=message) as caught:
+        ovir.read_model(text, BLOB)
+    assert caught.value.diagnostic.code in ("OVIR102", "OVIR108")
+
+
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.9])
+def test_a_file_cut_short(share: float) -> None:
+    with pytest.raises(ovir.ReadError, match="seems to be truncated"):
+        ovir.read_model(XML[: int(len(XML) * share)])
+
+
+def test_junk_after_the_model() -> None:
+    with pytest.raises(ovir.ReadError, match="nothing may follow the root element") as caught:
+        ovir.read_model(XML + "junk")
+    assert "truncated" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('<layer id="2" name="sum"', '<layer name="sum"'),
+        ('<layer id="2" name="sum"', '<layer id="two" name="sum"'),
+        ('<layer id="2" name="sum"', '<layer id="0" name="sum"'),
+        ('<layer id="2" name="sum" type="Add"', '<layer id="2" name="sum"'),
+        ('from-layer="0"', 'from-layer="8"'),
+        ('to-port="1"', 'to-port="x"'),
+        ('to-port="1"', 'to-port="7"'),
+        ("<layers>", "<strata>"),
+    ],
+)
+def test_a_fault_is_told_once(old: str, new: str) -> None:
+    text = XML.replace(old, new)
+    assert text != XML
+    text = text.replace("</layers>", "</strata>") if new == "<strata>" else text
+    assert len(ovir.check(text, BLOB)) == 1
+
+
+@pytest.mark.parametrize(
+    "model", [XML, "\n " + XML.split("?>")[1], bytearray(XML.encode()), memoryview(XML.encode())], ids=type
+)
+@pytest.mark.parametrize("weights", [BLOB, bytearray(BLOB), memoryview(BLOB), np.frombuffer(BLOB, ">f4")], ids=type)
+def test_content_in_memory(model: Any, weights: Any) -> None:
+    assert ovir.compile_model(ovir.read_model(model, weights))([X])[0].tolist() == [2, 3, 4]
+
+
+@pytest.mark.parametrize("model", [None, 3, 1.5, ["a.xml"]])
+def test_no_model(model: Any) -> None:
+    for function in (ovir.read_model, ovir.check, ovir.compile_model):
+        with pytest.raises(ovir.InputError, match="a model is read from a path"):
+            function(model)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (3, "got int"),
+        ([1, 2], "got list"),
+        (np.zeros(24, np.uint8)[::2], "gaps in memory.*(?s:.*)ascontiguousarray"),
+    ],
+)
+def test_no_weights(weights: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.read_model(XML, weights)
+
+
+def test_paths_as_bytes(tmp_path: Path) -> None:
+    path = small().write(tmp_path)
+    with pytest.raises(ovir.InputError, match="is the path of one"):
+        ovir.read_model(os.fsencode(path))
+    with pytest.raises(ovir.InputError, match="is the path of one"):
+        ovir.read_model(path, os.fsencode(path.with_suffix(".bin")))
+
+
+def test_check_takes_no_model() -> None:
+    with pytest.raises(ovir.InputError, match="has been checked when it was read"):
+        ovir.check(small().model())  # type: ignore[arg-type]
+
+
+def test_layers_that_are_not_there() -> None:
+    model = small().model()
+    for key in ("sun", 999, None):
+        with pytest.raises(KeyError) as caught:
+            model.layer(key)  # type: ignore[arg-type]
+        assert isinstance(caught.value, ovir.OvirError)
+    with pytest.raises(ovir.InputError, match=r"(?s)no layer is named 'sun'.*did you mean 'sum'"):
+        model.layer("sun")
+
+
+def test_reshape_takes_bounds_and_refuses_what_is_no_shape() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "?,8")))
+    model = net.model()
+    model.reshape({"x": [(1, 5), 8]})
+    assert str(model.outputs[0].shape) == "[1..5,8]"
+    for shape in (None, [1.5, 8], [True, 8], [2**63, 8], 8):
+        with pytest.raises(ovir.InputError, match="dimension"):
+            model.reshape({"x": shape})  # type: ignore[dict-item]
+    assert str(model.outputs[0].shape) == "[1..5,8]"
+
+
+def test_models_are_pickled_and_copied() -> None:
+    model = ovir.read_model(XML.replace("<rt_info/>", ""), BLOB)
+    for other in (pickle.loads(pickle.dumps(model)), deepcopy(model)):
+        assert ovir.compile_model(other)([X])[0].tolist() == [2, 3, 4]

@@ -1,0 +1,83 @@
+"""What becomes of the values that a user feeds."""
+
+import warnings
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+
+def fed(element_type: str, value: Any) -> Any:
+    net = Net()
+    net.result(net.parameter("x", "?", element_type))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return net.compiled()([value])[0]
+
+
+@pytest.mark.parametrize(
+    ("element_type", "value"),
+    [
+        ("i64", np.uint64([1, 2**63 - 1])),
+        ("u64", np.int64([0, 2**63 - 1])),
+        ("i8", np.int64([-128, 127])),
+        ("u4", np.int32([0, 15])),
+        ("i4", np.int32([-8, 7])),
+        ("u1", np.int64([0, 1])),
+        ("i4", np.array([0, 7], ml_dtypes.uint4)),
+        ("f16", np.array([-8, 7], ml_dtypes.int4)),
+        ("i32", [True, False]),
+        ("f32", np.float64([1.5, -np.inf])),
+        ("f32", np.array([1.5, -2], ">f4")),
+        ("i16", np.array([1, -2], ">i8")),
+        ("f16", np.int64([65504, -3])),
+        ("bf16", np.float32([1.5, 3e38])),
+        ("f32", np.ma.masked_array([1.0, 2.0], mask=[False, False])),
+    ],
+)
+def test_values_arrive(element_type: str, value: Any) -> None:
+    expected = np.asarray(value).astype(np.float64)
+    np.testing.assert_allclose(fed(element_type, value).astype(np.float64), expected, rtol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("element_type", "value", "lost"),
+    [
+        ("i64", np.uint64([1, 2**64 - 1]), 2**64 - 1),
+        ("i64", [2**64 - 1], 2**64 - 1),
+        ("u64", np.int64([-1]), -1),
+        ("u8", np.int64([256]), 256),
+        ("i4", np.int32([0, 8]), 8),
+        ("i4", np.array([9], ml_dtypes.uint4), 9),
+        ("u1", np.int64([2]), 2),
+        ("f32", np.float64([0, 1e300]), r"1e\+300"),
+        ("f32", [0, -1e300], r"-1e\+300"),
+        ("f16", np.float32([70000]), "70000"),
+        ("f16", np.int64([70000]), "70000"),
+        ("f8e4m3", np.float32([1000]), "1000"),
+    ],
+)
+def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: Any) -> None:
+    with pytest.raises(ovir.InputError, match=f"is {element_type}, which cannot hold the value {lost}"):
+        fed(element_type, value)
+
+
+def test_nan_stays_nan() -> None:
+    assert np.isnan(fed("f16", np.float64([np.nan]))).all()
+
+
+@pytest.mark.parametrize(
+    ("element_type", "value", "message"),
+    [
+        ("f32", np.ma.masked_array([1.0, 2.0], mask=[True, False]), "values of the array are masked"),
+        ("nf4", np.float32([0.5]), "takes nf4, got an array of float32"),
+        ("i32", np.float32([1]), "takes i32, got an array of float32"),
+    ],
+)
+def test_arrays_that_are_refused(element_type: str, value: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        fed(element_type, value)
