@@ -1,0 +1,1 @@
+"""Each measures both sides in one process: `python -m benchmarks.gather`."""
