@@ -66,7 +66,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def largest_difference(ours: Array, theirs: Array) -> float:
-    """How far two results are apart, relative to the largest finite number in them; infinite where they do not compare."""
+    """How far results are apart, relative to the largest finite number; infinite where they do not compare."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return float("inf")
     a, b = ours.astype(np.float64), theirs.astype(np.float64)

@@ -2,10 +2,11 @@
 
 from ovir.check import check
 from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError, Severity
+from ovir.element_types import ElementType
 from ovir.ir.reader import read_model
 from ovir.model import Layer, Model, Port
 from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
-from ovir.types import Dimension, ElementType, PartialShape
+from ovir.types import Dimension, PartialShape
 
 __version__ = "0.1.0"
 

@@ -26,11 +26,12 @@ from ovir.diagnostics import (
     Severity,
     diagnostic,
 )
+from ovir.element_types import dynamic, string
 from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Array, Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.types import Dimension, PartialShape, as_shape, dynamic, new_symbol, string
+from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))

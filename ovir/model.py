@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from ovir.diagnostics import CYCLE, USAGE, Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
-from ovir.types import DimensionLike, ElementType, PartialShape, dynamic
+from ovir.element_types import ElementType, dynamic
+from ovir.types import DimensionLike, PartialShape
 from ovir.values import TensorType
 
 if TYPE_CHECKING:

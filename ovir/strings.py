@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import OperatorError
-from ovir.types import string
+from ovir.element_types import string
 
 Array = NDArray[Any]
 

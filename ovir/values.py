@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape, f64, nf4
+from ovir.element_types import ElementType, f64, nf4
+from ovir.types import UNKNOWN, Dimension, PartialShape
 
 MAX_ELEMENTS = 4096
 """A value that is not a constant of the file is followed up to this many elements."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import ovir
-from ovir.types import ElementType
+from ovir.element_types import ElementType
 
 _PRECISION = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 

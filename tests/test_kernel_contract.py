@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from kernel_contract import faults, watched_prepare, watched_run
 
+from ovir.element_types import f32
 from ovir.ops.operator import Array, Operator, signature
-from ovir.types import f32
 
 
 class _Faulty(Operator):

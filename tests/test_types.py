@@ -3,20 +3,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.types import (
-    ELEMENT_TYPES,
-    Dimension,
-    ElementType,
-    PartialShape,
-    as_dimension,
-    as_shape,
-    bf16,
-    f32,
-    i64,
-    nf4,
-    string,
-    u1,
-)
+from ovir.element_types import ELEMENT_TYPES, ElementType, bf16, f32, i64, nf4, string, u1
+from ovir.types import Dimension, PartialShape, as_dimension, as_shape
 
 
 @pytest.mark.parametrize("text", ["[]", "[1,?,2..5]", "[...]", "[3..,..4]"])

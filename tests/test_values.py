@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.types import Dimension, ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u64
+from ovir.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u64
+from ovir.types import Dimension
 from ovir.values import TensorType, Value, constant_type, from_bounds, from_dimensions
 
 INF = np.inf

@@ -27,13 +27,13 @@ from ovir.diagnostics import (
     Place,
     diagnostic,
 )
+from ovir.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.integers import UINT64, parse_integer
 from ovir.ir.weights import Weights
 from ovir.model import Edge, Layer, Model, Port
 from ovir.ops.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.operator import Array
-from ovir.types import ElementType, f16, f32, i32, i64, u32, u64
 
 N = TypeVar("N", int, float)
 

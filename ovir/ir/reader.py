@@ -32,6 +32,7 @@ from ovir.diagnostics import (
     Severity,
     diagnostic,
 )
+from ovir.element_types import ElementType
 from ovir.inference import infer_into
 from ovir.integers import UINT64, parse_integer
 from ovir.ir.edges import Lost, read_edges
@@ -44,7 +45,7 @@ from ovir.model import Layer, Model, Port
 from ovir.ops import opsets
 from ovir.ops.attributes import split_names
 from ovir.ops.infrastructure import Const
-from ovir.types import Dimension, ElementType, PartialShape
+from ovir.types import Dimension, PartialShape
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:

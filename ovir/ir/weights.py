@@ -30,8 +30,8 @@ from ovir.diagnostics import (
     ReadError,
     diagnostic,
 )
+from ovir.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
 from ovir.strings import split_strings
-from ovir.types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"

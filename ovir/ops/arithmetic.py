@@ -13,11 +13,11 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.diagnostics import report
+from ovir.element_types import ElementType
 from ovir.ops.attributes import attribute
 from ovir.ops.blocked import apply
 from ovir.ops.elementwise import Binary, hull
 from ovir.ops.operator import Array, operator
-from ovir.types import ElementType
 from ovir.values import Value
 
 
@@ -157,6 +157,7 @@ class FloorMod(_Remainder):
     """
 
     of_integers = staticmethod(np.remainder)
+    heavy = True
 
     def of_reals(self, a: Array, b: Array, out: Array) -> object:
         # In f32 the quotient of 0.7 and 0.1 is 7, and the remainder 0 instead of 0.1.
@@ -207,15 +208,19 @@ class Power(Arithmetic):
     """a to the power of b. Integers are computed in f64, the result is cut to an integer. Source: Power-1"""
 
     neutral = 1
+    heavy = True
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         if out.dtype.kind in "iu":
             return np.power(a, b, out=out, dtype=np.float64, casting="unsafe")
-        if b.size and not any(b.strides):
-            simple = _POWERS.get(float(b.flat[0]))
-            if simple is not None and a.shape == out.shape:
-                return simple(a, out)
         return np.power(a, b, out=out)
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        if b.size == 1 and b.ndim <= a.ndim and not self.is_integral:
+            simple = _POWERS.get(float(b.reshape(())))
+            if simple is not None:
+                return apply(simple, (a,), out)
+        return super().run(a, b, out=out)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))
@@ -254,21 +259,21 @@ def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> o
     return function(a, b, out=out)
 
 
-def _square_root(x: Array, out: Array) -> object:
+def _square_root(x: Array, *, out: Array) -> object:
     # As a power it is 0 of -0, and infinite of the negative infinity.
-    infinite = np.isneginf(x)
+    infinite = x == -np.inf
     np.sqrt(x, out=out)
     return np.add(np.where(infinite, np.inf, out) if infinite.any() else out, 0, out=out)
 
 
-def _cube(x: Array, out: Array) -> object:
+def _cube(x: Array, *, out: Array) -> object:
     return np.multiply(np.square(x), x, out=out)
 
 
-_POWERS: dict[float, Callable[[Array, Array], object]] = {
-    -1.0: lambda x, out: np.reciprocal(x, out=out),
+_POWERS: dict[float, Callable[..., object]] = {
+    -1.0: lambda x, *, out: np.divide(1, x, out=out),
     0.5: _square_root,
-    1.0: lambda x, out: np.positive(x, out=out),
-    2.0: lambda x, out: np.square(x, out=out),
+    1.0: np.positive,
+    2.0: np.square,
     3.0: _cube,
 }

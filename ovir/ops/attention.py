@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ovir.element_types import ElementType, boolean
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
 from ovir.parallel import run_blocks
-from ovir.types import UNKNOWN, ElementType, PartialShape, boolean
+from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 
 _BLOCK = 1 << 20

@@ -8,8 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ovir.element_types import ElementType
 from ovir.integers import parse_integer, shortened
-from ovir.types import Dimension, ElementType, PartialShape
+from ovir.types import Dimension, PartialShape
 
 
 class _Required:

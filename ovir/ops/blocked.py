@@ -2,8 +2,8 @@
 
 ``apply`` takes a kernel that is called as a NumPy function. ``map_blocks`` and ``map_slices`` take ``kernel(x, y)``, of
 real functions: it fills ``y`` from ``x``, which have the same shape and type and never share memory; integers come as
-float64 and the result is rounded to the nearest, ties to even, as devices do. To all f16, bf16 and the 8-bit floats come
-as float32, and are rounded once.
+float64 and the result is rounded to the nearest, ties to even, as devices do. To all of them f16, bf16 and the 8-bit
+floats come as float32, and the result is rounded once.
 """
 
 from __future__ import annotations

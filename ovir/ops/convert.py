@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
-from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, is_foreign
-from ovir.ops.operator import Array, Operator, operator
-from ovir.types import (
+from ovir.element_types import (
     ElementType,
     boolean,
     dynamic,
@@ -31,6 +28,9 @@ from ovir.types import (
     u4,
     u6,
 )
+from ovir.ops.attributes import attribute
+from ovir.ops.blocked import apply, is_foreign
+from ovir.ops.operator import Array, Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
 _NF4 = np.array([

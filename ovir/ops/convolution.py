@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
+from ovir.element_types import ElementType, u1
 from ovir.ops.attributes import attribute
 from ovir.ops.correlation import Index, correlate
 from ovir.ops.operator import Array, Kernel, operator
 from ovir.ops.spatial import SlidingWindow, output_size
-from ovir.types import Dimension, ElementType, PartialShape, u1
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 
 

@@ -7,10 +7,11 @@ from itertools import product
 import numpy as np
 
 from ovir.diagnostics import NOT_SUPPORTED
+from ovir.element_types import ElementType, nf4, u1, u3, u6
 from ovir.ops.attributes import attribute
 from ovir.ops.blocked import apply
 from ovir.ops.operator import Array, Operator
-from ovir.types import ElementType, PartialShape, nf4, u1, u3, u6
+from ovir.types import PartialShape
 from ovir.values import TensorType, Value, from_bounds
 
 
@@ -82,6 +83,8 @@ class Binary(Elementwise):
     neutral: float | None = None
     """The ``b`` that leaves every ``a`` as it is; if ``commutes``, also the other way round."""
     commutes = False
+    heavy = False
+    """Whether it costs many times what it takes to read its inputs."""
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
@@ -93,7 +96,7 @@ class Binary(Elementwise):
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
-        return apply(self.block, (a, self.aligned(a, b)), out)
+        return apply(self.block, (a, self.aligned(a, b)), out, heavy=self.heavy)
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         """Fill ``out`` from a block of the inputs."""

@@ -11,10 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.diagnostics import report
+from ovir.element_types import ElementType
 from ovir.kernels import gather as kernels
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Kernel, Operator, operator
-from ovir.types import UNKNOWN, ElementType, PartialShape
+from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 
 

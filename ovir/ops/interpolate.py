@@ -13,11 +13,12 @@ from math import isfinite
 import numpy as np
 
 from ovir.diagnostics import report
+from ovir.element_types import ElementType
 from ovir.ops.attributes import attribute
 from ovir.ops.interpolate_kernels import resample
 from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, Dimension, ElementType, PartialShape
+from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 
 # What is added to a scale before it multiplies a size: 1/3, rounded down to f32, is to make 1 of 3 and not 0.

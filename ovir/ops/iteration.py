@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.diagnostics import BODY
+from ovir.element_types import ElementType
 from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.operator import Array, Operator
-from ovir.types import Dimension, ElementType, PartialShape
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 
 NOT_FED = np.empty(0)

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import Code, OperatorError
+from ovir.element_types import ElementType, i32, i64
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
-from ovir.types import ElementType, PartialShape, i32, i64
+from ovir.types import PartialShape
 from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds, from_moved
 
 Array = NDArray[Any]

@@ -9,9 +9,9 @@ from math import prod
 
 import numpy as np
 
+from ovir.element_types import boolean
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import boolean
 from ovir.values import TensorType
 
 

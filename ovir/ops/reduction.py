@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ovir.element_types import ElementType, boolean
 from ovir.ops.attributes import attribute
 from ovir.ops.blocked import compute_dtype, integer_range, map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import Dimension, ElementType, PartialShape, boolean
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, Value, from_bounds
 
 _ONE = Dimension(1, 1)

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics import report
+from ovir.element_types import ElementType, boolean
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import checked_indices, flat_positions
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import ElementType, PartialShape, boolean
+from ovir.types import PartialShape
 from ovir.values import TensorType, Value, from_bounds
 
 _SCALARS = PartialShape([]), PartialShape([1])

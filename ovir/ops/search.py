@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.element_types import ElementType, i64
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import UNKNOWN, ElementType, i64
+from ovir.types import UNKNOWN
 from ovir.values import TensorType
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.element_types import boolean
 from ovir.ops.blocked import apply
 from ovir.ops.elementwise import Elementwise
 from ovir.ops.operator import Array, operator
-from ovir.types import boolean
 from ovir.values import TensorType, Value, from_moved
 
 
@@ -56,5 +56,4 @@ class Select(Elementwise):
 
 
 def _choose(then: Array, other: Array, cond: Array, *, out: Array) -> object:
-    mask = np.negative(cond.view(np.int8)).astype(then.dtype, copy=False)  # all bits where it is true
-    return np.bitwise_xor(np.bitwise_xor(then, other) & mask, other, out=out)
+    return np.bitwise_xor(np.bitwise_xor(then, other) * cond, other, out=out)

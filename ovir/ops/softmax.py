@@ -23,7 +23,7 @@ class _AlongAxis(Operator):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         out = result_array(data, out)
         axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
-        map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out))
+        map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out), heavy=True)
         return out
 
     def block(self, x: Array, y: Array, axis: int) -> None:

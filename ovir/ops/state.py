@@ -6,9 +6,10 @@ from typing import Protocol
 
 import numpy as np
 
+from ovir.element_types import ElementType, dynamic
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Operator, operator
-from ovir.types import ElementType, PartialShape, dynamic
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.element_types import i32, string, u8
 from ovir.ops.operator import Array, Operator, operator
 from ovir.strings import join_strings, split_strings
-from ovir.types import UNKNOWN, PartialShape, as_dimension, i32, string, u8
+from ovir.types import UNKNOWN, PartialShape, as_dimension
 from ovir.values import TensorType
 
 

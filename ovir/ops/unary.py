@@ -38,7 +38,7 @@ class Unary(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
-        return map_blocks(self.block, data, out)
+        return map_blocks(self.block, data, out, heavy=True)
 
     def block(self, x: Array, y: Array) -> None:
         """Fill y from x, both float32 or float64."""

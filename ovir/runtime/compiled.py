@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir import parallel
-from ovir.diagnostics import USAGE, Diagnostic, InputError, Place, diagnostic, reporting_to
+from ovir.diagnostics import USAGE, Diagnostic, InputError, NotFoundError, Place, diagnostic, reporting_to
 from ovir.model import Model, Port
 from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, collect_inputs
@@ -29,8 +29,8 @@ class CompiledModel:
     def __init__(self, model: Model, *, threads: int | None = None, strict: bool = False) -> None:
         """``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the
         specification excludes is an error, where otherwise OpenVINO's reference is followed with a warning."""
-        if threads is not None and threads < 1:
-            raise InputError(diagnostic(USAGE, f"threads must be at least 1, got {threads}"))
+        if threads is not None and (type(threads) is not int or threads < 1):
+            raise InputError(diagnostic(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
         self.model = model
         self.threads = threads
         self.strict = strict
@@ -127,7 +127,7 @@ class InferRequest:
         executor = self._executor
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:
-            tap = Tap(taps, compiled.model)
+            tap = Tap([taps] if isinstance(taps, str) else taps, compiled.model)
             tap.see_inputs(compiled.model, arrays)
             arrays_by_tap = tap.arrays
             listeners = [*listeners, tap]
@@ -183,18 +183,17 @@ class Results(Mapping[Any, Array]):
         """What kernels had to say of the values, as indices outside the specified range."""
 
     def __getitem__(self, key: Any) -> Array:
-        if isinstance(key, (int, np.integer)):
-            return self._arrays[int(key)]
-        if isinstance(key, Port):
-            return self._arrays[self._ports.index(key)]
-        if key in self._keys:
-            return self._arrays[self._keys[key]]
-        raise KeyError(f"no output is named {key!r}; the outputs are {[p.any_name for p in self._ports]}")
+        if key in self:
+            if isinstance(key, (int, np.integer)):
+                return self._arrays[int(key)]
+            return self._arrays[self._ports.index(key) if isinstance(key, Port) else self._keys[key]]
+        known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
+        raise NotFoundError(diagnostic(USAGE, f"there is no output {key!r}; the outputs are {known}"))
 
     def __contains__(self, key: object) -> bool:
-        if isinstance(key, int):
-            return -len(self._arrays) <= key < len(self._arrays)
-        return key in self._keys or key in self._ports
+        if isinstance(key, (int, np.integer)):
+            return -len(self._arrays) <= int(key) < len(self._arrays)
+        return key in self._ports if isinstance(key, Port) else isinstance(key, str) and key in self._keys
 
     def __iter__(self) -> Iterator[Port]:
         return iter(self._ports)

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ovir.element_types import ElementType, bf16, f16, f32
 from ovir.model import Layer, Model, Port
 from ovir.ops.convert import Convert
 from ovir.ops.infrastructure import Const
-from ovir.types import ElementType, bf16, f16, f32
 
 Array = NDArray[Any]
 

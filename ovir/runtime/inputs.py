@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import BAD_INPUT, InputError, Place, diagnostic
+from ovir.element_types import ElementType, nf4
 from ovir.model import Model, Port
-from ovir.types import ElementType, nf4
 
 Array = NDArray[Any]
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None

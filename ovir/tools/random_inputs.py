@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import ModelError
+from ovir.element_types import ElementType, f32
 from ovir.model import Model, Port, ShapeLike
 from ovir.tools.input_domains import Domain, input_domains
-from ovir.types import Dimension, ElementType, PartialShape, as_shape, f32
+from ovir.types import Dimension, PartialShape, as_shape
 
 Array = NDArray[Any]
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.diagnostics import BAD_INPUT, UNREADABLE, InputError, Place, ReadError, diagnostic
-from ovir.types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
+from ovir.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
 
 Array = NDArray[Any]
 

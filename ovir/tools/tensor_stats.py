@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.types import ElementType
+from ovir.element_types import ElementType
 
 Array = NDArray[Any]
 

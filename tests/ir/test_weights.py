@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, ReadError
+from ovir.element_types import ElementType
 from ovir.ir.weights import Weights, decode
-from ovir.types import ElementType
 
 
 @pytest.mark.parametrize(

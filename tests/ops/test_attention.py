@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, f16, f32, i32
 from ovir.ops import attention
 from ovir.ops.attention import ScaledDotProductAttention
-from ovir.types import ElementType, PartialShape, boolean, f16, f32, i32
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 random = np.random.default_rng(0)

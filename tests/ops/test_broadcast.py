@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i64
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
 from ovir.ops.operator import Operator
-from ovir.types import Dimension, ElementType, PartialShape, f32, i64
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type, from_dimensions
 
 

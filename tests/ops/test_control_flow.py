@@ -10,10 +10,11 @@ from builder import Net
 
 import ovir
 from ovir.diagnostics import OperatorError
+from ovir.element_types import boolean, f32, i32, i64
 from ovir.model import Layer
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, Loop, TensorIterator
-from ovir.types import Dimension, PartialShape, boolean, f32, i32, i64
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type
 
 Array = np.ndarray[Any, Any]

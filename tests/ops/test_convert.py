@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
 from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
-from ovir.types import ELEMENT_TYPES, ElementType, PartialShape, f32, i64, new_symbol, nf4, u8
+from ovir.types import PartialShape, new_symbol
 from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan

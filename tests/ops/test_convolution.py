@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, f32, i32, u1
 from ovir.ops import correlation
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolution, GroupConvolution
-from ovir.types import Dimension, ElementType, PartialShape, boolean, f32, i32, new_symbol, u1
+from ovir.types import Dimension, PartialShape, new_symbol
 from ovir.values import TensorType
 
 DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)

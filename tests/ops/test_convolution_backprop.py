@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i64
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
-from ovir.types import ElementType, PartialShape, f32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import Code, OperatorError, reporting_to
+from ovir.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u8
 from ovir.ops import arithmetic as ar
 from ovir.ops import bitwise as bw
 from ovir.ops import blocked
@@ -16,7 +17,7 @@ from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
 from ovir.ops.operator import Operator
 from ovir.ops.select import Select
-from ovir.types import ElementType, PartialShape, boolean, dynamic, f32, i32, i64, new_symbol, nf4, u8
+from ovir.types import PartialShape, new_symbol
 from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan

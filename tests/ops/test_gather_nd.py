@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, reporting_to
+from ovir.element_types import ElementType, f32, i32, i64
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
-from ovir.types import ElementType, PartialShape, f32, i32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 CUBE = np.arange(24).reshape(2, 3, 4)

@@ -9,9 +9,10 @@ import pytest
 from builder import Net
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, u8
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4
 from ovir.ops.operator import Operator
-from ovir.types import Dimension, ElementType, PartialShape, boolean, dynamic, f16, f32, i8, i32, i64, u8
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type, from_bounds
 
 

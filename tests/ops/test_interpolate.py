@@ -11,10 +11,11 @@ from builder import Net
 
 import ovir
 from ovir.diagnostics import OperatorError, reporting_to
+from ovir.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
 from ovir.ops import interpolate_kernels
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
 from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
-from ovir.types import ElementType, PartialShape, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type, from_bounds
 
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f16, f32, i32
 from ovir.ops.linalg import Einsum, Inverse
 from ovir.ops.matmul import MatMul
 from ovir.ops.operator import Operator
-from ovir.types import ElementType, PartialShape, f16, f32, i32
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 random = np.random.default_rng(0)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i32, i64, string
 from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
 from ovir.ops.operator import Operator
-from ovir.types import Dimension, ElementType, PartialShape, f32, i32, i64, string
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type, from_dimensions
 
 

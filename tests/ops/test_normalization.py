@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f16, f32, i64
 from ovir.ops import normalization as norm
 from ovir.ops.operator import Operator
-from ovir.types import ElementType, PartialShape, f16, f32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type
 
 DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import dynamic, f32, i8, i32, i64
 from ovir.ops.activation import HSwish, Sigmoid
 from ovir.ops.normalization import GroupNormalization, NormalizeL2
 from ovir.ops.operator import Operator
 from ovir.ops.reduction import CumSum
 from ovir.ops.softmax import SoftMax8
-from ovir.types import dynamic, f32, i8, i32, i64
 
 
 @pytest.mark.parametrize(

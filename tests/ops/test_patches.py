@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i64
 from ovir.ops.convolution import GroupConvolution
 from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
 from ovir.ops.patches import Col2Im, ExtractImagePatches
-from ovir.types import ElementType, PartialShape, f32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type
 
 

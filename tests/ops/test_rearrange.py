@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, f32, i64
 from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
-from ovir.types import ElementType, PartialShape, boolean, f32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type
 
 GRID = np.arange(1, 13).reshape(4, 3)

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, f32, i64
 from ovir.ops import reduction as red
 from ovir.ops.operator import Operator
-from ovir.types import Dimension, ElementType, PartialShape, boolean, f32, i64, new_symbol
+from ovir.types import Dimension, PartialShape, new_symbol
 from ovir.values import TensorType, constant_type, from_dimensions
 
 INF, NAN = np.inf, np.nan

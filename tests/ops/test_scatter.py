@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, reporting_to
+from ovir.element_types import ElementType, boolean, f32, i64
 from ovir.ops.scatter import (
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,
@@ -16,7 +17,7 @@ from ovir.ops.scatter import (
     ScatterNDUpdate15,
     ScatterUpdate,
 )
-from ovir.types import ElementType, PartialShape, boolean, f32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, Value, constant_type
 
 AXIS0 = constant_type(np.asarray(0))

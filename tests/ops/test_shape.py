@@ -9,9 +9,10 @@ import pytest
 from builder import Net
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i32, i64
 from ovir.ops.operator import Operator
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
-from ovir.types import Dimension, ElementType, PartialShape, f32, i32, i64
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, i64
 from ovir.ops.operator import Operator
 from ovir.ops.slicing import Position, Slice, SliceScatter, StridedSlice, clamped, sliced
-from ovir.types import Dimension, ElementType, PartialShape, f32, i64
+from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, constant_type, from_dimensions
 
 INT_MAX, INT_MIN = np.iinfo(np.int64).max, np.iinfo(np.int64).min

@@ -10,9 +10,10 @@ import pytest
 from numpy.dtypes import StringDType
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, f64, i32, i64
 from ovir.ops.search import Bucketize, SearchSorted
 from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
-from ovir.types import ElementType, PartialShape, f32, f64, i32, i64
+from ovir.types import PartialShape
 from ovir.values import TensorType, Value, constant_type
 
 NAN, INF = np.nan, np.inf

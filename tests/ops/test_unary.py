@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, boolean, f32, i32, i64, u3
 from ovir.ops import unary as un
 from ovir.ops.erf import erf, erfinv
 from ovir.ops.operator import Operator
-from ovir.types import ElementType, PartialShape, boolean, f32, i32, i64, new_symbol, u3
+from ovir.types import PartialShape, new_symbol
 from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan

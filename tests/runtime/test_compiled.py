@@ -31,7 +31,7 @@ def test_outputs_by_position_and_name() -> None:
         np.testing.assert_array_equal(results[key], X + 1)
     assert len(results) == 2
     assert "nothing" not in results
-    with pytest.raises(KeyError, match="no output is named 'nothing'"):
+    with pytest.raises(KeyError, match="there is no output 'nothing'; the outputs are 0 'product', 1 'total'"):
         results["nothing"]
 
 
@@ -185,6 +185,7 @@ def test_strict_turns_a_report_into_an_error() -> None:
 
 
 def test_threads_must_be_positive() -> None:
-    with pytest.raises(ovir.InputError, match="threads must be at least 1, got 0"):
-        add_and_multiply().compiled(threads=0)
+    for threads in (0, 1.5, "2", True):
+        with pytest.raises(ovir.InputError, match=f"threads must be an integer of at least 1, got {threads!r}"):
+            add_and_multiply().compiled(threads=threads)
     np.testing.assert_array_equal(add_and_multiply().compiled(threads=1)([X, X])[1], X + 1)

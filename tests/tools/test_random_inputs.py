@@ -114,7 +114,7 @@ def test_values_are_seeded_and_in_range() -> None:
     assert (random_inputs(model, 6, only=[2])[0].array != y).any()
 
 
-@pytest.mark.parametrize("element_type", [str(t) for t in ovir.types.ELEMENT_TYPES if not t.is_dynamic])
+@pytest.mark.parametrize("element_type", [str(t) for t in ovir.element_types.ELEMENT_TYPES if not t.is_dynamic])
 def test_every_element_type(element_type: str) -> None:
     net = Net()
     net.result(net.parameter("x", "4,5", element_type))

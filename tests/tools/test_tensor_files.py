@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ovir import InputError, ReadError
+from ovir.element_types import bf16
 from ovir.tools.tensor_files import RAW_TYPES, load_npz, load_tensor, save_npz, with_element_type
-from ovir.types import bf16
 
 
 @pytest.mark.parametrize("element_type", list(RAW_TYPES.values()), ids=list(RAW_TYPES))
