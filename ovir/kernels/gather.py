@@ -10,33 +10,19 @@ shape and type; otherwise a new array is.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum, auto
-from functools import lru_cache
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ovir.kernels.gather_blocks import BYTES_PER_THREAD, MODES, UNSIGNED, Spread, layout_of, take_blocks, take_cells
 from ovir.parallel import run_blocks
 
 Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Prepared = Callable[..., Array]
-_Mode = Literal["clip", "wrap"]
 
-# A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around
-# each call of NumPy, which may mean to be woken from sleep, does not count.
-_BLOCK_ENTRIES = 1 << 17
-_BLOCK_BYTES = 1 << 20
-# Data of this size are still in a core's cache when they are read again; a block is not made narrower than that for it.
-_CACHE_BYTES = 1 << 18
-_MIN_COLUMNS = 1 << 8
-# What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
-# has less: its index has to be read, checked and followed all the same.
-_BYTES_PER_THREAD = 1 << 21
-_MIN_ENTRY_BYTES = 16
 # Likewise for a reduction, which is much faster.
 _REDUCED_BYTES_PER_THREAD = 1 << 23
 # For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
@@ -44,16 +30,6 @@ _SMALL_BYTES = 1 << 14
 
 # From so many elements on, the overhead that NumPy's strided copy has for each run of elements does not count.
 _LONG_RUN = 32
-
-_UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
-
-
-class Spread(Enum):
-    """How far indices reach: to [0, size-1], to [-size, size-1], or further."""
-
-    PLAIN = auto()
-    NEGATIVE = auto()
-    OUTSIDE = auto()
 
 
 class IndexOutsideError(IndexError):
@@ -117,10 +93,10 @@ def gather(
         spread = Spread.PLAIN
     rows = out.reshape(outer, -1, inner)
     if batch_dims or outer == 1:
-        layout = _layout(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
-        _take_blocks(data.reshape(-1, inner), flat, spread, layout, rows[:, :, None])
+        layout = layout_of(outer, size, flat.size // outer, 1, inner * data.itemsize, flat.dtype)
+        take_blocks(data.reshape(-1, inner), flat, spread, layout, rows[:, :, None])
     else:
-        _take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, _MODES[spread])
+        take_cells(data.reshape(outer, size, inner), flat.astype(np.intp), rows, MODES[spread])
     if outside is not None:
         rows[outside.reshape(rows.shape[:2]) if batch_dims else (slice(None), outside)] = _zero(out.dtype)
     return out
@@ -141,8 +117,8 @@ def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = 
     spread = spread_of(flat, size)
     if spread is Spread.OUTSIDE:
         raise _error(indices, size)
-    layout = _layout(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
-    _take_blocks(data.ravel(), flat, spread, layout, out.reshape(outer, -1, inner))
+    layout = layout_of(outer, size, shape[axis], inner, data.itemsize, flat.dtype)
+    take_blocks(data.ravel(), flat, spread, layout, out.reshape(outer, -1, inner))
     return out
 
 
@@ -189,7 +165,7 @@ def _prepared_take(positions: Array, outside: Array | None, data_shape: Shape, s
             out[...] = _zero(out.dtype)
             return out
         rows = out.reshape(rows_shape)
-        _take_cells(np.ascontiguousarray(data).reshape(data_shape), positions, rows)
+        take_cells(np.ascontiguousarray(data).reshape(data_shape), positions, rows)
         if outside is not None:
             rows[:, outside] = _zero(out.dtype)
         return out
@@ -243,13 +219,10 @@ def _error(indices: Array, size: int) -> IndexOutsideError:
     return IndexOutsideError(*found, size)
 
 
-_MODES: dict[Spread, _Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
-
-
 def spread_of(indices: Array, size: int) -> Spread:
     """How far the indices reach, found in their own type."""
     indices = _flat(indices)
-    if _reduced(np.maximum, indices.view(_UNSIGNED[indices.itemsize])) < size:
+    if _reduced(np.maximum, indices.view(UNSIGNED[indices.itemsize])) < size:
         return Spread.PLAIN
     if indices.dtype.kind == "i" and _reduced(np.maximum, indices) < size and _reduced(np.minimum, indices) >= -size:
         return Spread.NEGATIVE
@@ -280,140 +253,6 @@ def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
     return positions, outside
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """How indices [outer, count, inner] into data [outer, size, inner] are cut in blocks [slabs, rows, columns].
-
-    Entry e of any block reads the row `index[e] * inner + offsets[e]` of the flattened data after the block's base.
-    """
-
-    outer: int
-    size: int
-    count: int
-    inner: int
-    row_bytes: int
-    slabs: int
-    rows: int
-    columns: int
-    position_type: np.dtype[Any]
-    offsets: Array | None
-    """None where all are 0."""
-
-    @property
-    def length(self) -> int:
-        return self.slabs * self.rows * self.columns
-
-    @property
-    def blocks(self) -> int:
-        return -(-self.outer // self.slabs) * -(-self.inner // self.columns) * -(-self.count // self.rows)
-
-    @property
-    def span(self) -> int:
-        """So many rows of data are within a block's reach."""
-        return self.slabs * self.size * self.inner
-
-    def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
-        """Where it is in the indices, and its base in the data. Blocks that read the same data are neighbours."""
-        number, row = divmod(number, -(-self.count // self.rows))
-        slab, column = divmod(number, -(-self.inner // self.columns))
-        o, i, k = slab * self.slabs, row * self.rows, column * self.columns
-        return (
-            slice(o, o + self.slabs),
-            slice(i, i + self.rows),
-            slice(k, k + self.columns),
-        ), o * self.size * self.inner + k
-
-
-@lru_cache(maxsize=16)
-def _layout(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> _Layout:
-    entries = _entries_per_block(row_bytes)
-    columns = min(inner, entries)
-    # Few columns, so that all the data they come from stay in a core's cache until the last row; if that is too much
-    # to ask, many, so that blocks are contiguous.
-    cached = _CACHE_BYTES // (size * row_bytes)
-    if count > 1 and _MIN_COLUMNS <= cached < columns:
-        columns = -(-inner // -(-inner // cached))
-    rows = max(1, min(count, entries // columns))
-    slabs = max(1, min(outer, entries // (count * inner))) if columns == inner else 1
-
-    # Narrow arithmetic is twice as fast, but wide indices would have to be narrowed first.
-    narrow = index_type == np.int32 and slabs * size * inner <= np.iinfo(np.int32).max
-    position_type: np.dtype[Any] = np.dtype(np.int32 if narrow else np.intp)
-    offsets: Array | None = None
-    if slabs > 1 or columns > 1:
-        offsets = np.empty((slabs, rows, columns), position_type)
-        offsets[...] = np.arange(columns)
-        offsets += (np.arange(slabs, dtype=position_type) * (size * inner))[:, None, None]
-    return _Layout(outer, size, count, inner, row_bytes, slabs, rows, columns, position_type, offsets)
-
-
-def _take_blocks(data: Array, indices: Array, spread: Spread, layout: _Layout, out: Array) -> None:
-    """out[o, i, k] = the row data[o, index, k] of flattened data, for flat indices that are not outside."""
-    size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
-    indices = indices.reshape(layout.outer, layout.count, inner)
-    unsigned = _UNSIGNED[layout.position_type.itemsize]
-    convert = indices.dtype != layout.position_type
-    # Where a block reads all of one slab, what is before the slab's begin is what take wraps around.
-    wrap = layout.slabs == 1 and layout.columns == inner
-    mode = _MODES[spread if wrap else Spread.PLAIN]
-    fold = spread is Spread.NEGATIVE and not wrap
-
-    def run(first: int, last: int) -> None:
-        scratch = np.empty(layout.length, layout.position_type)
-        spare = np.empty((layout.length, *out.shape[3:]), out.dtype)
-        for number in range(first, last):
-            block, base = layout.block(number)
-            positions, result = indices[block], out[block]
-            buffer = scratch[: positions.size].reshape(positions.shape)
-            if convert:
-                np.copyto(buffer, positions, casting="unsafe")
-                positions = buffer
-            if fold:
-                # As unsigned numbers, the smaller one is the one that is not negative.
-                np.minimum(positions.view(unsigned), (positions + size).view(unsigned), out=buffer.view(unsigned))
-                positions = buffer
-            if inner > 1:
-                positions = np.multiply(positions, inner, out=buffer)
-            if offsets is not None:
-                slabs, rows, columns = positions.shape
-                positions = np.add(positions, offsets[:slabs, :rows, :columns], out=buffer)
-            source = data[base : base + span]
-            if result.flags.c_contiguous:
-                source.take(positions, 0, result, mode)
-            else:
-                result[...] = source.take(positions, 0, spare[: positions.size].reshape(result.shape), mode)
-
-    run_blocks(run, layout.blocks, _blocks_per_thread(layout.length, layout.row_bytes))
-
-
-def _take_cells(data: Array, positions: Array, out: Array, mode: _Mode = "clip") -> None:
-    """out[o, i] = data[o, positions[i]] for rows; no position is outside, and none negative unless mode is "wrap"."""
-    outer, count, inner = out.shape
-    row_bytes = inner * out.itemsize
-    entries = _entries_per_block(row_bytes)
-    columns = min(count, entries)
-    lines = max(1, min(outer, entries // columns))
-    cells_per_line = -(-count // columns)
-    cells = -(-outer // lines) * cells_per_line
-
-    def run(first: int, last: int) -> None:
-        for cell in range(first, last):
-            line, part = divmod(cell, cells_per_line)
-            o, i = line * lines, part * columns
-            data[o : o + lines].take(positions[i : i + columns], 1, out[o : o + lines, i : i + columns], mode)
-
-    run_blocks(run, cells, _blocks_per_thread(lines * columns, row_bytes))
-
-
-def _entries_per_block(row_bytes: int) -> int:
-    return max(1, min(_BLOCK_ENTRIES, _BLOCK_BYTES // row_bytes))
-
-
-def _blocks_per_thread(entries: int, row_bytes: int) -> int:
-    """How many blocks of so many entries a thread should have at least."""
-    return -(-_BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))
-
-
 def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
     size = data.shape[axis]
     if -size <= index < size:
@@ -432,14 +271,14 @@ def _copies_well(run: int) -> bool:
 
 
 def _copy(source: Array, target: Array) -> None:
-    if target.nbytes < 2 * _BYTES_PER_THREAD:
+    if target.nbytes < 2 * BYTES_PER_THREAD:
         target[...] = source
         return
     source, target = source.squeeze(), target.squeeze()
     run_blocks(
         lambda start, stop: np.copyto(target[start:stop], source[start:stop]),
         len(target),
-        -(-_BYTES_PER_THREAD * len(target) // target.nbytes),
+        -(-BYTES_PER_THREAD * len(target) // target.nbytes),
     )
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from ovir.diagnostics import report
 from ovir.element_types import ElementType
 from ovir.kernels import gather as kernels
+from ovir.kernels.gather_blocks import Spread
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Array, Kernel, Operator, operator
 from ovir.types import UNKNOWN, PartialShape
@@ -121,13 +122,13 @@ class _Gather(Operator):
                 self.fail(_BATCHES_DIFFER, list(data.shape), list(indices.shape), batch_dims)
         return where, batch_dims
 
-    def _checked(self, indices: Array, data: Array, axis: int) -> kernels.Spread | None:
+    def _checked(self, indices: Array, data: Array, axis: int) -> Spread | None:
         """How far the indices reach; the first that the specification excludes is reported."""
         size = data.shape[axis]
         if indices.size == 0:
             return None
         spread = kernels.spread_of(indices, size)
-        if spread is kernels.Spread.OUTSIDE or (spread is kernels.Spread.NEGATIVE and not self.wraps):
+        if spread is Spread.OUTSIDE or (spread is Spread.NEGATIVE and not self.wraps):
             lowest = -size if self.wraps else 0
             first = int(((indices >= size) | (indices < lowest)).argmax())
             value = int(indices.reshape(-1)[first])
@@ -224,7 +225,7 @@ class GatherElements(Operator):
             kernel = prepared
             if kernel is None or kernel[0] != data.shape:
                 axis = self._checked_axis(data, indices)
-                if kernels.spread_of(indices, data.shape[axis]) is kernels.Spread.OUTSIDE:
+                if kernels.spread_of(indices, data.shape[axis]) is Spread.OUTSIDE:
                     return self.run(data, indices)  # which says what is wrong
                 kernel = prepared = data.shape, kernels.prepare_gather_elements(indices, data.shape, axis)
             return kernel[1](data, out)

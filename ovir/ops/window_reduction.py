@@ -20,7 +20,8 @@ from ovir.parallel import run_blocks
 
 # Planes that go through all steps together are to stay in cache, and to be so many that calls of NumPy do not count.
 _BLOCK_BYTES = 1 << 20
-_ELEMENTS_PER_THREAD = 1 << 18
+# Below this, threads wait for one another between so many short calls of NumPy more than they gain.
+_ELEMENTS_PER_THREAD = 1 << 21
 
 
 def reduce_windows(

@@ -10,6 +10,7 @@ import pytest
 
 from ovir import parallel
 from ovir.kernels import gather as kernels
+from ovir.kernels import gather_blocks
 from ovir.kernels.gather import (
     IndexOutsideError,
     find_outside,
@@ -36,17 +37,18 @@ def blocks(request, monkeypatch):
     if request.param == "default":
         yield
         return
-    monkeypatch.setattr(kernels, "_BLOCK_ENTRIES", 7)
+    monkeypatch.setattr(gather_blocks, "_BLOCK_ENTRIES", 7)
     monkeypatch.setattr(kernels, "_SMALL_BYTES", 0)
     monkeypatch.setattr(kernels, "_LONG_RUN", 4)
-    monkeypatch.setattr(kernels, "_CACHE_BYTES", 64)
-    monkeypatch.setattr(kernels, "_MIN_COLUMNS", 2)
-    monkeypatch.setattr(kernels, "_BYTES_PER_THREAD", 64)
+    monkeypatch.setattr(gather_blocks, "_CACHE_BYTES", 64)
+    monkeypatch.setattr(gather_blocks, "_MIN_COLUMNS", 2)
+    monkeypatch.setattr(kernels, "BYTES_PER_THREAD", 64)
+    monkeypatch.setattr(gather_blocks, "BYTES_PER_THREAD", 64)
     monkeypatch.setattr(kernels, "_REDUCED_BYTES_PER_THREAD", 16)
-    kernels._layout.cache_clear()
+    gather_blocks.layout_of.cache_clear()
     with parallel.limit(3 if "threads" in request.param else 1):
         yield
-    kernels._layout.cache_clear()
+    gather_blocks.layout_of.cache_clear()
 
 
 def random_data(rng, shape, dtype):
