@@ -15,6 +15,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ovir.kernels import half
 from ovir.ops.operator import Array
 from ovir.parallel import run_blocks
 
@@ -100,7 +101,7 @@ def apply(
         return out
 
     # An array that is repeated is brought into the computing type once, others block by block.
-    whole = [a.astype(t, copy=False) if 2 * a.size <= out.size else a for a, t in zip(arrays, computed, strict=True)]
+    whole = [half.converted(a, t) if 2 * a.size <= out.size else a for a, t in zip(arrays, computed, strict=True)]
     flat = all(a.shape == shape and a.flags.c_contiguous for a in (*whole, out))
     target = out.reshape(-1) if flat else out
     views = [a.reshape(-1) if flat else np.broadcast_to(a, target.shape) for a in whole]
@@ -109,14 +110,14 @@ def apply(
     def run(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):
             for place in places[start:stop]:
-                blocks = [v[place].astype(t, copy=False) for v, t in zip(views, computed, strict=True)]
+                blocks = [half.converted(v[place], t) for v, t in zip(views, computed, strict=True)]
                 block = target[place]
                 if result_type == out.dtype:
                     kernel(*blocks, out=block)
                 else:
                     result = np.empty(block.shape, result_type)
                     kernel(*blocks, out=result)
-                    np.copyto(block, result, casting="unsafe")
+                    half.copy(result, block)
 
     least = _HEAVY if heavy or not native else _LIGHT
     run_blocks(run, len(places), -(-least * len(places) // out.size))
@@ -244,5 +245,5 @@ def _slices(step: _Apart, x: Array, y: Array) -> None:
         step(x, out=y)
         return
     result = np.empty(y.shape, computed)
-    step(np.ascontiguousarray(x, computed), out=result)
-    np.copyto(y, result, casting="unsafe")
+    step(np.ascontiguousarray(half.converted(x, computed)), out=result)
+    half.copy(result, y)

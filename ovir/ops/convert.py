@@ -28,8 +28,9 @@ from ovir.element_types import (
     u4,
     u6,
 )
+from ovir.kernels import half
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, is_foreign
+from ovir.ops.blocked import apply, is_foreign, native_dtype
 from ovir.ops.operator import Array, Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
@@ -74,7 +75,8 @@ class Convert(Operator):
 
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
-        return apply(block, (data,), out, types=None)
+        heavy = any(native_dtype(dtype) != dtype for dtype in (data.dtype, out.dtype))
+        return apply(block, (data,), out, types=None, heavy=heavy)
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
@@ -215,7 +217,7 @@ def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> 
         x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
     if is_foreign(x.dtype) and is_foreign(out.dtype):  # between its own types ml_dtypes has not all casts
         x = x.astype(np.float32 if source.is_real else np.int16)
-    np.copyto(out, x, casting="unsafe")
+    half.copy(x, out)
 
 
 def _truncated(x: Array, target: ElementType) -> Array:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import compute_dtype, map_blocks, map_slices, result_array
+from ovir.ops.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
@@ -327,12 +327,12 @@ class GroupNormalization(_MVN):
         groups = (count * self.num_groups, channels // self.num_groups, *data.shape[2:])
         self.normalized(x.reshape(groups), range(1, data.ndim), True, self.epsilon, True, y.reshape(groups))
 
-        def block(z: Array, result: Array, factor: Array, shift: Array) -> None:
-            np.multiply(z, factor, out=result)
-            np.add(result, shift, out=result)
+        def block(z: Array, factor: Array, shift: Array, *, out: Array) -> None:
+            np.multiply(z, factor, out=out)
+            np.add(out, shift, out=out)
 
         factors = (_per_channel(p.astype(dtype, copy=False), data.ndim) for p in (scale, bias))
-        map_blocks(block, y, y, *factors)
+        apply(block, (y, *factors), y)
         if out is None or out is y:
             return y.astype(data.dtype, copy=False)
         np.copyto(out, y, casting="unsafe")

@@ -25,6 +25,7 @@ _BLAS_LENGTH = 2048
 # NumPy sums in pairs only along the last axis; along others sums of this many are added up.
 _CHUNK = 1024
 _SHORT = 24
+_LONG = 256
 
 
 class Reduction(Operator):
@@ -171,6 +172,11 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
         outer, length, inner = part.shape
         if not length:
             return np.full((outer, inner), empty, part.dtype)
+        while ufunc is np.multiply and inner == 1 and length >= _LONG:  # which NumPy multiplies one by one
+            half = length // 2
+            product = ufunc(part[:, :half], part[:, half : 2 * half])
+            ufunc(product[:, : length % 2], part[:, 2 * half :], out=product[:, : length % 2])
+            part, length = product, half
         # NumPy's reduction costs a call for each stretch that it can take at once.
         if inner < _SHORT <= length and inner > 1:
             return np.asarray(ufunc.reduce(np.ascontiguousarray(part.transpose(0, 2, 1)), axis=2))
@@ -339,7 +345,7 @@ class CumSum(Operator):
         if data.dtype.kind in "iu":
             self._sums(x, y, along)
         else:
-            map_slices(self._sums, x, [along], y)
+            map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1)
         return out
 
     def _sums(self, x: Array, y: Array, axis: int) -> None:
@@ -349,4 +355,9 @@ class CumSum(Operator):
         if self.exclusive and len(y):
             y[0] = 0
             x, y = x[:-1], y[1:]
-        np.cumsum(x, axis=0, dtype=y.dtype, out=y)
+        if len(y) and y[0].size < _LONG:
+            np.cumsum(x, axis=0, dtype=y.dtype, out=y)
+            return
+        # Beyond the last axis NumPy goes from element to element, not from row to row.
+        for i, row in enumerate(x):
+            np.add(y[i - 1], row, out=y[i]) if i else np.copyto(y[0], row)

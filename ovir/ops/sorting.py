@@ -151,10 +151,16 @@ class NonZero(Operator):
 
     def run(self, data: Array) -> Array:
         data = np.atleast_1d(data)
-        places = np.flatnonzero(data)
+        # NumPy finds true elements ten times faster than others, and divides small integers four times faster.
+        places = np.flatnonzero(data != 0 if data.dtype.kind in "iuf" else data)
         found = np.empty((data.ndim, places.size), self.output_type.to_dtype())
-        for axis, indices in enumerate(np.unravel_index(places, data.shape)):
-            found[axis] = indices
+        if places.size and data.size < 1 << 32:
+            places = places.astype(np.uint32)
+        for axis in reversed(range(1, data.ndim)):
+            rows = places // data.shape[axis] if places.size else places
+            found[axis] = places - rows * data.shape[axis]
+            places = rows
+        found[0] = places
         return found
 
 
