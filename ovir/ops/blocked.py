@@ -22,8 +22,8 @@ from ovir.parallel import run_blocks
 BLOCK = 1 << 17
 """Elements of a block. Its passes are to find it in a shared cache; in smaller ones, passing the interpreter's lock
 between the threads, of which there is one a pass, would cost more than the memory does."""
-# Elements that a thread must have at least, or waking it costs more than it gains: of functions as exp, and of those
-# that keep pace with the memory.
+# Elements that a thread must have at least, or waking it and passing the lock costs more than it gains: where a pass is
+# a function as exp, and where all passes are as fast as the memory.
 _HEAVY, _LIGHT = 1 << 17, 1 << 21
 # Reducing the last axis costs NumPy a call a row; shorter rows than this are turned to stand side by side.
 _SHORT = 24
@@ -119,7 +119,7 @@ def apply(
                     kernel(*blocks, out=result)
                     half.copy(result, block)
 
-    least = _HEAVY if heavy or not native else _LIGHT
+    least = _HEAVY if heavy else _LIGHT
     run_blocks(run, len(places), -(-least * len(places) // out.size))
     return out
 
@@ -198,7 +198,7 @@ def map_slices(
     outer, length = prod(data.shape[: along[0]]), prod(data.shape[axis] for axis in along)
     inner = prod(data.shape[along[-1] + 1 :])
     x, y = (np.ascontiguousarray(a).reshape(outer, length, inner) for a in (data, out))
-    least = _HEAVY if heavy or compute_dtype(data.dtype) != data.dtype else _LIGHT
+    least = _HEAVY if heavy else _LIGHT
     if inner == 1:
         _map_rows(kernel, x[:, :, 0], y[:, :, 0], least)
     else:

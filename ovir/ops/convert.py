@@ -30,7 +30,7 @@ from ovir.element_types import (
 )
 from ovir.kernels import half
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, is_foreign, native_dtype
+from ovir.ops.blocked import apply, is_foreign
 from ovir.ops.operator import Array, Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
@@ -75,8 +75,7 @@ class Convert(Operator):
 
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
-        heavy = any(native_dtype(dtype) != dtype for dtype in (data.dtype, out.dtype))
-        return apply(block, (data,), out, types=None, heavy=heavy)
+        return apply(block, (data,), out, types=None, heavy=is_foreign(data.dtype) or is_foreign(out.dtype))
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])

@@ -181,20 +181,28 @@ class LRN(Normalization):
             total = np.square(x)
             for axis in along:
                 total = _window_sum(total, axis, (self.size - 1) // 2)
-            total *= self.alpha / float(self.size) ** len(along)
-            total += self.bias
-            np.divide(x, _power(total, self.beta), out=total)
-        if out is None:
-            return np.asarray(total, data.dtype)
-        np.copyto(out, total, casting="unsafe")
+        factor = self.alpha / float(self.size) ** len(along)
+
+        def block(x: Array, y: Array, square: Array) -> None:
+            np.multiply(square, factor, out=y)
+            np.add(y, self.bias, out=y)
+            _raise(y, self.beta)
+            np.divide(x, y, out=y)
+
+        result = map_blocks(block, x, out, total)
+        if out is None or result is out:
+            return result.astype(data.dtype, copy=False)
+        np.copyto(out, result, casting="unsafe")
         return out
 
 
-def _power(x: Array, exponent: float) -> Array:
+def _raise(x: Array, exponent: float) -> None:
+    """Raise x to a power, in place."""
     if exponent == 0.75:  # nearly every model's; two roots are much faster than a power
         root = np.sqrt(x)
-        return np.asarray(np.multiply(root, np.sqrt(root), out=root))
-    return np.asarray(np.power(x, exponent))
+        np.multiply(root, np.sqrt(root, out=x), out=x)
+    else:
+        np.power(x, exponent, out=x)
 
 
 def _window_sum(x: Array, axis: int, reach: int) -> Array:

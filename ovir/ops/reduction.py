@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ovir.element_types import ElementType, boolean
+from ovir.kernels import half
 from ovir.ops.attributes import attribute
 from ovir.ops.blocked import compute_dtype, integer_range, map_slices, result_array
 from ovir.ops.operator import Array, Operator, operator
@@ -20,7 +21,7 @@ from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, Value, from_bounds
 
 _ONE = Dimension(1, 1)
-# Up to this length the last axis is summed by BLAS, which is faster than NumPy and as exact.
+# Up to this length the last axis is summed by BLAS or einsum, which are faster than NumPy's sum and as exact.
 _BLAS_LENGTH = 2048
 # NumPy sums in pairs only along the last axis; along others sums of this many are added up.
 _CHUNK = 1024
@@ -100,7 +101,7 @@ class Arithmetic(Reduction):
         with np.errstate(all="ignore"):
             if dtype.kind in "iu" and dtype.itemsize >= 4:
                 return self.integers(data, axes)
-            computed = self.reals(data.astype(compute_dtype(dtype), copy=False), axes)
+            computed = self.reals(half.converted(data, compute_dtype(dtype)), axes)
             return _narrowed(computed, dtype)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
@@ -153,9 +154,9 @@ def _sum_step(data: Array) -> Array:
     outer, length, inner = data.shape
     if data.dtype in (np.float32, np.float64) and length and inner < 16 and length <= _BLAS_LENGTH:
         ones = np.ones(length, data.dtype)
-        if inner == 1:
-            return np.asarray(np.matmul(data[:, :, 0], ones))
-        return np.asarray(np.matmul(ones, data))
+        if inner == 1 and length >= _SHORT:  # as fast as BLAS, whose threads wait for one another where others run
+            return np.asarray(np.einsum("ij->i", data[:, :, 0]))
+        return np.asarray(np.matmul(data[:, :, 0], ones) if inner == 1 else np.matmul(ones, data))
     if 1 < inner < 16:
         return np.asarray(np.add.reduce(np.ascontiguousarray(data.transpose(0, 2, 1)), axis=2, dtype=data.dtype))
     total = np.add.reduce(data[:, length - length % _CHUNK if inner > 1 else 0 :], axis=1, dtype=data.dtype)
@@ -173,10 +174,10 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
         if not length:
             return np.full((outer, inner), empty, part.dtype)
         while ufunc is np.multiply and inner == 1 and length >= _LONG:  # which NumPy multiplies one by one
-            half = length // 2
-            product = ufunc(part[:, :half], part[:, half : 2 * half])
-            ufunc(product[:, : length % 2], part[:, 2 * half :], out=product[:, : length % 2])
-            part, length = product, half
+            middle = length // 2
+            product = ufunc(part[:, :middle], part[:, middle : 2 * middle])
+            ufunc(product[:, : length % 2], part[:, 2 * middle :], out=product[:, : length % 2])
+            part, length = product, middle
         # NumPy's reduction costs a call for each stretch that it can take at once.
         if inner < _SHORT <= length and inner > 1:
             return np.asarray(ufunc.reduce(np.ascontiguousarray(part.transpose(0, 2, 1)), axis=2))
@@ -355,9 +356,11 @@ class CumSum(Operator):
         if self.exclusive and len(y):
             y[0] = 0
             x, y = x[:-1], y[1:]
-        if len(y) and y[0].size < _LONG:
+        has_rows = y.strides[-1] == y.itemsize and y[:1].size >= _LONG
+        if not has_rows:
             np.cumsum(x, axis=0, dtype=y.dtype, out=y)
             return
-        # Beyond the last axis NumPy goes from element to element, not from row to row.
-        for i, row in enumerate(x):
-            np.add(y[i - 1], row, out=y[i]) if i else np.copyto(y[0], row)
+        # NumPy would go from element to element, not from row to row.
+        np.copyto(y[0], x[0])
+        for i in range(1, len(y)):
+            np.add(y[i - 1], x[i], out=y[i])

@@ -6,9 +6,13 @@ import numpy as np
 
 from ovir.element_types import ElementType, i64
 from ovir.ops.attributes import attribute
+from ovir.ops.blocked import apply
 from ovir.ops.operator import Array, Operator, operator
 from ovir.types import UNKNOWN
 from ovir.values import TensorType
+
+# Comparing with each of so many boundaries is several times faster than searching among them.
+_FEW = 64
 
 
 class Search(Operator):
@@ -39,10 +43,21 @@ class Bucketize(Search):
 
     def run(self, data: Array, buckets: Array) -> Array:
         data, buckets = _comparable(data), _comparable(buckets)
-        positions = np.asarray(np.searchsorted(buckets, data, "left" if self.with_right_bound else "right"))
-        if self.with_right_bound and data.dtype.kind == "f":
-            positions = np.where(np.isnan(data), 0, positions)  # no boundary is less than NaN
-        return positions.astype(self.output_type.to_dtype())
+
+        def search(x: Array, *, out: Array) -> None:
+            positions = np.searchsorted(buckets, x, "left" if self.with_right_bound else "right")
+            if self.with_right_bound and x.dtype.kind == "f":
+                positions[np.isnan(x)] = 0  # no boundary is less than NaN
+            np.copyto(out, positions, casting="unsafe")
+
+        def count(x: Array, *, out: Array) -> None:
+            found = np.zeros(x.shape, np.uint8)
+            for bound in buckets:  # NaN is beyond the last one, or with_right_bound before the first
+                found += x > bound if self.with_right_bound else ~(x < bound)
+            np.copyto(out, found)
+
+        few = len(buckets) <= _FEW and data.dtype == buckets.dtype
+        return apply(count if few else search, (data,), None, self.output_type.to_dtype(), types=None, heavy=True)
 
 
 @operator("SearchSorted", opset=15)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import erfc, sqrt
 from typing import Any
 
 import ml_dtypes
@@ -107,6 +108,24 @@ def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
 )
 def test_integers_are_rounded_to_the_nearest(op: Operator, y: list[int]) -> None:
     np.testing.assert_array_equal(applied(op, [-3, -1, 0, 2], dtype=np.int32), y)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gelu_is_as_exact_as_its_type(dtype: Any) -> None:
+    x = np.concatenate([np.linspace(-20, 20, 4001), np.logspace(-30, 1, 400), [3e38, -3e38]]).astype(dtype)
+    exact = np.array([v / 2 * erfc(-v / sqrt(2)) for v in x.tolist()])
+    error = np.abs(applied(act.Gelu7(), x, dtype=dtype) - exact)
+    eps = np.finfo(dtype).eps
+    assert (error <= 2 * eps * np.abs(x)).all()
+    assert (error <= 4 * eps * np.abs(exact))[x > 0].all()
+
+
+@pytest.mark.parametrize("slopes", [(0.5, 0.25), (-2, 1), (1, 3), (0.5, 3), (0, 0.5)])
+def test_prelu_of_any_slopes(slopes: tuple[float, float]) -> None:
+    x = np.array([[-4, -4], [0, 0], [4, 4], [INF, INF], [NAN, NAN]], np.float32)
+    with np.errstate(invalid="ignore"):  # 0 * inf, which is not chosen
+        expected = np.where(x >= 0, x, x * np.array(slopes, np.float32))
+    np.testing.assert_array_equal(applied(act.PReLU(), x, slopes), expected)
 
 
 def test_clamp_bounds_meet_unsigned_types() -> None:

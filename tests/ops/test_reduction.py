@@ -245,3 +245,21 @@ def test_cumsum_wraps_and_sums_narrow_floats_wide() -> None:
 def test_cumsum_refused(axis: TensorType, message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         red.CumSum().infer(tensor("2,3"), axis)
+
+
+@pytest.mark.parametrize("length", [255, 256, 511, 1021])
+def test_long_products_have_every_factor(length: int) -> None:
+    data = np.ones((2, length), np.float32)
+    data[0, 0], data[0, -1], data[1, length // 2], data[1, length // 3] = 3, 5, 7, 2
+    assert reduced(red.ReduceProd(), data, [1]).tolist() == [15, 14]
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("exclusive", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_cumulative_sums_of_long_rows(axis: int, exclusive: bool, reverse: bool) -> None:
+    data = np.arange(3 * 700, dtype=np.float32).reshape(3, 700) % 7
+    turned = np.flip(data, axis) if reverse else data
+    expected = np.cumsum(turned, axis) - (turned if exclusive else 0)
+    op = red.CumSum(exclusive=exclusive, reverse=reverse)
+    np.testing.assert_array_equal(op.run(data, np.array(axis)), np.flip(expected, axis) if reverse else expected)

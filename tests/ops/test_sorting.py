@@ -215,6 +215,15 @@ def test_bucketize(right: bool, expected: Any) -> None:
     assert Bucketize(output_type=i64).run(data, np.empty(0, np.float32)).tolist() == [[0, 0]] * 3
 
 
+@pytest.mark.parametrize("right", [False, True])
+def test_bucketize_counts_few_boundaries_and_searches_among_many(right: bool) -> None:
+    boundaries = np.linspace(0, 1, 200, dtype=np.float32)
+    data = np.array([-1, 0, boundaries[7], 0.5, 1, 2, NAN], np.float32)
+    many = Bucketize(output_type=i64, with_right_bound=right).run(data, boundaries)
+    few = Bucketize(output_type=i64, with_right_bound=right).run(data, boundaries[:50])
+    assert few.tolist() == np.minimum(many, 50).tolist()
+
+
 @pytest.mark.parametrize(("right", "expected"), [(False, [1, 0, 0, 4]), (True, [3, 0, 0, 4])])
 def test_search_sorted(right: bool, expected: list[int]) -> None:
     row = np.array([1, 3, 3, 5], np.float32)
