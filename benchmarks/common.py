@@ -12,11 +12,10 @@ from typing import Any
 
 import numpy as np
 import openvino
-from numpy.typing import NDArray
 
 import ovir
+from ovir.arrays import Array
 
-Array = NDArray[Any]
 Run = Callable[[], Any]
 
 # One measurement lasts at least so long, so that the clock and a single interruption do not matter.

@@ -22,7 +22,8 @@ import openvino.opset8
 import openvino.opset14
 import openvino.opset16 as ops
 
-from benchmarks.common import Array, geometric_mean, in_turns, infer_requests, largest_difference
+from benchmarks.common import geometric_mean, in_turns, infer_requests, largest_difference
+from ovir.arrays import Array
 
 Build = Callable[..., Any]
 
@@ -334,7 +335,7 @@ def pooling() -> Members:
     yield "AvgPool 3x3/2", _avg_pool(3, 2, 1), (IMAGE,)
     yield "AvgPool 2x2/2 small", _avg_pool(2, 2, 0), (small,)
     yield "AdaptiveAvgPool", lambda x: ops.adaptive_avg_pool(x, i64(7, 7)), (IMAGE,)
-    yield "AdaptiveMaxPool", lambda x: ops.adaptive_max_pool(x, i64(7, 7)), (IMAGE,)
+    yield "AdaptiveMaxPool", lambda x: ops.adaptive_max_pool(x, i64(7, 7), "i32"), (IMAGE,)
 
 
 def _max_pool(kernel: int, stride: int, pad: int) -> Build:

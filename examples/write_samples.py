@@ -8,12 +8,10 @@ made them. Keys are the Parameter names for inputs, and out0 for the first Resul
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ovir.arrays import Array
 
 
 def f32(values: object) -> Array:

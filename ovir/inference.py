@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import (
     INFERENCE,
     INTERNAL,
@@ -29,7 +30,7 @@ from ovir.diagnostics import (
 from ovir.element_types import dynamic, string
 from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
-from ovir.ops.operator import Array, Operator, can_fold, signature
+from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import OperatorError
 from ovir.element_types import string
-
-Array = NDArray[Any]
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:

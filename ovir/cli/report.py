@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from numpy.typing import NDArray
-
+from ovir.arrays import Array
 from ovir.cli.output import number, plural, say, say_json, say_table
 from ovir.diagnostics import readable
 from ovir.model import Model
@@ -16,8 +15,6 @@ from ovir.runtime.compiled import Results
 from ovir.tools.profile import Profile, Timing
 from ovir.tools.random_inputs import RandomInput
 from ovir.tools.tensor_stats import as_numbers, likely_classes, stats, type_name
-
-Array = NDArray[Any]
 
 IN_FULL = 1024
 """JSON has the values of tensors of up to so many elements."""

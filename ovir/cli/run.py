@@ -12,8 +12,8 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.cli.arguments import (
     add_command,
     add_json,
@@ -49,8 +49,6 @@ from ovir.tools.random_inputs import RandomInput, fix_shapes, random_inputs
 from ovir.tools.summary import not_run
 from ovir.tools.tensor_files import load_npz, load_tensor, save_npz, with_element_type
 from ovir.types import PartialShape
-
-Array = NDArray[Any]
 
 
 def add_to(commands: Any) -> None:

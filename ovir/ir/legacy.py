@@ -15,6 +15,7 @@ import numpy as np
 from lxml import etree
 
 from ovir import ops
+from ovir.arrays import Array
 from ovir.diagnostics import (
     BAD_ATTRIBUTE,
     MISSING_ELEMENT,
@@ -33,7 +34,6 @@ from ovir.ir.weights import Weights
 from ovir.model import Edge, Layer, Model, Port
 from ovir.ops.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
-from ovir.ops.operator import Array
 
 N = TypeVar("N", int, float)
 

@@ -14,12 +14,11 @@ from math import prod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from ovir.arrays import Array
 from ovir.kernels.gather_blocks import BYTES_PER_THREAD, MODES, UNSIGNED, Spread, layout_of, take_blocks, take_cells
-from ovir.parallel import run_blocks
+from ovir.kernels.parallel import run_blocks
 
-Array = npt.NDArray[Any]
 Shape = tuple[int, ...]
 Prepared = Callable[..., Array]
 

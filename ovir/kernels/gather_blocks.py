@@ -9,11 +9,10 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from ovir.parallel import run_blocks
+from ovir.arrays import Array
+from ovir.kernels.parallel import run_blocks
 
-Array = npt.NDArray[Any]
 Mode = Literal["clip", "wrap"]
 
 # A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around

@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ovir.arrays import Array
 
 # Calls of NumPy cost more than they gain below this.
 _SMALL = 1 << 10

@@ -11,11 +11,12 @@ from math import inf, pi, sqrt
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType
+from ovir.kernels.blocked import map_blocks
+from ovir.kernels.erf import gelu
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import map_blocks
-from ovir.ops.erf import gelu
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
 from ovir.values import TensorType
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
 from ovir.values import TensorType
 

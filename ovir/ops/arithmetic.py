@@ -12,12 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType
+from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply
 from ovir.ops.elementwise import Binary, hull
-from ovir.ops.operator import Array, operator
+from ovir.ops.operator import operator
 from ovir.values import Value
 
 

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
+from ovir.kernels.parallel import run_blocks
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
-from ovir.parallel import run_blocks
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 

@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType, boolean, u1, u3, u6
-from ovir.ops.blocked import apply, native_dtype
+from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.elementwise import Binary, require_plain
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType, Value
 
 

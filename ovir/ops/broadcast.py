@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType, Value
 

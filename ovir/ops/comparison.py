@@ -10,11 +10,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
+from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply
 from ovir.ops.elementwise import Binary
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType, Value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.element_types import (
     ElementType,
@@ -29,9 +30,9 @@ from ovir.element_types import (
     u6,
 )
 from ovir.kernels import half
+from ovir.kernels.blocked import apply, is_foreign
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, is_foreign
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
 _NF4 = np.array([

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.element_types import ElementType, u1
+from ovir.kernels.correlation import Index, correlate
 from ovir.ops.attributes import attribute
-from ovir.ops.correlation import Index, correlate
-from ovir.ops.operator import Array, Kernel, operator
+from ovir.ops.operator import Kernel, operator
 from ovir.ops.spatial import SlidingWindow, output_size
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.correlation import Index, correlate
+from ovir.kernels.windows import extent
 from ovir.ops.attributes import attribute
 from ovir.ops.convolution import ConvolutionBase, compute_dtype, converted, is_integer, spatial_dims
-from ovir.ops.correlation import Index, correlate
-from ovir.ops.operator import Array, Kernel, operator
-from ovir.ops.spatial import SAME, extent
+from ovir.ops.operator import Kernel, operator
+from ovir.ops.spatial import SAME
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

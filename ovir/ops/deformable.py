@@ -8,10 +8,12 @@ from math import prod
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.windows import Window
 from ovir.ops.attributes import attribute
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, spatial_dims
-from ovir.ops.operator import Array, operator
-from ovir.ops.spatial import Window, output_size
+from ovir.ops.operator import operator
+from ovir.ops.spatial import output_size
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 

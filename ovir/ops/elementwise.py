@@ -6,11 +6,12 @@ from itertools import product
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import NOT_SUPPORTED
 from ovir.element_types import ElementType, nf4, u1, u3, u6
+from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply
-from ovir.ops.operator import Array, Operator
+from ovir.ops.operator import Operator
 from ovir.types import PartialShape
 from ovir.values import TensorType, Value, from_bounds
 

@@ -10,12 +10,13 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Kernel, Operator, operator
+from ovir.ops.operator import Kernel, Operator, operator
 from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 

@@ -6,12 +6,13 @@ from math import prod
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType
 from ovir.kernels.gather import gather
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import flat_positions
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape, product
 from ovir.values import TensorType
 

@@ -7,7 +7,8 @@ from math import prod
 
 import numpy as np
 
-from ovir.ops.operator import Array, Operator
+from ovir.arrays import Array
+from ovir.ops.operator import Operator
 
 
 def checked_indices(op: Operator, indices: Array, size: int, *, negative: bool = True, name: str = "indices") -> Array:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, dynamic
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
 from ovir.values import MAX_ELEMENTS, TensorType, Value
 

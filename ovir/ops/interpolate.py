@@ -1,7 +1,7 @@
 """Interpolate: some axes of a tensor resized to given sizes or by given scales.
 
-Here are the versions and their inference; interpolate_taps.py has the formulas of the modes for one axis,
-interpolate_kernels.py applies them.
+Here are the versions and their inference; kernels/resample_taps.py has the formulas of the modes for one axis,
+kernels/resample.py applies them.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from math import isfinite
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType
+from ovir.kernels.resample import resample
+from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.attributes import attribute
-from ovir.ops.interpolate_kernels import resample
-from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import BODY
 from ovir.element_types import ElementType
 from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
-from ovir.ops.operator import Array, Operator
+from ovir.ops.operator import Operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 

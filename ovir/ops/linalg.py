@@ -8,9 +8,10 @@ from math import prod
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.ops.attributes import attribute
 from ovir.ops.matmul import matrix_product
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

@@ -8,10 +8,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
-from ovir.ops.blocked import apply
+from ovir.kernels.blocked import apply
 from ovir.ops.elementwise import Binary, hull
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
 

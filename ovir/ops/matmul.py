@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.blocked import integer_range
+from ovir.kernels.parallel import run_blocks
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import integer_range
-from ovir.ops.operator import Array, Kernel, Operator, operator
-from ovir.parallel import run_blocks
+from ovir.ops.operator import Kernel, Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

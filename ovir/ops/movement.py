@@ -10,9 +10,10 @@ from itertools import product as combinations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import string
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import ALL, Array, Operator, operator
+from ovir.ops.operator import ALL, Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType, Value
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 

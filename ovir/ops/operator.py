@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, NoReturn, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import Code, OperatorError
 from ovir.element_types import ElementType, i32, i64
 from ovir.ops.attributes import Attribute, declared_attributes
@@ -22,7 +22,6 @@ from ovir.ops.body import BodyMap
 from ovir.types import PartialShape
 from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds, from_moved
 
-Array = NDArray[Any]
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 
 ALL: Final = (-1,)

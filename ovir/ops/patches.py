@@ -8,9 +8,11 @@ from itertools import product
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.windows import Window, extent
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
-from ovir.ops.spatial import SAME, Window, extent, output_size, same_pads
+from ovir.ops.operator import Operator, operator
+from ovir.ops.spatial import SAME, output_size, same_pads
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

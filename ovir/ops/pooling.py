@@ -11,12 +11,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
+from ovir.kernels.parallel import run_blocks
+from ovir.kernels.window_reduction import Padding, reduce_windows
+from ovir.kernels.windows import Window, extent
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, operator
-from ovir.ops.spatial import SAME, UndilatedWindow, Window, extent, output_size
-from ovir.ops.window_reduction import Padding, reduce_windows
-from ovir.parallel import run_blocks
+from ovir.ops.operator import operator
+from ovir.ops.spatial import SAME, UndilatedWindow, output_size
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 

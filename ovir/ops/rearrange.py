@@ -9,9 +9,10 @@ from math import prod
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import boolean
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType
 
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
 from ovir.kernels import half
+from ovir.kernels.blocked import compute_dtype, integer_range, map_slices, result_array
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import compute_dtype, integer_range, map_slices, result_array
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType, Value, from_bounds
 

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType, boolean
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import checked_indices, flat_positions
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
 from ovir.values import TensorType, Value, from_bounds
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
+from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN
 from ovir.values import TensorType
 

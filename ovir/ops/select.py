@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import boolean
-from ovir.ops.blocked import apply
+from ovir.kernels.blocked import apply
 from ovir.ops.elementwise import Elementwise
-from ovir.ops.operator import Array, operator
+from ovir.ops.operator import operator
 from ovir.values import TensorType, Value, from_moved
 
 

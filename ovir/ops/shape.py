@@ -12,9 +12,10 @@ from typing import TypeVar
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape, product
 from ovir.values import TensorType, from_dimensions
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, i32
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape, as_dimension
 from ovir.values import EXACT, TensorType
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.blocked import map_slices, result_array
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import map_slices, result_array
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType
 
 
@@ -23,7 +24,7 @@ class _AlongAxis(Operator):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         out = result_array(data, out)
         axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
-        map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out), heavy=True)
+        map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out))
         return out
 
     def block(self, x: Array, y: Array, axis: int) -> None:

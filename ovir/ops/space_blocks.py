@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.ops.rearrange import copied, rearranged
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType

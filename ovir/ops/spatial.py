@@ -7,18 +7,13 @@ padded data and moves by ``stride``. How many windows there are follows pooling_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ovir.kernels.windows import Window, extent
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator
 from ovir.types import Dimension, PartialShape, as_dimension
 
 SAME = ("same_upper", "same_lower")
-
-
-def extent(kernel: int, dilation: int) -> int:
-    """The positions that a dilated window covers, from its first tap to its last."""
-    return (kernel - 1) * dilation + 1
 
 
 def same_pads(size: int, kernel: int, stride: int, dilation: int, auto_pad: str) -> tuple[int, int]:
@@ -99,33 +94,6 @@ def output_dim(
     lower = 1 if kernel.upper is None else windows(smallest, kernel.upper)
     upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
     return Dimension(lower, upper)
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """A sliding window on one axis of known size, its pads resolved."""
-
-    kernel: int
-    stride: int
-    dilation: int
-    pad_begin: int
-    pad_end: int
-
-    def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:
-        """For each tap that meets data: its number, which windows it does so in, and where in the data.
-
-        The slices select equally many elements, so ``out[..., windows] += data[..., positions]`` is the tap's part.
-        """
-        found = []
-        for tap in range(self.kernel):
-            offset = tap * self.dilation - self.pad_begin  # of window 0; window w reads offset + w * stride
-            first = max(-(offset // self.stride), 0)
-            last = min((size - 1 - offset) // self.stride, windows - 1)
-            if first <= last:
-                start = offset + first * self.stride
-                stop = offset + last * self.stride + 1
-                found.append((tap, slice(first, last + 1), slice(start, stop, self.stride)))
-        return found
 
 
 class UndilatedWindow(Operator):

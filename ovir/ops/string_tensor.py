@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.element_types import i32, string, u8
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.strings import join_strings, split_strings
 from ovir.types import UNKNOWN, PartialShape, as_dimension
 from ovir.values import TensorType

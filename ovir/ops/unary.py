@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ovir.arrays import Array
+from ovir.kernels.blocked import apply, map_blocks
+from ovir.kernels.erf import erf, erfinv
 from ovir.ops.attributes import attribute
-from ovir.ops.blocked import apply, map_blocks
 from ovir.ops.elementwise import require_plain
-from ovir.ops.erf import erf, erfinv
-from ovir.ops.operator import Array, Operator, operator
+from ovir.ops.operator import Operator, operator
 from ovir.values import TensorType, Value, from_bounds
 
 

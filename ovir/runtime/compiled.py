@@ -8,18 +8,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ovir import parallel
+from ovir.arrays import Array
 from ovir.diagnostics import USAGE, Diagnostic, InputError, NotFoundError, Place, diagnostic, reporting_to
+from ovir.kernels import parallel
 from ovir.model import Model, Port
 from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, collect_inputs
 from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap
 from ovir.runtime.plan import Plan, make_plan
 from ovir.runtime.state import Variable, Variables
-
-Array = NDArray[Any]
 
 
 class CompiledModel:

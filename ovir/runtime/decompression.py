@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType, bf16, f16, f32
 from ovir.model import Layer, Model, Port
 from ovir.ops.convert import Convert
 from ovir.ops.infrastructure import Const
-
-Array = NDArray[Any]
 
 _ARITHMETIC = ("Subtract", "Multiply", "Add", "Divide")
 _MOVEMENT = ("Reshape", "Transpose", "Squeeze", "Unsqueeze")

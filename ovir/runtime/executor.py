@@ -7,8 +7,8 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import RUN, OperatorError, Place, RunError, diagnostic
 from ovir.model import Layer
 from ovir.ops.body import RunBody
@@ -17,8 +17,6 @@ from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
 from ovir.runtime.plan import Plan, Step
 from ovir.runtime.state import Variables
-
-Array = NDArray[Any]
 
 
 class Executor:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from numpy.typing import NDArray
-
+from ovir.arrays import Array
 from ovir.diagnostics import INTERNAL, RUN, OperatorError, OvirError, RunError, diagnostic
 from ovir.inference import explain_failure
 from ovir.model import Layer
-
-Array = NDArray[Any]
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:

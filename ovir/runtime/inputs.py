@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import BAD_INPUT, InputError, Place, diagnostic
 from ovir.element_types import ElementType, nf4
 from ovir.model import Model, Port
 
-Array = NDArray[Any]
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
 

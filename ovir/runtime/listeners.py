@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import (
     USAGE,
     Code,
@@ -19,8 +19,6 @@ from ovir.diagnostics import (
     diagnostic,
 )
 from ovir.model import Layer, Model
-
-Array = NDArray[Any]
 
 MAX_REPORTS = 1000
 """Of one run; a loop can meet more values that the specification excludes than anybody reads."""

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import NOT_SUPPORTED, RunError, diagnostic
 from ovir.model import Layer, Model, Port
 from ovir.ops.operator import Operator, signature
@@ -17,8 +17,6 @@ from ovir.runtime.decompression import decompress, find_decompressions
 from ovir.runtime.failures import failed
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
-
-Array = NDArray[Any]
 
 FOLD_LIMIT = 16 << 20
 """A constant that folding would make larger than this, and larger than what it is made from, is

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.model import Layer
-
-Array = NDArray[Any]
 
 
 class Variable:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
 
-from numpy.typing import NDArray
-
+from ovir.arrays import Array
 from ovir.model import Layer
-
-Array = NDArray[Any]
 
 
 @dataclass

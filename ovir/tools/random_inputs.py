@@ -7,18 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.diagnostics import ModelError
 from ovir.element_types import ElementType, f32
 from ovir.model import Model, Port, ShapeLike
 from ovir.tools.input_domains import Domain, input_domains
 from ovir.types import Dimension, PartialShape, as_shape
-
-Array = NDArray[Any]
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for any other."""

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.element_types import ElementType
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir import parallel
 from ovir.kernels import gather as kernels
-from ovir.kernels import gather_blocks
+from ovir.kernels import gather_blocks, parallel
 from ovir.kernels.gather import (
     IndexOutsideError,
     find_outside,

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
+from ovir.arrays import Array
 from ovir.kernels import half
-
-Array = NDArray[Any]
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 

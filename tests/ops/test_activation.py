@@ -11,8 +11,8 @@ import pytest
 
 from ovir.diagnostics import OperatorError
 from ovir.element_types import ElementType, boolean, f16, f32, i32
+from ovir.kernels import blocked
 from ovir.ops import activation as act
-from ovir.ops import blocked
 from ovir.ops.operator import Operator
 from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 from ovir.types import PartialShape

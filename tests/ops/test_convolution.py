@@ -11,7 +11,7 @@ import pytest
 
 from ovir.diagnostics import OperatorError
 from ovir.element_types import ElementType, boolean, f32, i32, u1
-from ovir.ops import correlation
+from ovir.kernels import correlation
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolution, GroupConvolution
 from ovir.types import Dimension, PartialShape, new_symbol
 from ovir.values import TensorType

@@ -10,9 +10,9 @@ import pytest
 
 from ovir.diagnostics import Code, OperatorError, reporting_to
 from ovir.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u8
+from ovir.kernels import blocked
 from ovir.ops import arithmetic as ar
 from ovir.ops import bitwise as bw
-from ovir.ops import blocked
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
 from ovir.ops.operator import Operator

@@ -12,9 +12,9 @@ from builder import Net
 import ovir
 from ovir.diagnostics import OperatorError, reporting_to
 from ovir.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
-from ovir.ops import interpolate_kernels
+from ovir.kernels import resample
+from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
-from ovir.ops.interpolate_taps import COORDINATES, NEAREST, Method, taps
 from ovir.types import PartialShape
 from ovir.values import TensorType, constant_type, from_bounds
 
@@ -160,7 +160,7 @@ def test_blocks_and_axes_do_not_show(mode: str, dtype: Any, axes: list[int], mon
     whole = resized(data, [9, 3], axes, mode=mode)
     order = [axis for axis in range(4) if axis not in axes] + axes
     moved = resized(data.transpose(order), [9, 3], [2, 3], mode=mode)
-    monkeypatch.setattr(interpolate_kernels, "BLOCK", 8)
+    monkeypatch.setattr(resample, "BLOCK", 8)
     parts = resized(data, [9, 3], axes, mode=mode)
     if dtype == np.uint8:
         np.testing.assert_array_equal(parts, whole)

@@ -11,8 +11,8 @@ import pytest
 
 from ovir.diagnostics import OperatorError
 from ovir.element_types import ElementType, boolean, f32, i32, i64, u3
+from ovir.kernels.erf import erf, erfinv
 from ovir.ops import unary as un
-from ovir.ops.erf import erf, erfinv
 from ovir.ops.operator import Operator
 from ovir.types import PartialShape, new_symbol
 from ovir.values import TensorType, Value, constant_type, from_bounds

@@ -10,7 +10,7 @@ from math import pi, sqrt
 
 import numpy as np
 
-from ovir.ops.operator import Array
+from ovir.arrays import Array
 
 # erf(x) = tanh(x * G(x^2)). The tanh forgives errors of G where the result nears 1, so a short G will do.
 _G = (1.128379274218545, 0.10276905652615188, -0.00019183234009756953, -0.0006197834290692281,

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ovir.ops.operator import Array
-from ovir.ops.spatial import Window, extent
-from ovir.parallel import run_blocks
+from ovir.arrays import Array
+from ovir.kernels.parallel import run_blocks
+from ovir.kernels.windows import Window, extent
 
 # Planes that go through all steps together are to stay in cache, and to be so many that calls of NumPy do not count.
 _BLOCK_BYTES = 1 << 20

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovir.ops.operator import Array
-from ovir.parallel import run_blocks
+from ovir.arrays import Array
+from ovir.kernels.parallel import run_blocks
 
 Index = tuple[int, ...]
 Span = tuple[int, int]

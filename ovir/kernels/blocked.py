@@ -15,9 +15,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ovir.arrays import Array
 from ovir.kernels import half
-from ovir.ops.operator import Array
-from ovir.parallel import run_blocks
+from ovir.kernels.parallel import run_blocks
 
 BLOCK = 1 << 17
 """Elements of a block. Its passes are to find it in a shared cache; in smaller ones, passing the interpreter's lock
@@ -176,11 +176,12 @@ def map_slices(
     axes: Sequence[int],
     out: Array | None = None,
     *,
-    heavy: bool = False,
+    heavy: bool = True,
 ) -> Array:
     """A kernel over the slices of ``data`` along ``axes`` (not negative), each independent of the others.
 
     ``kernel(x, y, axis)`` sees 2-D blocks of whole slices that lie along ``axis``. ``out`` may be ``data`` itself.
+    ``heavy``: see ``apply``; reductions are slower than the memory.
     """
     out = result_array(data, out)
     if not out.size:

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from ovir.ops.blocked import BLOCK, compute_dtype, integer_range
-from ovir.ops.interpolate_taps import Floats, Index, Method, Taps, round_half_away
-from ovir.ops.operator import Array
-from ovir.parallel import run_blocks
+from ovir.arrays import Array
+from ovir.kernels.blocked import BLOCK, compute_dtype, integer_range
+from ovir.kernels.parallel import run_blocks
+from ovir.kernels.resample_taps import Floats, Index, Method, Taps, round_half_away
 
 Passes = Sequence[tuple[int, Taps]]
 """Axes and the taps along them."""

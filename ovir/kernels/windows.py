@@ -1,0 +1,37 @@
+"""A sliding window on one axis: which of its taps meet data, and where."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+def extent(kernel: int, dilation: int) -> int:
+    """The positions that a dilated window covers, from its first tap to its last."""
+    return (kernel - 1) * dilation + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A sliding window on one axis of known size, its pads resolved."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad_begin: int
+    pad_end: int
+
+    def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:
+        """For each tap that meets data: its number, which windows it does so in, and where in the data.
+
+        The slices select equally many elements, so ``out[..., windows] += data[..., positions]`` is the tap's part.
+        """
+        found = []
+        for tap in range(self.kernel):
+            offset = tap * self.dilation - self.pad_begin  # of window 0; window w reads offset + w * stride
+            first = max(-(offset // self.stride), 0)
+            last = min((size - 1 - offset) // self.stride, windows - 1)
+            if first <= last:
+                start = offset + first * self.stride
+                stop = offset + last * self.stride + 1
+                found.append((tap, slice(first, last + 1), slice(start, stop, self.stride)))
+        return found
