@@ -1,0 +1,54 @@
+"""MT19937, the Mersenne Twister, as PyTorch and C++ seed it. NumPy has the generator; its own seeding is another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ovir.arrays import Array
+
+_STATE = 624
+_BLOCK = 1 << 14
+
+
+def generate(seed: int, count: int, consume: Callable[[int, Array], object]) -> None:
+    """``count`` words (uint32) of the generator seeded with the low 32 bits of ``seed``, block by block.
+
+    ``consume(start, words)`` is called with each block of words and the place of its first among all of them.
+    """
+    generator = np.random.RandomState(seed % 2**32)
+    for start in range(0, count, _BLOCK):
+        consume(start, generator.randint(0, 1 << 32, min(_BLOCK, count - start), dtype=np.uint32))
+
+
+def seeded_by_sequence(seeds: Sequence[int], count: int) -> Array:
+    """``count`` words of a ``std::mt19937`` that a ``std::seed_seq`` of these seeds has seeded."""
+    generator = np.random.MT19937()
+    key = np.array(_seed_sequence([seed % 2**32 for seed in seeds]), np.uint32)
+    generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _STATE}}
+    return generator.random_raw(count).astype(np.uint32)
+
+
+def _seed_sequence(seeds: Sequence[int]) -> list[int]:
+    """The state that the C++ standard ([rand.util.seedseq]) derives from seeds of 32 bits."""
+    size, lag = _STATE, 11
+    state = [0x8B8B8B8B] * size
+    first, second = (size - lag) // 2, (size - lag) // 2 + lag
+    rounds = max(len(seeds) + 1, size)
+    for k in range(rounds + size):
+        i, j, last = k % size, (k + first) % size, (k - 1) % size
+        if k < rounds:
+            mixed = state[i] ^ state[j] ^ state[last]
+            added = 1664525 * (mixed ^ mixed >> 27) % 2**32
+            state[j] = (state[j] + added) % 2**32
+            added += len(seeds) if k == 0 else i + (seeds[k - 1] if k <= len(seeds) else 0)
+            state[i] = added % 2**32
+            state[(k + second) % size] = (state[(k + second) % size] + state[i]) % 2**32
+        else:
+            mixed = (state[i] + state[j] + state[last]) % 2**32
+            removed = 1566083941 * (mixed ^ mixed >> 27) % 2**32
+            state[j] ^= removed
+            state[i] = (removed - i) % 2**32
+            state[(k + second) % size] ^= state[i]
+    return state

@@ -1,0 +1,253 @@
+"""CTC decoders and loss: connectionist temporal classification, sequences of classes with a blank class in between."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.element_types import ElementType, i32
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
+
+
+class _Ctc(Operator):
+    """What all have: real data of three dimensions, which are batch, time and classes in some order."""
+
+    def require_data(self, name: str, data: TensorType) -> None:
+        self.require_type(name, data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_rank(name, data.shape, 3)
+
+    def one_size(self, what: str, *places: tuple[str, PartialShape, int]) -> Dimension:
+        """The size that dimension ``axis`` of each (name, shape, axis) is."""
+        first, shape, axis = places[0]
+        size = shape[axis]
+        for name, other, axis in places[1:]:
+            merged = size.merged_with(other[axis])
+            if merged is None:
+                self.fail("{} {} and {} {} must have the same {} size", first, shape, name, other, what)
+            size = merged
+        return size
+
+
+# --------------------------------------------------------------------------- greedy decoders
+
+
+class _GreedyDecoder(_Ctc):
+    """The most probable class of each step, without those equal to the one of the step before if repetitions are
+    merged, and without blanks. What is left of the output is -1."""
+
+    def decode(self, data: Array, lengths: Array, blank: int, merge: bool, out: Array) -> Array:
+        """Of data [batch, time, classes]: fills out [batch, time]; how many classes each sequence has."""
+        self.require(data.shape[2] > 0 or not out.size, "data of shape {} has no classes", data.shape)
+        classes = data.argmax(axis=2) if out.size else np.zeros(out.shape, np.int64)
+        steps = np.arange(out.shape[1])
+        kept = (classes != blank) & (steps < lengths[:, np.newaxis])
+        if merge:
+            kept[:, 1:] &= classes[:, 1:] != classes[:, :-1]
+        counts: Array = kept.sum(axis=1)
+        out[...] = -1
+        out[steps < counts[:, np.newaxis]] = classes[kept]
+        return counts
+
+
+@operator("CTCGreedyDecoder", opset=1)
+class CTCGreedyDecoder(_GreedyDecoder):
+    __doc__ = f"""{_GreedyDecoder.__doc__}
+
+    data is [time, batch, classes], its last class the blank. A sequence ends before the first 0 in ``sequence_mask``
+    [time, batch]. The output is [batch, time, 1, 1], of the type of data. Source: CTCGreedyDecoder-1.
+    """
+
+    ctc_merge_repeated: bool = attribute(default=True)
+
+    def infer(self, data: TensorType, sequence_mask: TensorType) -> TensorType:
+        self.require_data("data", data)
+        self.require_type("sequence_mask", sequence_mask.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_rank("sequence_mask", sequence_mask.shape, 2)
+        time = self.one_size("time", ("data", data.shape, 0), ("sequence_mask", sequence_mask.shape, 0))
+        batch = self.one_size("batch", ("data", data.shape, 1), ("sequence_mask", sequence_mask.shape, 1))
+        return TensorType(data.element_type, PartialShape([batch, time, 1, 1]))
+
+    def run(self, data: Array, sequence_mask: Array, *, out: Array | None = None) -> Array:
+        time, batch, classes = data.shape
+        if out is None:
+            out = np.empty((batch, time, 1, 1), data.dtype)
+        lengths = np.logical_and.accumulate(sequence_mask != 0, axis=0).sum(axis=0)
+        rows = out.reshape(batch, time)
+        self.decode(data.transpose(1, 0, 2), lengths, classes - 1, self.ctc_merge_repeated, rows)
+        return out
+
+
+@operator("CTCGreedyDecoderSeqLen", opset=6)
+class CTCGreedyDecoderSeqLen(_GreedyDecoder):
+    __doc__ = f"""{_GreedyDecoder.__doc__}
+
+    data is [batch, time, classes]; of each sequence ``sequence_length`` steps count. The blank is ``blank_index``, by
+    default the last class. The outputs are the classes [batch, time], and how many each sequence has.
+    Source: CTCGreedyDecoderSeqLen-6.
+    """
+
+    merge_repeated: bool = attribute(default=True)
+    classes_index_type: ElementType = attribute(default=i32)
+    sequence_length_type: ElementType = attribute(default=i32)
+
+    def infer(
+        self, data: TensorType, sequence_length: TensorType, blank_index: TensorType | None = None
+    ) -> tuple[TensorType, TensorType]:
+        self.require_data("data", data)
+        self.require_integers("sequence_length", sequence_length.element_type)
+        self.require_rank("sequence_length", sequence_length.shape, 1)
+        for name in ("classes_index_type", "sequence_length_type"):
+            self.require_index_type(name, getattr(self, name), known=True)
+        if blank_index is not None:
+            self.require_integers("blank_index", blank_index.element_type)
+            shape = blank_index.shape
+            single = shape.compatible(PartialShape([])) or shape.compatible(PartialShape([1]))
+            self.require(single, "blank_index must be a scalar or have shape [1], got {}", shape)
+        batch = self.one_size("batch", ("data", data.shape, 0), ("sequence_length", sequence_length.shape, 0))
+        classes = TensorType(self.classes_index_type, PartialShape([batch, data.shape[1]]))
+        return classes, TensorType(self.sequence_length_type, PartialShape([batch]))
+
+    def run(self, data: Array, sequence_length: Array, blank_index: Array | None = None) -> tuple[Array, Array]:
+        batch, time, classes = data.shape
+        outside = (sequence_length < 0) | (sequence_length > time)
+        if outside.any():
+            i = int(outside.argmax())
+            self.fail("sequence_length[{}] = {} is outside [0, {}]", i, sequence_length[i], time)
+        blank = classes - 1 if blank_index is None else int(blank_index.item())
+        decoded = np.empty((batch, time), self.classes_index_type.to_dtype())
+        counts = self.decode(data, sequence_length, blank, self.merge_repeated, decoded)
+        return decoded, counts.astype(self.sequence_length_type.to_dtype())
+
+
+# --------------------------------------------------------------------------- CTCLoss
+
+
+@operator("CTCLoss", opset=4)
+class CTCLoss(_Ctc):
+    """-ln of the probability that a sequence of logits, through SoftMax, stands for a sequence of labels.
+
+    That is the sum over all paths, one class a step, that decode to the labels: a path is decoded by merging what
+    repeats if ``ctc_merge_repeated``, and removing blanks. Before that the labels are reduced to their first
+    occurrences if ``unique``, else with ``preprocess_collapse_repeated`` to the first of each run. Of logits
+    [batch, time, classes] and labels [batch, time] those within the lengths count. The blank is ``blank_index``, by
+    default the last class. The loss is +inf where no path decodes to the labels. Source: CTCLoss-4.
+    """
+
+    preprocess_collapse_repeated: bool = attribute(default=False)
+    ctc_merge_repeated: bool = attribute(default=True)
+    unique: bool = attribute(default=False)
+
+    def infer(
+        self,
+        logits: TensorType,
+        logit_length: TensorType,
+        labels: TensorType,
+        label_length: TensorType,
+        blank_index: TensorType | None = None,
+    ) -> TensorType:
+        self.require_data("logits", logits)
+        integers = {"logit_length": (logit_length, 1), "labels": (labels, 2), "label_length": (label_length, 1)}
+        if blank_index is not None:
+            integers["blank_index"] = blank_index, 0
+        for name, (tensor, rank) in integers.items():
+            self.require_integers(name, tensor.element_type)
+            self.require_rank(name, tensor.shape, rank)
+        places = [
+            ("logits", logits.shape, 0),
+            *((n, t.shape, 0) for n, (t, _) in integers.items() if n != "blank_index"),
+        ]
+        batch = self.one_size("batch", *places)
+        self.one_size("time", ("logits", logits.shape, 1), ("labels", labels.shape, 1))
+        return TensorType(logits.element_type, PartialShape([batch]))
+
+    def run(
+        self,
+        logits: Array,
+        logit_length: Array,
+        labels: Array,
+        label_length: Array,
+        blank_index: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        batch, _, classes = logits.shape
+        blank = classes - 1 if blank_index is None else int(blank_index)
+        self._check(logits, logit_length, labels, label_length, blank)
+        if out is None:
+            out = np.empty(batch, logits.dtype)
+        targets, counts = self._targets(labels, label_length, blank)
+        ways = self._ways(logits, logit_length, targets, blank)
+        # A path ends with the last label or with the blank after it.
+        ends = 2 * counts[:, np.newaxis]
+        last, after = (np.take_along_axis(ways, ends + i, axis=1)[:, 0] for i in (1, 2))
+        out[...] = -np.logaddexp(last, after) + 0.0  # not -0
+        return out
+
+    def _check(self, logits: Array, logit_length: Array, labels: Array, label_length: Array, blank: int) -> None:
+        batch, time, classes = logits.shape
+        self.require(0 <= blank < classes or not batch, "blank_index {} is outside [0, {}]", blank, classes - 1)
+        for i, (steps, count) in enumerate(zip(logit_length.tolist(), label_length.tolist(), strict=True)):
+            self.require(0 <= steps <= time, "logit_length[{}] = {} is outside [0, {}]", i, steps, time)
+            message = "label_length[{}] = {} is outside [0, {}], the length of the logits"
+            self.require(0 <= count <= steps, message, i, count, steps)
+        counted = np.arange(time) < label_length[:, np.newaxis]
+        wrong = counted & ((labels < 0) | (labels >= classes))
+        if wrong.any():
+            row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
+            self.fail("labels[{},{}] = {} is outside [0, {}]", row, column, labels[row, column], classes - 1)
+        if (counted & (labels == blank)).any():
+            report(f"labels have the blank, {blank}, among them, which no path decodes to")
+
+    def _targets(self, labels: Array, label_length: Array, blank: int) -> tuple[Array, Array]:
+        """The labels that paths are to decode to, padded with blanks, and how many there are of each sequence."""
+        kept = np.arange(labels.shape[1]) < label_length[:, np.newaxis]
+        if self.unique:
+            known = np.where(kept, labels, -1)
+            order = np.argsort(known, axis=1, kind="stable")
+            ordered = np.take_along_axis(known, order, axis=1)
+            is_first = np.ones(kept.shape, np.bool_)
+            is_first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+            first = np.empty_like(kept)
+            np.put_along_axis(first, order, is_first, axis=1)
+            kept &= first
+        elif self.preprocess_collapse_repeated:
+            kept[:, 1:] &= labels[:, 1:] != labels[:, :-1]
+        counts: Array = kept.sum(axis=1)
+        targets = np.full((len(labels), counts.max(initial=0)), blank)
+        targets[np.arange(targets.shape[1]) < counts[:, np.newaxis]] = labels[kept]
+        return targets, counts
+
+    def _ways(self, logits: Array, logit_length: Array, targets: Array, blank: int) -> Array:
+        """ln of the probability to be, after the last step, in each state: blank, label 0, blank, label 1, ... blank.
+
+        Before them stand two columns: no state at all, and the state before the first step.
+        """
+        batch, count = targets.shape
+        states = np.full((batch, 2 * count + 1), blank)
+        states[:, 1::2] = targets
+        stays = np.logical_or(self.ctc_merge_repeated, states == blank)
+        # From one label to the next without a blank; the first label follows the start that way.
+        skips = np.zeros(states.shape, np.bool_)
+        skips[:, 1:2] = True
+        differ = (targets[:, 1:] != targets[:, :-1]) | (not self.ctc_merge_repeated)
+        skips[:, 3::2] = differ & (targets[:, :-1] != blank)
+
+        computed = np.float64 if logits.dtype == np.float64 else np.float32
+        never = computed(-np.inf)
+        ways = np.full((batch, states.shape[1] + 2), never)
+        ways[:, 1] = 0
+        for step in range(int(logit_length.max(initial=0))):
+            scores = logits[:, step].astype(computed)
+            top = scores.max(axis=1, keepdims=True)
+            whole = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top
+            reached = np.logaddexp(np.where(stays, ways[:, 2:], never), ways[:, 1:-1])
+            reached = np.logaddexp(reached, np.where(skips, ways[:, :-2], never))
+            reached += np.take_along_axis(scores, states, axis=1) - whole
+            goes_on = (step < logit_length)[:, np.newaxis]
+            np.copyto(ways[:, 2:], reached, where=goes_on)
+            np.copyto(ways[:, 1:2], never, where=goes_on)
+        return ways

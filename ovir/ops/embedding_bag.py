@@ -1,0 +1,254 @@
+"""Sums and means of bags of rows of an embedding table: EmbeddingBag of torch, segment_sum of TensorFlow."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.kernels import half
+from ovir.kernels.blocked import native_dtype
+from ovir.kernels.segments import reduce_segments
+from ovir.ops.attributes import attribute
+from ovir.ops.indexing import checked_indices
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN
+from ovir.values import TensorType
+
+
+class _EmbeddingBag(Operator):
+    """What all have: a table [num_emb, ...] whose rows are picked by ``indices`` and added up bag by bag.
+
+    f16 and bf16 are added up in f32 and rounded once, integers wrap around. An index outside [0, num_emb-1] is an
+    error.
+    """
+
+    reduction: str = "sum"
+
+    def check(
+        self, table: TensorType, indices: TensorType, rank: int, weights: TensorType | None, **others: TensorType | None
+    ) -> None:
+        """Types and ranks; ``others`` are of the type of the indices."""
+        self.require_type("emb_table", table.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require(table.shape.rank != 0, "emb_table must have at least one dimension, got a scalar")
+        integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
+        for name, tensor in integers.items():
+            self.require_index_type(name, tensor.element_type)
+        self.merge_types(*(tensor.element_type for tensor in integers.values()), names=list(integers))
+        self.require_rank("indices", indices.shape, rank)
+        if weights is not None:
+            self.require(self.reduction == "sum", "reduction {} takes no per_sample_weights", self.reduction)
+            self.merge_types(table.element_type, weights.element_type, names=("emb_table", "per_sample_weights"))
+            self.require_same_shape("per_sample_weights", weights, indices)
+
+    def require_same_shape(self, name: str, tensor: TensorType, indices: TensorType) -> None:
+        same = tensor.shape.compatible(indices.shape)
+        self.require(same, "{} {} and indices {} must have the same shape", name, tensor.shape, indices.shape)
+
+    def bags(
+        self,
+        table: Array,
+        indices: Array,
+        starts: Array,
+        counts: Array,
+        default_index: int | None,
+        weights: Array | None,
+        out: Array | None,
+    ) -> Array:
+        """One bag after another: ``counts[i]`` indices from ``starts[i]`` on, or of an empty one ``default_index``."""
+        indices = checked_indices(self, indices, len(table), negative=False)
+        shape = (len(counts), *table.shape[1:])
+        if out is None:
+            out = np.empty(shape, table.dtype)
+        if not out.size:
+            return out
+        rows, computed = table.reshape(len(table), prod(table.shape[1:])), native_dtype(table.dtype)
+        factors = None if weights is None else weights.astype(computed)
+
+        def fetch(places: Array) -> Array:
+            picked = half.converted(rows.take(indices[places], axis=0), computed)
+            if factors is not None:
+                picked *= factors[places, np.newaxis]
+            return picked
+
+        flat = out.reshape(len(counts), -1)
+        sums = flat if computed == table.dtype else np.empty(flat.shape, computed)
+        sums[counts == 0] = 0 if default_index is None else rows[default_index].astype(computed)
+        reduce_segments(np.add, fetch, starts, counts, sums)
+        if self.reduction == "mean":
+            _divide(sums, np.maximum(counts, 1)[:, np.newaxis])
+        if sums is not flat:
+            half.copy(sums, flat)
+        return out
+
+    def default(self, default_index: Array | None, size: int) -> int | None:
+        """The row of empty bags; None where it is left out."""
+        if default_index is None:
+            return None
+        return int(checked_indices(self, default_index, size, negative=False, name="default_index"))
+
+
+def _divide(sums: Array, counts: Array) -> None:
+    """In place; integers towards zero."""
+    if sums.dtype.kind == "f":
+        sums /= counts.astype(sums.dtype)
+    elif sums.dtype.kind == "u":
+        sums[...] = sums // counts.astype(np.uint64)
+    else:
+        sums[...] = np.sign(sums) * (np.abs(sums) // counts)
+
+
+class _Offsets(_EmbeddingBag):
+    """out[i] = the sum (or the mean) of emb_table[indices[j]] for j in [offsets[i], offsets[i+1]), of the last bag up
+    to the end of indices, each times ``per_sample_weights[j]``.
+
+    An empty bag is the row ``default_index``, or 0 where that is -1 or left out. Offsets must not decrease; indices
+    before the first one are in no bag.
+    """
+
+    def infer(
+        self,
+        emb_table: TensorType,
+        indices: TensorType,
+        offsets: TensorType,
+        default_index: TensorType | None = None,
+        per_sample_weights: TensorType | None = None,
+    ) -> TensorType:
+        self.check(emb_table, indices, 1, per_sample_weights, offsets=offsets, default_index=default_index)
+        self.require_rank("offsets", offsets.shape, 1)
+        if default_index is not None:
+            self.require_rank("default_index", default_index.shape, 0)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, offsets.shape[0]))
+
+    def run(
+        self,
+        emb_table: Array,
+        indices: Array,
+        offsets: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        starts = checked_indices(self, offsets, len(indices) + 1, negative=False, name="offsets")
+        counts = np.diff(starts, append=len(indices)) if starts.size else starts
+        if (counts < 0).any():
+            bag = int((counts < 0).argmax())
+            self.fail("offsets must not decrease, got {} and then {}", starts[bag], starts[bag + 1])
+        is_left_out = default_index is None or int(default_index) == -1
+        default = self.default(None if is_left_out else default_index, len(emb_table))
+        return self.bags(emb_table, indices, starts, counts, default, per_sample_weights, out)
+
+
+@operator("EmbeddingBagOffsetsSum", opset=3)
+class EmbeddingBagOffsetsSum(_Offsets):
+    __doc__ = f"{_Offsets.__doc__}\n    Source: EmbeddingBagOffsetsSum-3."
+
+
+@operator("EmbeddingBagOffsets", opset=15)
+class EmbeddingBagOffsets(_Offsets):
+    __doc__ = f"{_Offsets.__doc__}\n    Only sums can be weighted. Source: EmbeddingBagOffsets-15."
+
+    reduction: str = attribute(default="sum", choices=("sum", "mean"))
+
+
+class _Packed(_EmbeddingBag):
+    """out[i] = the sum (or the mean) of emb_table[indices[i, j]] over j, each times ``per_sample_weights[i, j]``."""
+
+    def infer(
+        self, emb_table: TensorType, indices: TensorType, per_sample_weights: TensorType | None = None
+    ) -> TensorType:
+        self.check(emb_table, indices, 2, per_sample_weights)
+        shape: Any = indices.shape
+        if per_sample_weights is not None:
+            self.require_rank("per_sample_weights", per_sample_weights.shape, 2)
+            shape = shape.merged_with(per_sample_weights.shape)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, shape[0]))
+
+    def run(
+        self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        bags, length = indices.shape
+        starts, counts = np.arange(bags) * length, np.full(bags, length)
+        weights = None if per_sample_weights is None else per_sample_weights.reshape(-1)
+        return self.bags(emb_table, indices.reshape(-1), starts, counts, None, weights, out)
+
+
+@operator("EmbeddingBagPackedSum", opset=3)
+class EmbeddingBagPackedSum(_Packed):
+    __doc__ = f"{_Packed.__doc__}\n\n    Source: EmbeddingBagPackedSum-3."
+
+
+@operator("EmbeddingBagPacked", opset=15)
+class EmbeddingBagPacked(_Packed):
+    __doc__ = f"{_Packed.__doc__}\n\n    Only sums can be weighted. Source: EmbeddingBagPacked-15."
+
+    reduction: str = attribute(default="sum", choices=("sum", "mean"))
+
+
+@operator("EmbeddingSegmentsSum", opset=3)
+class EmbeddingSegmentsSum(_EmbeddingBag):
+    """out[s] = the sum of emb_table[indices[j]] over all j with segment_ids[j] = s, each times
+    ``per_sample_weights[j]``.
+
+    There are ``num_segments``; an empty one is the row ``default_index``, or 0 where that is left out. The
+    specification wants sorted ids below ``num_segments``: what it excludes is reported, ids outside count nowhere.
+    Source: EmbeddingSegmentsSum-3.
+    """
+
+    def infer(
+        self,
+        emb_table: TensorType,
+        indices: TensorType,
+        segment_ids: TensorType,
+        num_segments: TensorType,
+        default_index: TensorType | None = None,
+        per_sample_weights: TensorType | None = None,
+    ) -> TensorType:
+        self.check(
+            emb_table, indices, 1, per_sample_weights,
+            segment_ids=segment_ids, num_segments=num_segments, default_index=default_index,
+        )  # fmt: skip
+        self.require_same_shape("segment_ids", segment_ids, indices)
+        for name, tensor in (("num_segments", num_segments), ("default_index", default_index)):
+            if tensor is not None:
+                self.require_rank(name, tensor.shape, 0)
+        segments = UNKNOWN
+        if num_segments.value is not None:
+            self._check_count(float(num_segments.value.upper.item()))
+            (segments,) = num_segments.value.dimensions()
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, segments))
+
+    def run(
+        self,
+        emb_table: Array,
+        indices: Array,
+        segment_ids: Array,
+        num_segments: Array,
+        default_index: Array | None = None,
+        per_sample_weights: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        segments = int(num_segments)
+        self._check_count(segments)
+        inside = (segment_ids >= 0) & (segment_ids < segments)
+        if not inside.all():
+            first = int(inside.argmin())
+            place = f"segment_ids[{first}] = {segment_ids[first]} is outside [0, {segments - 1}]"
+            report(f"{place}; it counts in no segment")
+        if (segment_ids[1:] < segment_ids[:-1]).any():
+            report("segment_ids are not sorted; each index counts in its segment all the same")
+        order = np.argsort(segment_ids, kind="stable")
+        order = order[inside[order]]
+        counts = np.bincount(segment_ids[order], minlength=segments)
+        starts = counts.cumsum() - counts
+        weights = None if per_sample_weights is None else per_sample_weights[order]
+        default = self.default(default_index, len(emb_table))
+        return self.bags(emb_table, indices[order], starts, counts, default, weights, out)
+
+    def _check_count(self, segments: float) -> None:
+        self.require(segments >= 0, "num_segments must not be negative, got {:.0f}", segments)

@@ -1,0 +1,280 @@
+"""RandomUniform and Multinomial: random numbers and samples, the same for the same seeds as OpenVINO's."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from functools import partial
+from threading import Lock
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.element_types import ElementType, bf16, dynamic, f16, f32, f64, i32, i64
+from ovir.kernels import half, mersenne, philox
+from ovir.kernels.blocked import native_dtype
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Kernel, Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType, Value
+
+
+class _Random(Operator):
+    """What both have: two seeds. With both 0 each call gives other numbers."""
+
+    pure = False
+    global_seed: int = attribute(default=0)
+    op_seed: int = attribute(default=0)
+
+    @property
+    def is_seeded(self) -> bool:
+        return (self.global_seed, self.op_seed) != (0, 0)
+
+    def require_one_element(self, name: str, shape: PartialShape) -> None:
+        fits = shape.compatible(PartialShape([])) or shape.compatible(PartialShape([1]))
+        self.require(fits, "{} must be a scalar or have shape [1], got {}", name, shape)
+
+
+# --------------------------------------------------------------------------- RandomUniform
+
+_TYPES = (f16, bf16, f32, f64, i32, i64)
+
+
+@operator("RandomUniform", opset=8)
+class RandomUniform(_Random):
+    """Uniform random numbers in [minval, maxval), of the shape that ``shape`` lists.
+
+    ``alignment`` "tensorflow": Philox with the key ``global_seed`` and the counter ``op_seed``; its sequence goes on
+    from call to call of a compiled model. "pytorch": MT19937 seeded with ``global_seed``, from its beginning in each
+    call. Of reals random bits become the fraction of a number in [0, 1), which is scaled; integers are taken modulo
+    maxval - minval. f16 and bf16 are rounded after each step, but with "pytorch" at the end. Source: RandomUniform-8.
+    """
+
+    output_type: ElementType = attribute()
+    alignment: str = attribute(default="tensorflow", choices=("tensorflow", "pytorch"))
+
+    def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType:
+        self.require_index_type("shape", shape.element_type)
+        self.require_rank("shape", shape.shape, 1)
+        listed = ", ".join(map(str, _TYPES))
+        self.require(self.output_type in _TYPES, "output_type must be one of {}, got {}", listed, self.output_type)
+        for name, tensor in (("minval", minval), ("maxval", maxval)):
+            self.require_one_element(name, tensor.shape)
+            same = tensor.element_type.merged_with(self.output_type)
+            message = "{} is {} and output_type is {}: they must be equal"
+            self.require(same, message, name, tensor.element_type, self.output_type)
+        if minval.constant is not None and maxval.constant is not None:
+            self._check_range(minval.constant, maxval.constant)
+        known = shape.bounds_or_unknown()
+        return TensorType(self.output_type, PartialShape(None) if known is None else self._sizes(known))
+
+    def run(self, shape: Array, minval: Array, maxval: Array, *, out: Array | None = None) -> Array:
+        return self._run(_Philox(self), shape, minval, maxval, out)
+
+    def prepare(self, *constants: Array | None) -> Kernel:
+        """``run``, whose sequence goes on where the last call has left it."""
+        generator = _Philox(self)
+
+        def run(shape: Array, minval: Array, maxval: Array, *, out: Array | None = None) -> Array:
+            return self._run(generator, shape, minval, maxval, out)
+
+        return run
+
+    def _run(self, generator: _Philox, shape: Array, minval: Array, maxval: Array, out: Array | None) -> Array:
+        self._check_range(minval, maxval)
+        low, high = minval.reshape(()), maxval.reshape(())
+        sizes = self._sizes(Value(shape)).to_tuple()
+        if out is None:
+            out = np.empty(sizes, self.output_type.to_dtype())
+        flat = out.reshape(-1)
+        words_each = 1 if out.itemsize <= 4 else 2
+        generate, numbers = generator.generate, _of_tensorflow
+        if self.alignment == "pytorch":
+            if out.dtype == np.int64 and high < 2**32:
+                words_each = 1
+            seed = self.global_seed if self.is_seeded else secrets.randbits(32)
+            generate, numbers = partial(mersenne.generate, seed), _of_pytorch
+
+        def consume(start: int, words: Array) -> None:
+            part = flat[start // words_each : (start + words.size) // words_each]
+            with np.errstate(all="ignore"):
+                numbers(words[: part.size * words_each], low, high, part)
+
+        generate(flat.size * words_each, consume)
+        return out
+
+    def _sizes(self, shape: Value) -> PartialShape:
+        for i, size in enumerate(shape.upper):
+            self.require(size >= 0, "shape[{}] is {:.0f}: a size cannot be negative", i, size)
+        return PartialShape(shape.dimensions())
+
+    def _check_range(self, minval: Array, maxval: Array) -> None:
+        low, high = minval.reshape(()), maxval.reshape(())
+        self.require(low < high, "minval must be less than maxval, got {} and {}", low, high)
+
+
+class _Philox:
+    """The sequence of one RandomUniform. Requests may share it, each call has a part of its own."""
+
+    def __init__(self, op: RandomUniform) -> None:
+        self._key = op.global_seed if op.is_seeded else secrets.randbits(64)
+        self._counter = op.op_seed
+        self._position = 0
+        self._lock = Lock()
+
+    def generate(self, count: int, consume: Callable[[int, Array], object]) -> None:
+        groups = -(-count // philox.GROUP)
+        with self._lock:
+            first = self._position
+            # TensorFlow leaves room for generators that need more words a number than this one.
+            self._position += 256 * groups
+        philox.generate(self._key, self._counter, first, groups, consume)
+
+
+def _of_tensorflow(words: Array, low: Array, high: Array, out: Array) -> None:
+    """Random words as numbers in [low, high), as TensorFlow makes them."""
+    if out.dtype.kind == "i":
+        # Of 64-bit integers, and of them alone, the low word comes first.
+        return _modulo(words if out.itemsize == 4 else _joined(words[1::2], words[::2]), low, high, out)
+    # They are the fraction of a number in [1, 2), from which 1 is taken.
+    bits = np.dtype(f"u{out.itemsize}")
+    fraction = (words if out.itemsize <= 4 else _joined(words[::2], words[1::2])).astype(bits, copy=False)
+    fraction &= bits.type((1 << _digits(out.dtype)) - 1)
+    fraction |= np.ones((), out.dtype).view(bits)
+    numbers = half.converted(fraction.view(out.dtype), native_dtype(out.dtype))
+    numbers -= 1
+    numbers *= numbers.dtype.type(high - low)
+    if numbers.dtype != out.dtype:  # the product is rounded, and then the sum
+        half.copy(numbers, out)
+        half.copy(out, numbers)
+    numbers += numbers.dtype.type(low)
+    half.copy(numbers, out)
+    return None
+
+
+def _of_pytorch(words: Array, low: Array, high: Array, out: Array) -> None:
+    """Random words as numbers in [low, high), as PyTorch makes them."""
+    numbers = words if words.size == out.size else _joined(words[::2], words[1::2])
+    if out.dtype.kind == "i":
+        return _modulo(numbers, low, high, out)
+    digits = _digits(out.dtype) + 1
+    computed = np.float64 if out.itemsize == 8 else np.float32
+    scaled = (numbers & numbers.dtype.type((1 << digits) - 1)).astype(computed)
+    scaled *= computed(2.0**-digits)
+    scaled *= computed(high - low)
+    scaled += computed(low)
+    half.copy(scaled, out)
+    return None
+
+
+def _modulo(numbers: Array, low: Array, high: Array, out: Array) -> None:
+    """In unsigned integers, in which every span fits and sums wrap around to the signed result."""
+    unsigned = numbers.dtype.type if numbers.dtype.itemsize == out.itemsize else np.uint64
+    bits = 8 * np.dtype(unsigned).itemsize
+    remainder = numbers.astype(unsigned) % unsigned(int(high) - int(low))
+    remainder += unsigned(int(low) % 2**bits)
+    out[...] = remainder.view(out.dtype)
+
+
+def _joined(high: Array, low: Array) -> Array:
+    joined = high.astype(np.uint64)
+    joined <<= np.uint64(32)
+    joined |= low
+    return joined
+
+
+def _digits(dtype: np.dtype[Any]) -> int:
+    """The bits of a fraction."""
+    return int(ml_dtypes.finfo(dtype).nmant)  # type: ignore[no-untyped-call]
+
+
+# --------------------------------------------------------------------------- Multinomial
+
+
+@operator("Multinomial", opset=13)
+class Multinomial(_Random):
+    """``num_samples`` random classes for each row of ``probs`` [batch, classes], as probable as the row says.
+
+    A row need not add up to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] is the first class whose
+    cumulative probability is not below u. Without ``with_replacement`` a class that was drawn is drawn no more: its
+    probability is taken off and the others are scaled. The samples of all rows in turn are words of an MT19937 that the
+    two seeds have seeded, divided by 2^32 as f32. Source: Multinomial-13, which names no generator; it is that of
+    OpenVINO's CPU.
+    """
+
+    convert_type: ElementType = attribute(default=dynamic)
+    with_replacement: bool = attribute(default=False)
+    log_probs: bool = attribute(default=False)
+
+    def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
+        self.require_type("probs", probs.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_integers("num_samples", num_samples.element_type)
+        self.require_index_type("convert_type", self.convert_type, known=True)
+        self.require_rank("probs", probs.shape, 2)
+        self.require_one_element("num_samples", num_samples.shape)
+        count = UNKNOWN
+        if num_samples.value is not None:
+            self._check_count(float(num_samples.value.upper.item()))
+            (count,) = num_samples.value.dimensions()
+        if probs.shape.rank is None:
+            return TensorType(self.convert_type, PartialShape([Dimension(), count]))
+        return TensorType(self.convert_type, PartialShape([probs.shape[0], count]))
+
+    def run(self, probs: Array, num_samples: Array, *, out: Array | None = None) -> Array:
+        count = int(num_samples.item())
+        self._check_count(count)
+        rows = len(probs)
+        if out is None:
+            out = np.empty((rows, count), self.convert_type.to_dtype())
+        if not out.size:
+            return out
+        seeds = (self.global_seed, self.op_seed) if self.is_seeded else (secrets.randbits(32), secrets.randbits(32))
+        words = mersenne.seeded_by_sequence(seeds, rows * count)
+        samples = (words.astype(np.float32) * np.float32(2.0**-32)).reshape(rows, count)
+        cumulative = self._cumulative(probs)
+        if not self.with_replacement:
+            return self._without_replacement(cumulative, samples, out)
+        for row in range(rows):
+            out[row] = np.searchsorted(cumulative[row], samples[row])
+        return out
+
+    def _check_count(self, count: float) -> None:
+        self.require(count >= 0, "num_samples must not be negative, got {:.0f}", count)
+
+    def _cumulative(self, probs: Array) -> Array:
+        """The probability of each class or one before it, the last of each row 1."""
+        self.require(probs.shape[1] > 0, "probs of shape {} has no classes to draw from", probs.shape)
+        probs = probs.astype(np.float64 if probs.dtype == np.float64 else np.float32)
+        if self.log_probs:
+            probs -= probs.max(axis=1, keepdims=True)
+            np.exp(probs, out=probs)
+        cumulative = probs.cumsum(axis=1)
+        whole = cumulative[:, -1:]
+        wrong = ~((probs >= 0).all(axis=1) & np.isfinite(whole[:, 0]) & (whole[:, 0] > 0))
+        if wrong.any():
+            row = int(wrong.argmax())
+            kind = "logarithms of probabilities" if self.log_probs else "probabilities"
+            self.fail("row {} of probs holds no {} of which one is above 0", row, kind)
+        cumulative /= whole
+        return cumulative
+
+    def _without_replacement(self, cumulative: Array, samples: Array, out: Array) -> Array:
+        places = np.arange(cumulative.shape[1])
+        for i in range(samples.shape[1]):
+            left = cumulative[:, -1] > 0
+            if not left.all():
+                row = int(left.argmin())
+                self.fail("num_samples is {}, but row {} of probs has {} classes to draw", samples.shape[1], row, i)
+            # Rounding can leave the last slightly below 1.
+            sample = np.minimum(samples[:, i : i + 1], cumulative[:, -1:])
+            drawn = (sample <= cumulative).argmax(axis=1)[:, np.newaxis]
+            out[:, i : i + 1] = drawn
+            before = np.where(drawn > 0, np.take_along_axis(cumulative, np.maximum(drawn - 1, 0), axis=1), 0)
+            probability = np.take_along_axis(cumulative, drawn, axis=1) - before
+            np.subtract(cumulative, probability, out=cumulative, where=places > drawn)
+            np.put_along_axis(cumulative, drawn, before, axis=1)
+            with np.errstate(all="ignore"):  # once all are drawn nothing is left to divide by
+                cumulative /= 1 - probability
+        return out

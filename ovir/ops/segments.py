@@ -1,0 +1,107 @@
+"""SegmentMax: the largest element of each run of rows."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.kernels import half
+from ovir.kernels.blocked import integer_range, native_dtype
+from ovir.kernels.segments import reduce_segments
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN, Dimension
+from ovir.values import TensorType
+
+
+@operator("SegmentMax", opset=16)
+class SegmentMax(Operator):
+    """out[s] = the largest of data[j] over all j with segment_ids[j] = s, element by element.
+
+    There are ``num_segments``, or one more than the last id where that is left out. An empty segment is 0, with
+    ``fill_mode`` lowest the lowest (finite) number of the type. NaN counts only where there is nothing else. Ids must
+    be sorted and not negative; those from ``num_segments`` on, which the specification excludes, are left out and
+    reported. Source: SegmentMax-16, which calls the attribute empty_segment_value.
+    """
+
+    fill_mode: str = attribute(default="zero", choices=("zero", "lowest"))
+
+    def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self.require_index_type("segment_ids", segment_ids.element_type)
+        self.require_rank("segment_ids", segment_ids.shape, 1)
+        self.require(
+            data.shape[0].compatible(segment_ids.shape[0]),
+            "segment_ids {} must have one element for each row of data {}",
+            *(segment_ids.shape, data.shape),
+        )
+        if segment_ids.constant is not None:
+            self._check_sorted(segment_ids.constant)
+        segments = UNKNOWN
+        if num_segments is not None:
+            self.require_index_type("num_segments", num_segments.element_type)
+            self.require_rank("num_segments", num_segments.shape, 0)
+            if num_segments.value is not None:
+                self._check_count(float(num_segments.value.upper.item()))
+                (segments,) = num_segments.value.dimensions()
+        elif segment_ids.constant is not None:
+            needed = _needed(segment_ids.constant)
+            segments = Dimension(needed, needed)
+        return TensorType(data.element_type, data.shape.with_dim(0, segments))
+
+    def run(
+        self, data: Array, segment_ids: Array, num_segments: Array | None = None, *, out: Array | None = None
+    ) -> Array:
+        self._check_sorted(segment_ids)
+        segments = _needed(segment_ids)
+        if num_segments is not None:
+            needed, segments = segments, int(num_segments)
+            self._check_count(segments)
+            if needed > segments:
+                report(f"segment_ids up to {needed - 1}, and num_segments is {segments}: their rows are left out")
+        if out is None:
+            out = np.empty((segments, *data.shape[1:]), data.dtype)
+        if not out.size:
+            return out
+        limits = np.searchsorted(segment_ids, np.arange(segments + 1))
+        rows, computed = data.reshape(len(data), prod(data.shape[1:])), native_dtype(data.dtype)
+        flat = out.reshape(segments, -1)
+        largest = flat if computed == data.dtype else np.empty(flat.shape, computed)
+        largest[...] = 0 if self.fill_mode == "zero" else _lowest(data.dtype)
+        reduce_segments(
+            np.fmax if computed.kind == "f" else np.maximum,
+            lambda places: half.converted(rows.take(places, axis=0), computed),
+            *(limits[:-1], np.diff(limits), largest),
+        )
+        if largest is not flat:
+            half.copy(largest, flat)
+        return out
+
+    def _check_sorted(self, ids: Array) -> None:
+        if ids.size:
+            self.require(ids[0] >= 0, "segment_ids[0] = {} must not be negative", ids[0])
+        falls = ids[1:] < ids[:-1]
+        if falls.any():
+            i = int(falls.argmax())
+            self.fail("segment_ids must be sorted, got {} at {} and then {}", ids[i], i, ids[i + 1])
+
+    def _check_count(self, segments: float) -> None:
+        self.require(segments >= 0, "num_segments must not be negative, got {:.0f}", segments)
+
+
+def _needed(ids: Array) -> int:
+    """How many segments sorted ids reach."""
+    return int(ids[-1]) + 1 if ids.size else 0
+
+
+def _lowest(dtype: np.dtype[Any]) -> float:
+    """The lowest finite number of a type."""
+    if native_dtype(dtype).kind == "f":
+        return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+    return integer_range(dtype)[0]

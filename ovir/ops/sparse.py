@@ -1,0 +1,85 @@
+"""SparseFillEmptyRows: an entry for every row of a sparse matrix that has none."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.element_types import boolean
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType
+
+
+@operator("SparseFillEmptyRows", opset=16)
+class SparseFillEmptyRows(Operator):
+    """The entries of a sparse matrix, row by row, with ``default_value`` at [row, 0] of each row that has none.
+
+    The matrix of shape ``dense_shape`` has ``values[i]`` at ``indices[i]`` = [row, column]; an index outside is an
+    error, entries at one place keep their order. The outputs are the indices, the values, and for each row whether it
+    was empty. Source: FillEmptyRows-16.
+    """
+
+    def infer(
+        self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
+    ) -> tuple[TensorType, ...]:
+        self.require_index_type("dense_shape", dense_shape.element_type)
+        self.require_index_type("indices", indices.element_type)
+        index_type = self.merge_types(dense_shape.element_type, indices.element_type, names=("dense_shape", "indices"))
+        types = values.element_type, default_value.element_type
+        element_type = self.merge_types(*types, names=("values", "default_value"))
+        for name, tensor, rank in (("values", values, 1), ("indices", indices, 2), ("default_value", default_value, 0)):
+            self.require_rank(name, tensor.shape, rank)
+        pair = dense_shape.shape.compatible(PartialShape([2]))
+        self.require(pair, "dense_shape must have shape [2], as only matrices are supported, got {}", dense_shape.shape)
+        entries = indices.shape[0].merged_with(values.shape[0])
+        if entries is None or not indices.shape[1].contains(2):
+            self.fail("indices must have shape [{},2], one pair for each value, got {}", values.shape[0], indices.shape)
+        rows = self._rows(dense_shape)
+        if dense_shape.constant is not None and indices.constant is not None:
+            empty = self._is_empty(dense_shape.constant, indices.constant)
+            entries += int(np.count_nonzero(empty))
+        else:  # each row has one at least, then
+            most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
+            entries = Dimension(max(entries.lower, rows.lower), most)
+        return (
+            TensorType(index_type, PartialShape([entries, 2])),
+            TensorType(element_type, PartialShape([entries])),
+            TensorType(boolean, PartialShape([rows])),
+        )
+
+    def run(
+        self, values: Array, dense_shape: Array, indices: Array, default_value: Array
+    ) -> tuple[Array, Array, Array]:
+        empty = self._is_empty(dense_shape, indices)
+        added = np.flatnonzero(empty)
+        new = np.zeros((added.size, 2), indices.dtype)
+        new[:, 0] = added
+        places = np.concatenate([indices, new])
+        contents = np.concatenate([values, np.full(added.size, default_value, values.dtype)])
+        order = np.lexsort((places[:, 1], places[:, 0]))
+        return places[order], contents[order], empty
+
+    def _rows(self, dense_shape: TensorType) -> Dimension:
+        known = dense_shape.bounds_or_unknown()
+        if known is None:
+            return UNKNOWN
+        for i, size in enumerate(known.upper):
+            self._check_size(i, float(size))
+        return known.dimensions()[0]
+
+    def _is_empty(self, dense_shape: Array, indices: Array) -> Array:
+        """For each row whether it has no entry."""
+        for axis, name in enumerate(("row", "column")):
+            size, places = int(dense_shape[axis]), indices[:, axis]
+            self._check_size(axis, size)
+            outside = (places < 0) | (places >= size)
+            if outside.any():
+                i = int(outside.argmax())
+                self.fail("indices[{}] has the {} {}, which is outside [0, {}]", i, name, places[i], size - 1)
+        empty = np.ones(int(dense_shape[0]), np.bool_)
+        empty[indices[:, 0]] = False
+        return empty
+
+    def _check_size(self, axis: int, size: float) -> None:
+        self.require(size >= 0, "dense_shape[{}] is {:.0f}: a size cannot be negative", axis, size)

@@ -1,0 +1,200 @@
+"""CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss."""
+
+from __future__ import annotations
+
+from itertools import groupby, product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError, reporting_to
+from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64
+from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
+from ovir.ops.operator import Operator
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> str:
+    result = op.infer(*inputs)
+    return " ".join(map(str, result if isinstance(result, tuple) else (result,)))
+
+
+def one_hot(sequences: list[str], element_type: ElementType = f32) -> Array:
+    """Data [batch, time, 4] in which the letters a, b, c and * (the blank) are the most probable."""
+    letters = np.array([["abc*".index(letter) for letter in sequence] for sequence in sequences])
+    return np.eye(4)[letters].astype(element_type.to_dtype())
+
+
+# ----- greedy decoders
+
+
+@pytest.mark.parametrize("element_type", [f16, bf16, f32, f64])
+@pytest.mark.parametrize(
+    ("merge", "expected"),
+    [
+        (True, [[0, 1, 1, 1, -1, -1, -1], [2, -1, -1, -1, -1, -1, -1]]),
+        (False, [[0, 1, 1, 1, 1, -1, -1], [2, 2, -1, -1, -1, -1, -1]]),
+    ],
+)
+def test_greedy_decoder(element_type: ElementType, merge: bool, expected: list[list[int]]) -> None:
+    data = one_hot(["abb*b*b", "*ccbaaa"], element_type).transpose(1, 0, 2)
+    mask = np.ones((7, 2), data.dtype)
+    mask[3, 1] = mask[5, 1] = 0  # the second sequence ends at the first 0
+    found = CTCGreedyDecoder(ctc_merge_repeated=merge).run(data, mask)
+    assert found.dtype == data.dtype
+    assert np.array_equal(found, np.array(expected).reshape(2, 7, 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("merge", "blank", "expected", "counts"),
+    [
+        (True, None, [[0, 1, 1, 1, -1, -1, -1], [2, -1, -1, -1, -1, -1, -1]], [4, 1]),
+        (False, None, [[0, 1, 1, 1, 1, -1, -1], [2, 2, -1, -1, -1, -1, -1]], [5, 2]),
+        (True, np.array(1), [[0, 3, 3, -1, -1, -1, -1], [3, 2, -1, -1, -1, -1, -1]], [3, 2]),
+        (True, np.array([9]), [[0, 1, 3, 1, 3, 1, -1], [3, 2, -1, -1, -1, -1, -1]], [6, 2]),
+    ],
+)
+def test_greedy_decoder_with_lengths(merge: bool, blank: Array | None, expected: Any, counts: list[int]) -> None:
+    op = CTCGreedyDecoderSeqLen(merge_repeated=merge, classes_index_type=i64)
+    inputs = [one_hot(["abb*b*b", "*ccbaaa"]), np.array([7, 3]), *([] if blank is None else [blank])]
+    classes, lengths = op.run(*inputs)
+    assert (classes.tolist(), lengths.tolist()) == (expected, counts)
+    assert (classes.dtype, lengths.dtype) == (np.int64, np.int32)
+
+
+def test_greedy_decoder_of_nothing() -> None:
+    op = CTCGreedyDecoderSeqLen()
+    for shape in ((0, 3, 4), (2, 0, 4), (2, 0, 0)):
+        classes, lengths = op.run(np.zeros(shape, np.float32), np.zeros(shape[0], np.int64))
+        assert classes.shape == shape[:2]
+        assert lengths.tolist() == [0] * shape[0]
+    with pytest.raises(OperatorError, match=r"data of shape \[1,2,0\] has no classes"):
+        op.run(np.zeros((1, 2, 0), np.float32), np.array([1]))
+
+
+@pytest.mark.parametrize("length", [-1, 8])
+def test_length_outside(length: int) -> None:
+    with pytest.raises(OperatorError, match=rf"sequence_length\[1\] = {length} is outside \[0, 7\]"):
+        CTCGreedyDecoderSeqLen().run(one_hot(["abb*b*b", "*ccbaaa"]), np.array([7, length]))
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "expected"),
+    [
+        (CTCGreedyDecoder(), ["?,2..4,?", "5,3..6"], "f32[3..4,5,1,1]"),
+        (CTCGreedyDecoder(), ["...", "..."], "f32[?,?,1,1]"),
+        (CTCGreedyDecoderSeqLen(), ["?,2..4,?", "3..6"], "i32[3..6,2..4] i32[3..6]"),
+        (CTCGreedyDecoderSeqLen(sequence_length_type=i64), ["...", "...", "..."], "i32[?,?] i64[?]"),
+        (CTCLoss(), ["?,5,?", "2..4", "3..6,?", "?"], "f32[3..4]"),
+        (CTCLoss(), ["...", "...", "...", "...", "[]"], "f32[?]"),
+    ],
+)
+def test_shapes(op: Operator, inputs: list[str], expected: str) -> None:
+    is_real = [True, isinstance(op, CTCGreedyDecoder), False, False, False]
+    tensors = [tensor(shape, f32 if real else i64) for shape, real in zip(inputs, is_real, strict=False)]
+    assert inferred(op, *tensors) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "message"),
+    [
+        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data \[5,2,4\] and sequence_mask \[4,2\] must have the same time size"),
+        (CTCGreedyDecoder(), [tensor("5,2"), tensor("5,2")], r"data must have rank 3, got shape \[5,2\]"),
+        (CTCGreedyDecoder(), [tensor("5,2,4", i32), tensor("5,2")], "data must be of a floating-point type, got i32"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have the same batch size"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", i64), tensor("2", i64)], r"blank_index must be a scalar or have shape \[1\], got \[2\]"),
+        (CTCGreedyDecoderSeqLen(classes_index_type=f32), [tensor("2,5,4"), tensor("2", i64)], "classes_index_type must be i32 or i64, got f32"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have the same time size"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits \[2,5,4\] and label_length \[3\] must have the same batch size"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2"), tensor("2,5", i64), tensor("2", i64)], "logit_length must be of an integer type, got f32"),
+    ],
+)  # fmt: skip
+def test_errors(op: Operator, inputs: list[TensorType], message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        op.infer(*inputs)
+
+
+# ----- CTCLoss
+
+
+def by_paths(logits: Array, labels: list[int], blank: int, merge: bool) -> float:
+    """The definition: the sum over all paths that decode to the labels."""
+    probabilities = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    total = 0.0
+    for path in product(range(logits.shape[1]), repeat=len(logits)):
+        decoded = [c for c, _ in groupby(path)] if merge else list(path)
+        if [c for c in decoded if c != blank] == labels:
+            total += float(np.prod(probabilities[np.arange(len(path)), path]))
+    return -np.log(total) if total else np.inf
+
+
+def decoded_labels(labels: list[int], unique: bool, collapse: bool) -> list[int]:
+    if unique:
+        return list(dict.fromkeys(labels))
+    return [c for c, _ in groupby(labels)] if collapse else labels
+
+
+@pytest.mark.parametrize("element_type", [f16, bf16, f32, f64])
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize(("unique", "collapse"), [(False, False), (False, True), (True, False), (True, True)])
+@pytest.mark.parametrize("blank", [None, 1])
+def test_loss(element_type: ElementType, merge: bool, unique: bool, collapse: bool, blank: int | None) -> None:
+    logits = np.random.default_rng(0).normal(size=(5, 5, 4)).astype(element_type.to_dtype())
+    steps = np.array([5, 4, 5, 3, 5], np.int32)
+    labels = np.array([[0, 2, 2, 0, 9], [2, 2, 2, 9, 9], [0, 0, 2, 2, 0], [9, 9, 9, 9, 9], [2, 9, 9, 9, 9]])
+    counts = np.array([4, 2, 5, 0, 1])
+    op = CTCLoss(ctc_merge_repeated=merge, unique=unique, preprocess_collapse_repeated=collapse)
+    found = op.run(logits, steps, labels, counts, *([] if blank is None else [np.array(blank)]))
+    expected = []
+    for row in range(5):
+        target = decoded_labels(labels[row, : counts[row]].tolist(), unique, collapse)
+        used = logits[row, : steps[row]].astype(np.float64)
+        expected.append(by_paths(used, target, 3 if blank is None else blank, merge))
+    tolerance = {f64: 1e-12, f32: 1e-5}.get(element_type, 1e-2)
+    np.testing.assert_allclose(found.astype(np.float64), expected, rtol=tolerance)
+    assert found.dtype == logits.dtype
+
+
+def test_loss_of_large_logits_is_finite() -> None:
+    logits = np.array([[[1000, 0, -1000], [-1000, 500, 1000]]], np.float32)
+    arguments = (np.array([2]), np.array([[0, 1]]), np.array([2]))
+    assert CTCLoss().run(logits, *arguments).tolist() == [500]
+
+
+def test_loss_of_no_steps_is_0() -> None:
+    zero = np.array([0])
+    found = CTCLoss().run(np.zeros((1, 2, 3), np.float32), zero, np.zeros((1, 2), np.int64), zero)
+    assert found.tolist() == [0]
+    assert not np.signbit(found[0])
+
+
+@pytest.mark.parametrize(
+    ("steps", "counts", "labels", "blank", "message"),
+    [
+        (4, 1, [0, 0, 0], 2, r"logit_length\[0\] = 4 is outside \[0, 3\]"),
+        (2, 3, [0, 0, 0], 2, r"label_length\[0\] = 3 is outside \[0, 2\], the length of the logits"),
+        (2, -1, [0, 0, 0], 2, r"label_length\[0\] = -1 is outside"),
+        (3, 2, [0, 3, 0], 2, r"labels\[0,1\] = 3 is outside \[0, 2\]"),
+        (3, 2, [0, 1, 0], 5, r"blank_index 5 is outside \[0, 2\]"),
+    ],
+)
+def test_loss_refuses_what_is_outside(steps: int, counts: int, labels: list[int], blank: int, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        CTCLoss().run(
+            np.zeros((1, 3, 3), np.float32), np.array([steps]), np.array([labels]), np.array([counts]), np.array(blank)
+        )
+
+
+def test_a_blank_among_the_labels_is_reported() -> None:
+    found: list[str] = []
+    with reporting_to(lambda code, message: found.append(message)):
+        CTCLoss().run(np.zeros((1, 3, 3), np.float32), np.array([3]), np.array([[0, 2, 1]]), np.array([2]))
+    assert found == ["labels have the blank, 2, among them, which no path decodes to"]
