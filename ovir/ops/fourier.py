@@ -1,0 +1,225 @@
+"""DFT, IDFT, RDFT and IRDFT: the discrete Fourier transform along some axes, of complex and of real data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.element_types import bf16, f16, f32, f64
+from ovir.kernels.fourier import Transform, as_complex, narrowed, transform, widened, work_array
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType, Value, constant_type
+
+
+class _Fourier(Operator):
+    """Inference and the order of the passes, for all four operations.
+
+    ``axes`` are different dimensions of the complex (or real) numbers of ``data``, in any order, negative ones counted
+    from the end; the axis of the pairs is none of them. ``signal_size`` has for each the length to which data is cut
+    at the end or filled with zeros, -1 for the data's own.
+    """
+
+    of_pairs: ClassVar[bool] = True
+    """Whether the last axis of ``data`` holds real and imaginary part."""
+    to_pairs: ClassVar[bool] = True
+
+    def infer(self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None) -> TensorType:
+        allowed = (f16, bf16, f32, f64)
+        self.require_type("data", data.element_type, lambda t: t in allowed, "f16, bf16, f32 or f64")
+        for name, tensor in (("axes", axes), ("signal_size", signal_size)):
+            if tensor is not None:
+                self.require_index_type(name, tensor.element_type)
+                self.require_rank(name, tensor.shape, 1)
+        count = axes.shape[0]
+        if signal_size is not None and not count.compatible(signal_size.shape[0]):
+            message = "signal_size must have an element for each axis: axes has shape {}, signal_size {}"
+            self.fail(message, axes.shape, signal_size.shape)
+        if data.shape.rank is None:
+            return TensorType(data.element_type, PartialShape(None))
+        dims = self._signal_dims(data.shape)
+        self.require(count.lower <= len(dims), "axes has {} elements, {} has {} axes", count, data.shape, len(dims))
+        if axes.constant is None:
+            resized = self._sized_by_unknown_axes(dims, signal_size is not None)
+        else:
+            resized = list(dims)
+            along = self._axes(axes.constant, len(dims))
+            for axis, dim in zip(along, self._output_dims(dims, along, signal_size), strict=True):
+                resized[axis] = dim
+        return TensorType(data.element_type, PartialShape([*resized, 2] if self.to_pairs else resized))
+
+    def _signal_dims(self, data: PartialShape) -> tuple[Dimension, ...]:
+        """The dimensions of the data's numbers: complex ones are pairs."""
+        least = 2 if self.of_pairs else 1
+        self.require(len(data) >= least, "data must have at least {} dimensions, got {}", least, data)
+        if not self.of_pairs:
+            return data.dims
+        self.require(data[-1].contains(2), "the last dimension of data must be 2, for complex numbers; got {}", data)
+        return data.dims[:-1]
+
+    def _axes(self, axes: Array, rank: int) -> list[int]:
+        return self.normalize_axes(axes.tolist(), rank)
+
+    def _sized_by_unknown_axes(self, dims: Sequence[Dimension], sized: bool) -> Sequence[Dimension]:
+        return [UNKNOWN] * len(dims) if sized else dims
+
+    def _output_dims(
+        self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
+    ) -> list[Dimension]:
+        return self._lengths(dims, axes, signal_size)
+
+    def _lengths(
+        self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
+    ) -> list[Dimension]:
+        """How long the signal is that is transformed, for each of the axes."""
+        whole = self._whole([dims[axis] for axis in axes])
+        if signal_size is None:
+            return whole
+        if signal_size.value is None:
+            return [UNKNOWN] * len(axes)
+        return self._chosen(signal_size.value, whole)
+
+    def _whole(self, dims: list[Dimension]) -> list[Dimension]:
+        """The lengths that -1 means, for the data's dimensions along the axes."""
+        return dims
+
+    def _chosen(self, sizes: Value, whole: list[Dimension]) -> list[Dimension]:
+        if sizes.constant is not None:
+            negative = [size for size in sizes.constant.tolist() if size < -1]
+            self.require(not negative, "signal_size must not be below -1, got {}", sizes.constant.tolist())
+        result = []
+        for size, low, high, own in zip(sizes.dimensions(), sizes.lower, sizes.upper, whole, strict=True):
+            result.append(size if low >= 0 else own if high < 0 else own.union(Dimension(0, size.upper)))
+        return result
+
+    # ----- the kernel
+
+    def run(self, data: Array, axes: Array, signal_size: Array | None = None, *, out: Array | None = None) -> Array:
+        dims = self._signal_dims(PartialShape(data.shape))
+        along = self._axes(axes, len(dims))
+        given = None if signal_size is None else constant_type(signal_size)
+        self.require(
+            given is None or given.shape == [len(along)],
+            "signal_size must have an element for each of the axes {}, got shape {}",
+            *(axes.tolist(), None if given is None else given.shape),
+        )
+        shape = [dim.length for dim in dims]
+        for axis, dim in zip(along, self._output_dims(dims, along, given), strict=True):
+            shape[axis] = dim.length
+        result = work_array((*shape, 2) if self.to_pairs else tuple(shape), data.dtype, out)
+        if result.size:
+            source, target = widened(data), result
+            lengths = [dim.length for dim in self._lengths(dims, along, given)]
+            self._transform(
+                as_complex(source) if self.of_pairs else source,
+                along,
+                lengths,
+                as_complex(target) if self.to_pairs else target,
+            )
+        return narrowed(result, data.dtype, out)
+
+    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
+        """``target`` from ``source``; ``lengths`` are those of the signal along the axes."""
+        raise NotImplementedError
+
+
+def _in_passes(
+    first: Transform, others: Transform, source: Array, axes: Sequence[int], lengths: Sequence[int], target: Array
+) -> None:
+    """``target`` = the source transformed along the last of the axes by ``first``, then along the ``others``."""
+    kept = list(source.shape)
+    for axis, length in zip(axes, lengths, strict=True):
+        kept[axis] = min(kept[axis], length)
+    source = source[tuple(map(slice, kept))]
+    if not axes:
+        np.copyto(target, source)
+        return
+    kept[axes[-1]] = target.shape[axes[-1]]
+    filled = target[tuple(map(slice, kept))]
+    if filled.size < target.size:
+        target[...] = 0
+    transform(first, source, axes[-1], lengths[-1], filled)
+    for axis, length in zip(axes[:-1], lengths[:-1], strict=True):
+        transform(others, target, axis, length, target)
+
+
+@operator("DFT", opset=7)
+class DFT(_Fourier):
+    """out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length), along each of the axes, of complex numbers.
+
+    data is [..., 2], real and imaginary part. axes and signal_size: see _Fourier. Source: DFT-7.
+    """
+
+    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
+        _in_passes(np.fft.fft, np.fft.fft, source, axes, lengths, target)
+
+
+@operator("IDFT", opset=7)
+class IDFT(_Fourier):
+    """The inverse of DFT: the sign of the exponent is positive, and the sum along an axis is divided by its length.
+
+    Source: IDFT-7.
+    """
+
+    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
+        _in_passes(np.fft.ifft, np.fft.ifft, source, axes, lengths, target)
+
+
+class _RealFourier(_Fourier):
+    """Transforms with real numbers on one side. The other side has only half of the last of the axes, as the other half
+    are the conjugates of the first."""
+
+    def _axes(self, axes: Array, rank: int) -> list[int]:
+        self.require(axes.size > 0, "axes must name at least one axis, got none")
+        return super()._axes(axes, rank)
+
+    def _sized_by_unknown_axes(self, dims: Sequence[Dimension], sized: bool) -> Sequence[Dimension]:
+        return [UNKNOWN] * len(dims)
+
+
+@operator("RDFT", opset=9)
+class RDFT(_RealFourier):
+    """DFT of real data [...] to complex numbers [..., 2]; along the last of the axes only length // 2 + 1 are kept.
+
+    An axis of length 0 stays so, as in OpenVINO. Source: RDFT-9.
+    """
+
+    of_pairs = False
+
+    def _output_dims(
+        self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
+    ) -> list[Dimension]:
+        *others, last = self._lengths(dims, axes, signal_size)
+        return [*others, last.map(lambda length: length // 2 + 1 if length else 0)]
+
+    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
+        _in_passes(np.fft.rfft, np.fft.fft, source, axes, lengths, target)
+
+
+@operator("IRDFT", opset=9)
+class IRDFT(_RealFourier):
+    """The inverse of RDFT: complex numbers [..., 2] to real ones [...].
+
+    Along the last of the axes data holds the first length // 2 + 1 numbers, of which too many are cut off and missing
+    ones are zero; the length is 2 * (dimension - 1) where signal_size does not give it. Source: IRDFT-9.
+    """
+
+    to_pairs = False
+
+    def _whole(self, dims: list[Dimension]) -> list[Dimension]:
+        *others, last = dims
+        return [*others, last.map(lambda size: 2 * (size - 1))]
+
+    def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
+        *others, last = axes
+        if others:
+            shape = list(target.shape)
+            shape[last] = min(source.shape[last], lengths[-1] // 2 + 1)
+            middle = np.empty(shape, source.dtype)
+            kept = source[(slice(None),) * last + (slice(shape[last]),)]
+            _in_passes(np.fft.ifft, np.fft.ifft, kept, others, lengths[:-1], middle)
+            source = middle
+        transform(np.fft.irfft, source, last, lengths[-1], target)

@@ -1,0 +1,209 @@
+"""GridSample: an image read at the places that a grid names, between its pixels and beyond its border too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.arrays import Array
+from ovir.element_types import ElementType, nf4, string
+from ovir.kernels import half
+from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.parallel import run_blocks
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
+
+# Elements that are sampled at once, and places whose taps are known at once.
+_BLOCK = 1 << 16
+_PLACES = 1 << 13
+# Elements of the output that a thread must have at least.
+_LEAST = 1 << 14
+# Positions beyond it are as far outside as can be, and integers can be added to it.
+_FAR = 2.0**62
+
+
+@dataclass(frozen=True)
+class _Tap:
+    """One of the pixels that make a sample, for each of the places: where it is and what share it has.
+
+    ``weight`` None is all of it. ``outside`` tells where there is no pixel: it counts as zero.
+    """
+
+    index: NDArray[np.int64]
+    weight: Array | None
+    outside: NDArray[np.bool_] | None
+
+
+@operator("GridSample", opset=9)
+class GridSample(Operator):
+    """out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y), scaled from [-1, 1] to the pixels.
+
+    With ``align_corners`` -1 and 1 are the centers of the first and the last pixel, else their outer edges. ``nearest``
+    takes the nearest pixel, of two the even one; ``bilinear`` weighs the 4 around, ``bicubic`` 16 by Keys' kernel of
+    -0.75. Beyond the border lie zeros, the pixel at the ``border``, or the ``reflection`` of the image: at the centers
+    of the outermost pixels with ``align_corners``, else at their edges.
+
+    Mixed integers of 8 bits are rounded, ties to even, wider ones cut; both saturate. Source: GridSample-9.
+    """
+
+    align_corners: bool = attribute(default=False)
+    mode: str = attribute(default="bilinear", choices=("bilinear", "bicubic", "nearest"))
+    padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))
+
+    def infer(self, data: TensorType, grid: TensorType) -> TensorType:
+        self.require_type("grid", grid.element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+        self.require_rank("data", data.shape, 4)
+        self.require_rank("grid", grid.shape, 4)
+        pair = grid.shape[3]
+        self.require(pair.contains(2), "the last dimension of grid must be 2, for x and y; got {}", grid.shape)
+        batch: Dimension | None = data.shape[0].merged_with(grid.shape[0])
+        if batch is None:
+            self.fail("data {} and grid {} must have the same batch size", data.shape, grid.shape)
+        return TensorType(data.element_type, PartialShape([batch, data.shape[1], grid.shape[1], grid.shape[2]]))
+
+    def run(self, data: Array, grid: Array, *, out: Array | None = None) -> Array:
+        images, channels, height, width = data.shape
+        self.require(
+            grid.shape[::3] == (images, 2),
+            "grid must be [{},rows,columns,2] for data {}, got {}",
+            *(images, data.shape, grid.shape),
+        )
+        if out is None:
+            out = np.empty((images, channels, *grid.shape[1:3]), data.dtype)
+        if not out.size:
+            return out
+        if not height * width:
+            self.require(self.padding_mode == "zeros", "data {} has no pixel that could be read", data.shape)
+            out[...] = np.zeros((), data.dtype)
+            return out
+        element_type = self._element_type(data)
+        mixable = element_type not in (nf4, string)
+        # The code 0 of nf4 is not the number 0.
+        fits = mixable or (self.mode == "nearest" and (element_type == string or self.padding_mode != "zeros"))
+        self.require(fits, "{} of {} with padding {} is not possible", self.mode, element_type, self.padding_mode)
+        pixels = data.reshape(images, channels, height * width)
+        places = grid.reshape(images, -1, 2)
+        samples = out.reshape(images, channels, -1)
+        count = min(max(_BLOCK // channels, _PLACES // 16), _PLACES, places.shape[1])
+        parts = -(-places.shape[1] // count)
+        at_once = max(_BLOCK // count, 1)
+        computed = compute_dtype(data.dtype)
+
+        def run(start: int, stop: int) -> None:
+            with np.errstate(all="ignore"):
+                for item in range(start, stop):
+                    image, part = divmod(item, parts)
+                    block = slice(part * count, (part + 1) * count)
+                    taps = self._taps(places[image, block], height, width, computed)
+                    for first in range(0, channels, at_once):
+                        some = slice(first, first + at_once)
+                        self._sample(np.ascontiguousarray(pixels[image, some]), taps, samples[image, some, block])
+
+        run_blocks(run, images * parts, -(-_LEAST // (channels * count)))
+        return out
+
+    # ----- the places
+
+    def _taps(self, places: Array, height: int, width: int, dtype: np.dtype[Any]) -> list[_Tap]:
+        """The pixels of an image that make the samples at these places; ``dtype`` is that of their weights."""
+        places = half.converted(places, compute_dtype(places.dtype))
+        rows = self._axis_taps(places[:, 1], height, dtype)
+        columns = self._axis_taps(places[:, 0], width, dtype)
+        return [_crossed(row, column, width) for row, column in product(rows, columns)]
+
+    def _axis_taps(self, place: Array, size: int, dtype: np.dtype[Any]) -> list[_Tap]:
+        """The same for one axis; indices are those along the axis."""
+        position = (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
+        if self.mode == "nearest":
+            return [self._axis_tap(_as_index(np.rint(position)), None, size)]
+        low = np.floor(position)
+        share = (position - low).astype(dtype, copy=False)
+        first = _as_index(low)
+        if self.mode == "bilinear":
+            return [self._axis_tap(first, 1 - share, size), self._axis_tap(first + 1, share, size)]
+        weights = (_keys_far(1 + share), _keys_near(share), _keys_near(1 - share), _keys_far(2 - share))
+        return [self._axis_tap(first + i, weight, size) for i, weight in enumerate(weights, -1)]
+
+    def _axis_tap(self, index: NDArray[np.int64], weight: Array | None, size: int) -> _Tap:
+        outside = index.view(np.uint64) >= size
+        if not outside.any():
+            return _Tap(index, weight, None)
+        if self.padding_mode == "reflection":
+            return _Tap(self._reflected(index, size), weight, None)
+        index = np.clip(index, 0, size - 1)
+        return _Tap(index, weight, outside if self.padding_mode == "zeros" else None)
+
+    def _reflected(self, index: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+        period = max(2 * (size - 1), 1) if self.align_corners else 2 * size
+        index = index % period
+        mirrored = period - index if self.align_corners else period - 1 - index
+        return np.where(index >= size, mirrored, index)
+
+    # ----- the pixels
+
+    def _sample(self, pixels: Array, taps: list[_Tap], out: Array) -> None:
+        """out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
+        taken = np.empty(out.shape, pixels.dtype)
+        total: Array | None = None
+        for tap in taps:
+            pixels.take(tap.index, 1, taken, "clip")
+            if tap.outside is not None:
+                np.copyto(taken, np.zeros((), taken.dtype), where=tap.outside)
+            if tap.weight is None:
+                out[...] = taken
+                return
+            values = half.converted(taken, tap.weight.dtype)
+            if total is None:
+                total = values * tap.weight
+            else:
+                np.multiply(values, tap.weight, out=values)
+                np.add(total, values, out=total)
+        assert total is not None
+        element_type = self._element_type(pixels)
+        if not element_type.is_real:
+            _make_integral(total, element_type)
+        half.copy(total, out)
+
+    def _element_type(self, data: Array) -> ElementType:
+        return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
+
+
+def _crossed(row: _Tap, column: _Tap, width: int) -> _Tap:
+    """The tap of two axes: its index is that in the rows of the image one after the other."""
+    outside = [tap.outside for tap in (row, column) if tap.outside is not None]
+    return _Tap(
+        row.index * width + column.index,
+        None if row.weight is None or column.weight is None else row.weight * column.weight,
+        np.logical_or.reduce(outside) if outside else None,
+    )
+
+
+def _as_index(position: Array) -> NDArray[np.int64]:
+    """Whole positions as integers; what is no number is far below."""
+    return np.fmin(np.fmax(position, -_FAR), _FAR).astype(np.int64)
+
+
+def _keys_near(x: Array) -> Array:
+    return (1.25 * x - 2.25) * x * x + 1
+
+
+def _keys_far(x: Array) -> Array:
+    return ((-0.75 * x + 3.75) * x - 6) * x + 3
+
+
+def _make_integral(values: NDArray[Any], element_type: ElementType) -> None:
+    """Round or cut to integers in the range of the type."""
+    if element_type.bits <= 8:
+        np.rint(values, out=values)
+    else:
+        # What misses a whole number by the error of a sum of weights is that number in f32, which devices compute in.
+        np.trunc(values.astype(np.float32), out=values)
+    signed, bits = element_type.kind == "signed", 1 if element_type.kind == "boolean" else element_type.bits
+    lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+    np.clip(values, lowest, highest, out=values)

@@ -1,0 +1,238 @@
+"""STFT and ISTFT: a signal as the Fourier transforms of short frames of it, and back."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.element_types import ElementType, nf4
+from ovir.kernels.blocked import BLOCK
+from ovir.kernels.fourier import as_complex, narrowed, widened, work_array
+from ovir.kernels.parallel import run_blocks
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.values import TensorType, constant_type
+
+# Elements of frames that a thread must have at least.
+_LEAST = 1 << 15
+
+
+class _ShortTime(Operator):
+    """The frames: the same inputs give them to both operations."""
+
+    def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
+        element_type = self.merge_types(data.element_type, window.element_type, names=(name, "window"))
+        self.require_type(name, element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+        self.require_rank("window", window.shape, 1)
+        return element_type
+
+    def _positive(self, name: str, tensor: TensorType) -> Dimension:
+        """The one positive number that the tensor holds, as far as it is known."""
+        self.require_index_type(name, tensor.element_type)
+        self.require_rank(name, tensor.shape, 0)
+        known = UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
+        shown = known if tensor.constant is None else tensor.constant
+        self.require(known.upper is None or known.upper > 0, "{} must be above 0, got {}", name, shown)
+        return Dimension(max(known.lower, 1), known.upper)
+
+    def _require_window(self, window: Dimension, frame_size: Dimension) -> None:
+        self.require(window.upper != 0, "window must have at least one element")
+        fits = frame_size.upper is None or window.lower <= frame_size.upper
+        self.require(fits, "window must not be longer than a frame: it has {} elements, a frame {}", window, frame_size)
+
+
+def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
+    """How many frames fit into a signal that is at least as long as one."""
+    lower = 1
+    if size.upper is not None and step.upper is not None:
+        lower += max(length.lower - size.upper, 0) // step.upper
+    return Dimension(lower, None if length.upper is None else (length.upper - size.lower) // step.lower + 1)
+
+
+def _bins(frame_size: Dimension) -> Dimension:
+    """The complex numbers of the transform of a real frame."""
+    return frame_size.map(lambda size: size // 2 + 1)
+
+
+def _framed(window: Array, frame_size: int) -> Array:
+    """The window in the middle of a frame, zeros around it; an odd zero stands at the end."""
+    before = (frame_size - window.size) // 2
+    return np.pad(widened(window), (before, frame_size - window.size - before))
+
+
+@operator("STFT", opset=15)
+class STFT(_ShortTime):
+    """out[b, f, k] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window, for all frames that fit.
+
+    signal is [batch, length] or [length], out [batch, frames, frame_size // 2 + 1, 2] or the same without batch, with
+    ``transpose_frames`` frames after the numbers of the transform. A shorter window stands in the middle of the frame.
+    Source: STFT-15.
+    """
+
+    transpose_frames: bool = attribute(default=False)
+
+    def infer(
+        self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
+    ) -> TensorType:
+        element_type = self._element_type("signal", signal, window)
+        self.require_rank("signal", signal.shape, 1, 2)
+        size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
+        self._require_window(window.shape[0], size)
+        if signal.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        length = signal.shape[-1]
+        fitting = size.merged_with(Dimension(0, length.upper))
+        if fitting is None:
+            self.fail("frame_size {} is longer than the signal {}", size, signal.shape)
+        inner = [_frames(length, fitting, step), _bins(fitting)]
+        if self.transpose_frames:
+            inner.reverse()
+        return TensorType(element_type, PartialShape([*signal.shape.dims[:-1], *inner, 2]))
+
+    def run(
+        self, signal: Array, window: Array, frame_size: Array, frame_step: Array, *, out: Array | None = None
+    ) -> Array:
+        given = (constant_type(a) for a in (frame_size, frame_step))
+        shape = self.infer(constant_type(signal), constant_type(window), *given).shape.to_tuple()
+        size, step = int(frame_size), int(frame_step)
+        result = work_array(shape, signal.dtype, out)
+        if result.size:
+            target = as_complex(result)
+            if self.transpose_frames:
+                target = target.swapaxes(-1, -2)
+            source = widened(signal).reshape(-1, signal.shape[-1])
+            frames = np.lib.stride_tricks.sliding_window_view(source, size, axis=1)[:, ::step]
+            _transform_frames(frames, _framed(window, size), target.reshape(-1, *target.shape[-2:]))
+        return narrowed(result, signal.dtype, out)
+
+
+def _transform_frames(frames: Array, window: Array, out: Array) -> None:
+    """out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
+    batches, length, size = frames.shape
+    count = min(max(BLOCK // size, 1), length)
+    parts = -(-length // count)
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            for item in range(start, stop):
+                batch, part = divmod(item, parts)
+                block = slice(part * count, (part + 1) * count)
+                np.fft.rfft(frames[batch, block] * window, axis=-1, out=out[batch, block])
+
+    run_blocks(run, batches * parts, -(-_LEAST // (count * size)))
+
+
+@operator("ISTFT", opset=16)
+class ISTFT(_ShortTime):
+    """The signal whose frames have these transforms: each frame times window, added up where they overlap, divided by
+    the sum of the squared windows that lie there; zero where that is zero.
+
+    data is [batch, frame_size // 2 + 1, frames, 2] or the same without batch, out [batch, length] or [length]. The
+    length is that of the frames, (frames - 1) * frame_step + frame_size; with ``center`` frame_size // 2 samples are
+    taken off at both ends. ``signal_length`` cuts it at the end, or fills it with what was taken off there, then with
+    zeros. ``normalized`` data was divided by sqrt(frame_size). Source: ISTFT-16.
+    """
+
+    center: bool = attribute(default=False)
+    normalized: bool = attribute(default=False)
+
+    def infer(
+        self,
+        data: TensorType,
+        window: TensorType,
+        frame_size: TensorType,
+        frame_step: TensorType,
+        signal_length: TensorType | None = None,
+    ) -> TensorType:
+        element_type = self._element_type("data", data, window)
+        self.require_rank("data", data.shape, 3, 4)
+        size, step = self._positive("frame_size", frame_size), self._positive("frame_step", frame_step)
+        self._require_window(window.shape[0], size)
+        given = None if signal_length is None else self._given_length(signal_length)
+        if data.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        *batch, bins, frames, pair = data.shape.dims
+        if not bins.compatible(_bins(size)):
+            message = "dimension {} of data {} must be {}, that is frame_size // 2 + 1 for frame_size {}"
+            self.fail(message, len(batch), data.shape, _bins(size), size)
+        message = "the last dimension of data must be 2, for complex numbers; got {}"
+        self.require(pair.contains(2), message, data.shape)
+        length = self._length(frames, size, step) if given is None else given
+        return TensorType(element_type, PartialShape([*batch, length]))
+
+    def _given_length(self, tensor: TensorType) -> Dimension:
+        self.require_index_type("signal_length", tensor.element_type)
+        self.require_rank("signal_length", tensor.shape, 0, 1)
+        self.require(tensor.shape.size().contains(1), "signal_length must have one element, got {}", tensor.shape)
+        if tensor.constant is not None:
+            length = int(tensor.constant.item())
+            self.require(length >= 0, "signal_length must not be negative, got {}", length)
+        return UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
+
+    def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:
+        """The length without ``signal_length``; that of no frames is that of one."""
+        ends = size
+        if self.center:  # taken off are 2 * (size // 2)
+            ends = Dimension(size.lower % 2, size.lower % 2) if size.is_static else Dimension(0, 1)
+        return frames.map(lambda count: count - 1) * step + ends
+
+    def run(
+        self,
+        data: Array,
+        window: Array,
+        frame_size: Array,
+        frame_step: Array,
+        signal_length: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        given = [constant_type(a) for a in (frame_size, frame_step, signal_length) if a is not None]
+        shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
+        size, step = int(frame_size), int(frame_step)
+        result = work_array(shape, data.dtype, out)
+        if not result.size:
+            return narrowed(result, data.dtype, out)
+        spectra = as_complex(widened(data)).swapaxes(-1, -2)
+        signals = result.reshape(-1, shape[-1])
+        spectra = spectra.reshape(len(signals), *spectra.shape[-2:])
+        frames = spectra.shape[1]
+        weight = _framed(window, size)
+        norm = _Rows(size, step, frames, weight.dtype)
+        norm.add(np.broadcast_to(weight * weight, (frames, size)))
+        if self.normalized:
+            weight = weight * weight.dtype.type(sqrt(size))
+        wanted = slice(size // 2 if self.center else 0, None)
+
+        def restore(start: int, stop: int) -> None:
+            count = max(BLOCK // size, 1)
+            with np.errstate(all="ignore"):
+                for batch in range(start, stop):
+                    rows = _Rows(size, step, frames, weight.dtype)
+                    for first in range(0, frames, count):
+                        rows.add(np.fft.irfft(spectra[batch, first : first + count], size) * weight, first)
+                    total, squares = (r.samples[wanted][: shape[-1]] for r in (rows, norm))
+                    signals[batch] = 0
+                    np.divide(total, squares, out=signals[batch, : total.size], where=squares != 0)
+
+        run_blocks(restore, len(signals), -(-_LEAST // max(size * frames, 1)))
+        return narrowed(result, data.dtype, out)
+
+
+class _Rows:
+    """Frames added up where they overlap; in rows of one step, so that all frames are added in a few passes."""
+
+    def __init__(self, size: int, step: int, frames: int, dtype: np.dtype[Any]) -> None:
+        step = step if frames > 1 else min(step, size)
+        self._rows = np.zeros((max(frames, 1) + -(-size // step) - 1, step), dtype)
+        self.samples = self._rows.reshape(-1)[: max(frames - 1, 0) * step + size]
+
+    def add(self, frames: Array, first: int = 0) -> None:
+        """Add frames, of which the first begins in row ``first``."""
+        step = self._rows.shape[1]
+        for k in reversed(range(-(-frames.shape[1] // step))):  # a sample adds up its frames in their order
+            part = frames[:, k * step : (k + 1) * step]
+            self._rows[first + k : first + k + len(part), : part.shape[1]] += part

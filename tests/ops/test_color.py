@@ -1,0 +1,197 @@
+"""Conversion between NV12 or I420 and RGB or BGR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f32, f64, i8, nf4, u8
+from ovir.ops.color import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
+from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+# Two by two pixels of one chroma.
+LUMA = np.array([[16, 81], [145, 235]])
+U, V = 90, 240
+RGB = [
+    [[178.752, 0, 0], [254.412, 0, 0]],
+    [[255, 73.958, 73.472], [255, 178.718, 178.232]],
+]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+def test_one_chroma_for_four_pixels(dtype: Any) -> None:
+    y = LUMA.reshape(1, 2, 2, 1).astype(dtype)
+    u, v = (np.full((1, 1, 1, 1), value).astype(dtype) for value in (U, V))
+    uv = np.concatenate([u, v], axis=-1)
+    whole = np.array([*LUMA.ravel(), U, V]).reshape(1, 3, 2, 1).astype(dtype)
+    expected = np.array(RGB)[np.newaxis]
+    if dtype == np.uint8:
+        expected = np.rint(expected)
+    for op, planes in (
+        (NV12toRGB(), (y, uv)),
+        (NV12toRGB(), (whole,)),
+        (I420toRGB(), (y, u, v)),
+        (I420toRGB(), (whole,)),
+    ):
+        result = op.run(*planes)
+        assert result.dtype == dtype
+        np.testing.assert_allclose(
+            result.astype(np.float64), expected.astype(dtype).astype(np.float64), rtol=1e-5, atol=1e-5
+        )
+    for other, planes in ((NV12toBGR(), (y, uv)), (I420toBGR(), (whole,))):
+        np.testing.assert_array_equal(other.run(*planes), result[..., ::-1])
+
+
+def test_planes_of_a_whole_image() -> None:
+    rng = np.random.default_rng(0)
+    batch, height, width = 2, 6, 10
+    y = rng.integers(0, 256, (batch, height, width, 1), np.uint8)
+    u, v = rng.integers(0, 256, (2, batch, height // 2, width // 2, 1), np.uint8)
+    expected = I420toRGB().run(y, u, v)
+    planes = [plane.reshape(batch, -1) for plane in (y, u, v)]
+    i420 = np.concatenate(planes, axis=1).reshape(batch, 9, width, 1)
+    nv12 = np.concatenate([y, np.concatenate([u, v], -1).reshape(batch, 3, width, 1)], axis=1)
+    np.testing.assert_array_equal(I420toRGB().run(i420), expected)
+    np.testing.assert_array_equal(NV12toRGB().run(nv12), expected)
+    np.testing.assert_array_equal(NV12toRGB().run(y, np.concatenate([u, v], -1)), expected)
+    # A pixel in the last row takes the last row of chroma.
+    pixel = I420toRGB().run(y[:1, 5:6].repeat(2, 1)[:, :, 8:], u[:1, 2:, 4:], v[:1, 2:, 4:])
+    np.testing.assert_array_equal(expected[0, 5, 8:], pixel[0, 0])
+    out = np.empty(expected.shape, np.uint8)
+    assert NV12toRGB().run(nv12[:, :, ::-1][:, :, ::-1], out=out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_halves_are_rounded_up_and_values_clipped() -> None:
+    # In exact arithmetic 1.164 * (141 - 16) = 145.5
+    y = np.full((1, 2, 2, 1), 141, np.uint8)
+    result = NV12toRGB().run(y, np.full((1, 1, 1, 2), 128, np.uint8))
+    assert result.tolist() == [[[[146] * 3] * 2] * 2]
+    extreme = NV12toRGB().run(
+        np.array([0, 255, 0, 255]).reshape(1, 2, 2, 1).astype(np.float32), np.full((1, 1, 1, 2), 128.0)
+    )
+    assert extreme[0, 0].tolist() == [[0, 0, 0], [255, 255, 255]]
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64, np.float16])
+def test_to_nv12(dtype: Any) -> None:
+    red, green, blue, black = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255], [0, 0, 0]])
+    image = np.array([[red, green], [blue, black]])[np.newaxis].astype(dtype)
+    luma = [0.257 * 255 + 16, 0.504 * 255 + 16, 0.098 * 255 + 16, 16]
+    u = [128 - 0.148 * 255, 128 - 0.291 * 255, 128 + 0.439 * 255, 128]
+    v = [128 + 0.439 * 255, 128 - 0.368 * 255, 128 - 0.071 * 255, 128]
+    if dtype == np.uint8:
+        luma, u, v = np.rint([luma, u, v]).tolist()
+    chroma = [np.mean(u), np.mean(v)]
+    if dtype == np.uint8:
+        chroma = [np.floor(mean + 0.5) for mean in chroma]
+    tolerance = 1e-3 if dtype == np.float16 else 1e-6
+    whole = RGBtoNV12().run(image)
+    assert isinstance(whole, np.ndarray)
+    assert (whole.shape, whole.dtype) == ((1, 3, 2, 1), dtype)
+    np.testing.assert_allclose(whole.ravel().astype(np.float64), [*luma, *chroma], rtol=tolerance)
+    y, uv = RGBtoNV12(single_plane=False).run(image)
+    np.testing.assert_array_equal(np.concatenate([y.ravel(), uv.ravel()]), whole.ravel())
+    np.testing.assert_array_equal(BGRtoNV12().run(image[..., ::-1]), whole)
+
+
+def test_to_nv12_writes_into_out() -> None:
+    image = np.random.default_rng(0).integers(0, 256, (2, 4, 6, 3), np.uint8)
+    whole = np.empty((2, 6, 6, 1), np.uint8)
+    assert BGRtoNV12().run(image, out=whole) is whole
+    y, uv = np.empty((2, 4, 6, 1), np.uint8), np.empty((2, 2, 3, 2), np.uint8)
+    result = BGRtoNV12(single_plane=False).run(image, out=(y, uv))
+    assert result[0] is y
+    assert result[1] is uv
+    np.testing.assert_array_equal(whole[:, :4], y)
+    np.testing.assert_array_equal(whole[:, 4:].reshape(uv.shape), uv)
+    # There and back again, an image of one color each keeps its colors.
+    plain = np.repeat(np.array([[200, 30, 90], [10, 240, 120]], np.uint8), 24, axis=0).reshape(2, 4, 6, 3)
+    back = NV12toRGB().run(RGBtoNV12().run(plain))
+    np.testing.assert_allclose(back.astype(int), plain.astype(int), atol=3)
+
+
+def test_large_and_empty_images() -> None:
+    rng = np.random.default_rng(0)
+    nv12 = rng.integers(0, 256, (1, 750, 1000, 1), np.uint8)
+    result = NV12toRGB().run(nv12)
+    for row in (0, 333, 499):
+        part = np.concatenate([nv12[:, [row, row]], nv12[:, [500 + row // 2]]], axis=1)
+        np.testing.assert_array_equal(result[0, row], NV12toRGB().run(part)[0, 0])
+    assert NV12toRGB().run(nv12[:0]).shape == (0, 500, 1000, 3)
+    assert I420toRGB().run(nv12[:, :, :0]).shape == (1, 500, 0, 3)
+    empty = RGBtoNV12().run(np.empty((1, 0, 4, 3), np.float32))
+    assert isinstance(empty, np.ndarray)
+    assert empty.shape == (1, 0, 4, 1)
+
+
+@pytest.mark.parametrize(
+    ("op", "planes", "expected"),
+    [
+        (NV12toRGB(), ("1,720,640,1",), "[1,480,640,3]"),
+        (NV12toRGB(), ("?,5..8,3..7,?",), "[?,4,4..6,3]"),
+        (NV12toRGB(), ("...",), "[?,?,?,3]"),
+        (NV12toRGB(), ("?,?,?,1", "2,3,..4,2"), "[2,6,..8,3]"),
+        (NV12toBGR(), ("...", "..."), "[?,?,?,3]"),
+        (I420toRGB(), ("1,480,640,1", "1,240,320,1", "1,240,320,1"), "[1,480,640,3]"),
+        (I420toBGR(), ("...", "?,2..3,3,1", "4,1..2,?,?"), "[4,4,6,3]"),
+        (RGBtoNV12(), ("1,480,640,3",), "[1,720,640,1]"),
+        (RGBtoNV12(), ("?,3..6,5..8,?",), "[?,6..9,6..8,1]"),
+        (BGRtoNV12(), ("...",), "[?,?,?,1]"),
+    ],
+)
+def test_inference(op: Any, planes: tuple[str, ...], expected: str) -> None:
+    result = op.infer(*(tensor(plane, u8) for plane in planes))
+    assert (str(result.shape), result.element_type) == (expected, u8)
+
+
+def test_inference_of_two_planes() -> None:
+    op = RGBtoNV12(single_plane=False)
+    assert [str(t.shape) for t in op.infer(tensor("2,4,5..9,3"))] == ["[2,4,6..8,1]", "[2,2,3..4,2]"]
+    assert [str(t.shape) for t in op.infer(tensor("..."))] == ["[?,?,?,1]", "[?,?,?,2]"]
+    batch, height, width = (Dimension(symbol=symbol) for symbol in (5, 6, 7))
+    luma = op.infer(TensorType(f32, PartialShape([batch, height, width, 3])))[0].shape
+    assert [dim.symbol for dim in luma] == [5, 6, 7, 0]
+
+
+@pytest.mark.parametrize(
+    ("op", "planes", "message"),
+    [
+        (NV12toRGB(), (tensor("1,5,4,1"),), "in one tensor must be a multiple of 3, got 5 of [1,5,4,1]"),
+        (NV12toRGB(), (tensor("1,7..8,4,1"),), "must be a multiple of 3, got 7..8"),
+        (NV12toRGB(), (tensor("1,6,3,1"),), "the width of an image must be even, got 3 of [1,4,3]"),
+        (NV12toRGB(), (tensor("1,5,4,1"), tensor("...")), "the height of an image must be even, got 5"),
+        (NV12toRGB(), (tensor("1,6,4,2"),), "Y must have 1 channels, got [1,6,4,2]"),
+        (NV12toRGB(), (tensor("1,6,4"),), "Y must have rank 4, got shape [1,6,4]"),
+        (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1")), "UV must have 2 channels, got [1,2,2,1]"),
+        (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,3,2")), "UV [1,2,3,2] does not fit to an image of [1,4,4]"),
+        (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,2", f64)), "Y is f32 and UV is f64"),
+        (NV12toRGB(), (tensor("1,6,4,1", i8),), "data must be u8 or of a floating-point type, got i8"),
+        (NV12toRGB(), (tensor("1,6,4,1", nf4),), "data must be u8 or of a floating-point type, got nf4"),
+        (
+            I420toRGB(),
+            (tensor("1,4,4,1"), tensor("1,2,2,1")),
+            "takes 1 input with all planes or 3 with Y, U and V, got 2",
+        ),
+        (I420toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1"), tensor("2,2,2,1")), "V [2,2,2,1] does not fit"),
+        (RGBtoNV12(), (tensor("1,3,4,3"),), "the height of an image must be even, got 3 of [1,3,4,3]"),
+        (RGBtoNV12(), (tensor("1,4,4,4"),), "data must have 3 channels, got [1,4,4,4]"),
+        (RGBtoNV12(), (tensor("1,4,4,3", i8),), "data must be u8, f16, bf16, f32 or f64, got i8"),
+    ],
+)
+def test_errors(op: Any, planes: tuple[TensorType, ...], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        op.infer(*planes)
+    assert message in error.value.message

@@ -1,0 +1,194 @@
+"""GridSample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f16, f32, i32, nf4, u8
+from ovir.ops.grid_sample import GridSample
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+Array = np.ndarray[Any, Any]
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def sampled(data: Any, xs: list[float], dtype: Any = np.float32, **attributes: Any) -> list[Any]:
+    """Samples of one row of pixels at these x."""
+    row = np.array(data, dtype).reshape(1, 1, 1, -1)
+    grid = np.array([[[[x, 0] for x in xs]]], np.float32)
+    result = GridSample(**attributes).run(row, grid)
+    assert (result.shape, result.dtype) == ((1, 1, 1, len(xs)), dtype)
+    return list(result.ravel().tolist())
+
+
+ROW = [10, 20, 40, 80]
+
+
+def test_what_minus_one_and_one_are() -> None:
+    corners = {"align_corners": True}
+    assert sampled(ROW, [-1, -1 / 3, 0, 1 / 3, 1], **corners) == pytest.approx([10, 20, 30, 40, 80], rel=1e-5)
+    # Without it they are edges of pixels: half of what is there is padding.
+    assert sampled(ROW, [-1, -0.75, -0.5, 0, 0.75, 1]) == [5, 10, 15, 30, 80, 40]
+    assert sampled(ROW, [-1, 1], padding_mode="border") == [10, 80]
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize(
+    ("padding_mode", "aligned", "edged"),
+    [
+        ("zeros", [0, 0, 10, 80, 0, 0], [0, 0, 10, 80, 0, 0]),
+        ("border", [10, 10, 10, 80, 80, 80], [10, 10, 10, 80, 80, 80]),
+        # aligned: ... 40 20 [10 20 40 80] 40 20 ...; at the edges: ... 20 10 [10 20 40 80] 80 40 ...
+        ("reflection", [40, 20, 10, 80, 40, 20], [20, 10, 10, 80, 80, 40]),
+    ],
+)
+def test_padding(mode: str, padding_mode: str, aligned: list[int], edged: list[int], align_corners: bool) -> None:
+    positions = np.array([-2, -1, 0, 3, 4, 5])
+    xs = positions * 2 / 3 - 1 if align_corners else (positions + 0.5) / 2 - 1
+    result = sampled(ROW, xs.tolist(), mode=mode, padding_mode=padding_mode, align_corners=align_corners)
+    assert result == pytest.approx(aligned if align_corners else edged, abs=1e-4)
+
+
+def test_nearest_takes_the_even_pixel_of_two() -> None:
+    positions = np.array([-0.5, 0.5, 1.5, 2.5, 3.5, 0.49, 0.51])
+    xs = ((positions + 0.5) / 2 - 1).tolist()
+    assert sampled(ROW, xs, mode="nearest") == [10, 10, 40, 40, 0, 10, 20]
+
+
+def test_bicubic_follows_keys() -> None:
+    # Half-way the weights are -3/32, 19/32, 19/32, -3/32.
+    assert sampled(ROW, [0], mode="bicubic") == [(-3 * 10 + 19 * 20 + 19 * 40 - 3 * 80) / 32]
+    assert sampled(ROW, [-0.5], mode="bicubic", padding_mode="border") == [(-3 * 10 + 19 * 10 + 19 * 20 - 3 * 40) / 32]
+
+
+@pytest.mark.parametrize("align_corners", [False, True])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_rows_and_columns(mode: str, align_corners: bool) -> None:
+    """Both axes are sampled in the same way; x is the last one."""
+    rng = np.random.default_rng(0)
+    rows, columns = rng.standard_normal(9), rng.standard_normal(12)
+    places = rng.uniform(-1.2, 1.2, (5, 2))
+    attributes = {"mode": mode, "align_corners": align_corners, "padding_mode": "reflection"}
+    grid = places.reshape(1, 1, 5, 2)
+    result = GridSample(**attributes).run(np.outer(rows, columns).reshape(1, 1, 9, 12), grid)
+    along_x = GridSample(**attributes).run(columns.reshape(1, 1, 1, 12), grid * [1, 0])
+    along_y = GridSample(**attributes).run(rows.reshape(1, 1, 1, 9), grid[..., ::-1] * [1, 0])
+    np.testing.assert_allclose(result, along_x * along_y, rtol=1e-12)
+
+
+def test_batches_channels_and_out_in_blocks() -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((3, 70, 9, 11)).astype(np.float32)
+    grid = rng.uniform(-1.2, 1.2, (3, 60, 50, 2)).astype(np.float32)
+    for attributes in ({}, {"mode": "nearest"}, {"padding_mode": "reflection"}):
+        op = GridSample(**attributes)
+        whole = op.run(data, grid)
+        for image, row in ((0, 0), (1, 31), (2, 59)):
+            part = op.run(data[image : image + 1], grid[image : image + 1, row : row + 1])
+            np.testing.assert_array_equal(whole[image, :, row], part[0, :, 0])
+        out = np.full(whole.shape, np.nan, np.float32)
+        flipped = np.ascontiguousarray(data[:, :, :, ::-1])[:, :, :, ::-1]
+        assert op.run(flipped, grid, out=out) is out
+        np.testing.assert_array_equal(out, whole)
+
+
+def test_places_that_are_none() -> None:
+    xs = [np.nan, np.inf, -np.inf, 1e30, -1e30]
+    assert sampled(ROW, xs, mode="nearest") == [0] * 5
+    assert sampled(ROW, xs, mode="nearest", padding_mode="border") == [10, 80, 10, 80, 10]
+    for mode in ("bilinear", "bicubic"):
+        result = np.array(sampled(ROW, xs, mode=mode, padding_mode="border"))
+        assert np.isnan(result[:3]).all()
+        assert result[3:].tolist() == [80, 10]
+    # What lies outside is zero whatever the pixel next to it is.
+    assert sampled([np.inf, 1, 2, 3], [1.5], mode="bilinear") == [0]
+    assert sampled([1, 2, 3, np.nan], [3]) == [0]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [(np.int32, [12, -13, 7]), (np.int64, [12, -13, 7]), (np.int16, [12, -13, 7]), (np.int8, [12, -14, 7])],
+)
+def test_integers(dtype: Any, expected: list[int]) -> None:
+    positions = np.array([0.5, 1.5, 6.3])
+    assert sampled([10, 15, -42, 15, 9, 1, 7, 7], ((positions + 0.5) / 4 - 1).tolist(), dtype) == expected
+
+
+def test_integers_saturate_and_booleans_are_rounded() -> None:
+    assert sampled([0, 0, 255, 255, 0, 0], [0, 0.5 / 3], np.uint8, mode="bicubic") == [255, 255]
+    assert sampled([0, 255, 0, 0, 255, 0], [0], np.uint8, mode="bicubic") == [0]
+    assert sampled([True, False], [-0.5, -0.1, 0.1, 0.5], np.bool_) == [True, True, False, False]
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_short_types_are_rounded_once(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1, 2, 5, 6)).astype(dtype)
+    grid = rng.uniform(-1.1, 1.1, (1, 3, 4, 2)).astype(dtype)
+    result = GridSample(mode="bicubic").run(data, grid)
+    exact = GridSample(mode="bicubic").run(data.astype(np.float32), grid.astype(np.float32))
+    np.testing.assert_array_equal(result, exact.astype(dtype))
+
+
+def test_strings_have_a_nearest_one() -> None:
+    row = np.array([["a", "b"]], np.dtypes.StringDType()).reshape(1, 1, 1, 2)
+    grid = np.array([[[[-0.5, 0], [0.4, 0], [3, 0]]]], np.float32)
+    assert GridSample(mode="nearest").run(row, grid).ravel().tolist() == ["a", "b", ""]
+    with pytest.raises(OperatorError, match="bilinear of string with padding zeros is not possible"):
+        GridSample().run(row, grid)
+
+
+def test_empty_data() -> None:
+    grid = np.zeros((1, 2, 3, 2), np.float32)
+    assert GridSample().run(np.ones((1, 0, 4, 4), np.float32), grid).shape == (1, 0, 2, 3)
+    assert not GridSample().run(np.ones((1, 2, 0, 4), np.float32), grid).any()
+    with pytest.raises(OperatorError, match="has no pixel that could be read"):
+        GridSample(padding_mode="border").run(np.ones((1, 2, 0, 4), np.float32), grid)
+
+
+@pytest.mark.parametrize(
+    ("data", "grid", "expected"),
+    [
+        ("1,3,100,100", "1,10,20,2", "[1,3,10,20]"),
+        ("1..4,3,?,?", "3..8,2..5,?,?", "[3..4,3,2..5,?]"),
+        ("...", "1..3,5,?,2", "[1..3,?,5,?]"),
+        ("2,3,4,5", "...", "[2,3,?,?]"),
+        ("...", "...", "[?,?,?,?]"),
+    ],
+)
+def test_inference(data: str, grid: str, expected: str) -> None:
+    result = GridSample().infer(tensor(data, u8), tensor(grid, f16))
+    assert (str(result.shape), result.element_type) == (expected, u8)
+
+
+@pytest.mark.parametrize(
+    ("data", "grid", "message"),
+    [
+        (tensor("2,3,4,5"), tensor("1,3,3,2"), "data [2,3,4,5] and grid [1,3,3,2] must have the same batch size"),
+        (tensor("2,4,5"), tensor("2,3,3,2"), "data must have rank 4, got shape [2,4,5]"),
+        (tensor("2,3,4,5"), tensor("2,3,2"), "grid must have rank 4, got shape [2,3,2]"),
+        (tensor("2,3,4,5"), tensor("2,3,3,3"), "the last dimension of grid must be 2, for x and y; got [2,3,3,3]"),
+        (tensor("2,3,4,5"), tensor("2,3,3,2", i32), "grid must be of a floating-point type, got i32"),
+        (tensor("2,3,4,5"), tensor("2,3,3,2", nf4), "grid must be of a floating-point type, got nf4"),
+    ],
+)
+def test_errors(data: TensorType, grid: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        GridSample().infer(data, grid)
+    assert message in error.value.message
+
+
+def test_unknown_modes() -> None:
+    with pytest.raises(ValueError, match="'cubic' is not one of bilinear, bicubic, nearest"):
+        GridSample(mode="cubic")
+    assert GridSample(padding_mode="BORDER").padding_mode == "border"
