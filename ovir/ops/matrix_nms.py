@@ -1,0 +1,67 @@
+"""MatrixNms: boxes are not removed where others overlap them, their scores decay."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.kernels.boxes import iou
+from ovir.ops.attributes import attribute
+from ovir.ops.multiclass_nms import ImageNms
+from ovir.ops.nms import box_counts
+from ovir.ops.operator import operator
+from ovir.values import TensorType
+
+# Candidates whose decay is found together.
+_BLOCK = 128
+# So that a box that lies exactly on another does not divide by 0.
+_LEAST = np.float64(np.float32(1e-10))
+
+
+@operator("MatrixNms", opset=8)
+class MatrixNms(ImageNms):
+    """The score of a candidate decays by the boxes of higher scores that overlap it, less so by those overlapped.
+
+    Candidates have a score above score_threshold. With x[j] the overlap (intersection over union) with the j-th box
+    before it, and m[j] the greatest overlap of that box with one before it, the score is multiplied by the least, but
+    at most 1, of (1 - x[j]) / (1 - m[j]), or with ``decay_function`` gaussian of
+    exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``). What is above ``post_threshold`` then is selected.
+    Source: MatrixNonMaxSuppression-8.
+    """
+
+    decay_function: str = attribute(default="linear", choices=("gaussian", "linear"))
+    gaussian_sigma: float = attribute(default=2.0)
+    post_threshold: float = attribute(default=0.0)
+
+    def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
+        return self.found(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
+
+    def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
+        return self.select_shared(boxes, scores)
+
+    def admitted(self, scores: Array) -> Array:
+        return scores > np.float32(self.score_threshold)
+
+    def survivors(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+        count = scores.size
+        greatest, final = np.zeros(count, np.float32), np.empty(count, np.float32)
+        for start in range(0, count, _BLOCK):
+            stop = min(start + _BLOCK, count)
+            # Boxes with a gap between them do not overlap, even if their coordinates are those of pixels.
+            overlap = iou(boxes[:, start:stop], boxes[:, :stop], 0 if self.normalized else 1, bridged=False)
+            later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
+            overlap[later] = 0
+            overlap.max(axis=1, out=greatest[start:stop])
+            decay = self._decay(overlap, greatest[:stop])
+            decay[later] = 1
+            final[start:stop] = scores[start:stop] * decay.min(axis=1, initial=1)
+        kept = np.flatnonzero(final > np.float32(self.post_threshold))
+        return kept, final[kept]
+
+    def _decay(self, overlap: Array, greatest: Array) -> Array:
+        """By what each overlap multiplies the score, ``greatest`` being the greatest of the box overlapped."""
+        if self.decay_function == "gaussian":
+            decay: Array = np.exp((greatest * greatest - overlap * overlap) * np.float32(self.gaussian_sigma))
+        else:
+            decay = (1 - overlap.astype(np.float64)) / (1 - greatest.astype(np.float64) + _LEAST)
+        return decay.astype(np.float32, copy=False)

@@ -1,0 +1,347 @@
+"""MulticlassNms and MatrixNms: what each image keeps, in which order, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, bf16, f16, f32, f64, i16, i32, i64
+from ovir.ops.matrix_nms import MatrixNms
+from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
+from ovir.types import PartialShape
+from ovir.values import TensorType, constant_type
+
+# Three boxes along x: the second overlaps the first by 2/3 and the third by 1/3.
+BOXES = np.array([[[0, 0, 5, 1], [1, 0, 6, 1], [3.5, 0, 8.5, 1]]], np.float32)
+SCORES = np.array([[[0.7, 0.9, 0.8]]], np.float32)
+TWO_IMAGES = np.repeat(BOXES, 2, axis=0)
+TWO_CLASSES = np.array([[[0.7, 0.2, 0.5], [0.3, 0.6, 0.5]], [[0.9, 0.4, 0.8], [0.2, 0.5, 0.4]]], np.float32)
+
+
+def kept(op: Any, boxes: Any = BOXES, scores: Any = SCORES, *more: Any) -> list[tuple[int, float, int]]:
+    """Class, score and place of the boxes kept."""
+    rows, places, counts = op.run(np.asarray(boxes, np.float32), np.asarray(scores, np.float32), *more)
+    assert rows.dtype == np.float32
+    assert places.dtype == counts.dtype == np.int64
+    assert counts.sum() == len(rows) == len(places)
+    return [(int(row[0]), round(float(row[1]), 4), int(place)) for row, (place,) in zip(rows, places, strict=True)]
+
+
+def places(op: Any, *inputs: Any) -> list[int]:
+    return [place for _, _, place in kept(op, *inputs)]
+
+
+# ----- MulticlassNms
+
+
+def test_rows_hold_class_score_and_box() -> None:
+    rows, index, counts = MulticlassNms8(iou_threshold=0.5, output_type=i32).run(TWO_IMAGES, TWO_CLASSES)
+    assert rows.shape == (8, 6)
+    assert [row.tolist() for row in rows[:, 2:]] == [TWO_IMAGES.reshape(6, 4)[i].tolist() for i in index[:, 0]]
+    assert (index.dtype, counts.dtype, counts.tolist()) == (np.int32, np.int32, [4, 4])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, [1]),
+        ({"iou_threshold": 0.4}, [1, 2]),
+        ({"iou_threshold": 0.7}, [1, 2, 0]),
+        ({"iou_threshold": 0.7, "score_threshold": 0.8}, [1, 2]),  # the threshold itself is admitted
+        ({"iou_threshold": 0.7, "score_threshold": 0.81}, [1]),
+        ({"iou_threshold": 0.7, "nms_top_k": 2}, [1, 2]),
+        ({"iou_threshold": 0.4, "nms_top_k": 1}, [1]),
+        ({"iou_threshold": 0.7, "keep_top_k": 2}, [1, 2]),
+        ({"iou_threshold": 0.7, "keep_top_k": 0}, []),
+        ({"iou_threshold": 0.7, "nms_top_k": 0}, []),
+        ({"iou_threshold": 0.7, "background_class": 0}, []),
+        ({"iou_threshold": 0.7, "background_class": 1}, [1, 2, 0]),
+        ({"iou_threshold": 0.8, "nms_eta": 0.5}, [1, 2]),  # 0.4 for the first and all that follow
+        ({"iou_threshold": 0.8, "nms_eta": 0.9}, [1, 2, 0]),
+        ({"iou_threshold": 0.5, "nms_eta": 0.1}, [1, 2]),
+    ],
+)
+@pytest.mark.parametrize("cls", [MulticlassNms8, MulticlassNms9])
+def test_multiclass(cls: Any, attributes: dict[str, Any], expected: list[int]) -> None:
+    assert places(cls(**attributes)) == expected
+
+
+def test_a_candidate_is_compared_by_the_threshold_that_a_selected_box_had() -> None:
+    """0.9 * 0.8 is 0.72 for the first box, which the third overlaps by 0.6; then 0.576, which nothing overlaps."""
+    boxes = [[[0, 0, 8, 1], [50, 0, 58, 1], [2, 0, 10, 1]]]
+    assert places(MulticlassNms8(iou_threshold=0.9, nms_eta=0.8), boxes, [[[0.9, 0.8, 0.7]]]) == [0, 1, 2]
+
+
+def test_an_overlap_that_equals_the_threshold_is_allowed() -> None:
+    boxes = [[[0, 0, 1, 1], [1, 0, 2, 1], [0, 0, 1, 1]]]
+    assert places(MulticlassNms8(), boxes, SCORES) == [1, 2]
+    assert places(MulticlassNms8(iou_threshold=1), boxes, SCORES) == [1, 2, 0]
+
+
+def test_coordinates_of_pixels() -> None:
+    """Two boxes of 2 by 2 pixels have 2 of 6 in common; as numbers they only touch."""
+    boxes = [[[0, 0, 1, 1], [1, 0, 2, 1]]]
+    for threshold, expected in ((0.3, [1]), (0.34, [1, 0])):
+        op = MulticlassNms8(normalized=False, iou_threshold=threshold)
+        assert places(op, boxes, [[[0.1, 0.2]]]) == expected
+    assert places(MulticlassNms8(), boxes, [[[0.1, 0.2]]]) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "across", "expected"),
+    [
+        ("none", False, "0.7/0 0.6/1 0.5/2 0.5/2 0.9/3 0.8/5 0.5/4 0.4/5"),
+        ("none", True, "0.7/0 0.6/1 0.5/2 0.5/2 0.9/3 0.8/5 0.5/4 0.4/5"),
+        ("score", False, "0.7/0 0.6/1 0.5/2 0.5/2 0.9/3 0.8/5 0.5/4 0.4/5"),
+        ("score", True, "0.9/3 0.8/5 0.7/0 0.6/1 0.5/2 0.5/2 0.5/4 0.4/5"),
+        ("classid", False, "0.7/0 0.5/2 0.6/1 0.5/2 0.9/3 0.8/5 0.5/4 0.4/5"),
+        ("classid", True, "0.7/0 0.5/2 0.9/3 0.8/5 0.6/1 0.5/2 0.5/4 0.4/5"),
+    ],
+)
+@pytest.mark.parametrize("cls", [MulticlassNms8, MulticlassNms9, MatrixNms])
+def test_order(cls: Any, kind: str, across: bool, expected: str) -> None:
+    boxes = TWO_IMAGES.copy()
+    attributes: dict[str, Any] = {"iou_threshold": 0.5}
+    scores = TWO_CLASSES
+    if cls is MatrixNms:  # nothing overlaps here, and low scores are left out
+        boxes[..., 1::2] += np.arange(3)[:, np.newaxis] * 9
+        attributes = {"score_threshold": 0.45}
+        expected = expected.replace(" 0.4/5", "")
+    op = cls(sort_result_type=kind, sort_result_across_batch=across, **attributes)
+    assert " ".join(f"{score:g}/{place}" for _, score, place in kept(op, boxes, scores)) == expected
+
+
+def test_each_image_keeps_its_best_of_all_classes() -> None:
+    op = MulticlassNms8(iou_threshold=0.5, keep_top_k=2, sort_result_type="classid", sort_result_across_batch=True)
+    assert kept(op, TWO_IMAGES, TWO_CLASSES) == [(0, 0.7, 0), (0, 0.9, 3), (0, 0.8, 5), (1, 0.6, 1)]
+    assert op.run(TWO_IMAGES, TWO_CLASSES)[2].tolist() == [2, 2]
+
+
+def test_equal_scores_stand_by_class_and_place() -> None:
+    boxes = [[[0, 0, 1, 1], [5, 0, 6, 1], [0, 0, 1, 1]]]
+    scores = np.full((1, 2, 3), 0.5)
+    assert kept(MulticlassNms8(iou_threshold=0.5), boxes, scores) == [(c, 0.5, box) for c in (0, 1) for box in (0, 1)]
+
+
+def test_boxes_of_one_class_each() -> None:
+    """Two classes with three boxes each; the first image has the first box of each class, the third the others."""
+    boxes = np.stack([BOXES[0], BOXES[0] + 100])
+    scores = [[0.7, 0.9, 0.8], [0.4, 0.5, 0.6]]
+    op = MulticlassNms9(iou_threshold=0.5)
+    found = kept(op, boxes, scores, np.array([1, 0, 2]))
+    assert found == [(0, 0.7, 0), (1, 0.4, 1), (0, 0.9, 2), (0, 0.8, 4), (1, 0.6, 5), (1, 0.5, 3)]
+    assert op.run(boxes, np.array(scores, np.float32), np.array([1, 0, 2]))[2].tolist() == [2, 0, 4]
+    assert op.run(boxes, np.array(scores, np.float32), np.array([-1, 1], np.int32))[2].tolist() == [0, 2]
+    with pytest.raises(OperatorError, match=r"roisnum \[2,2\] is of 4 boxes, there are 3"):
+        op.run(boxes, np.array(scores, np.float32), np.array([2, 2]))
+    with pytest.raises(OperatorError, match=r"boxes must have shape \[2,3,4\], got \[2,2,4\]"):
+        op.run(boxes[:, :2], np.array(scores, np.float32), np.array([1]))
+
+
+# ----- MatrixNms
+
+
+def test_matrix_decay() -> None:
+    """After 1 (0.9) comes 2 (0.8), with an overlap of 1/3 with it; then 0 (0.7), with 2/3 with 1 and 3/17 with 2."""
+    third = np.float32(1 / 3)
+    linear = kept(MatrixNms())
+    assert [place for _, _, place in linear] == [1, 2, 0]
+    np.testing.assert_allclose([score for _, score, _ in linear], [0.9, 0.8 * 2 / 3, 0.7 / 3], atol=1e-4)
+    gaussian = kept(MatrixNms(decay_function="gaussian", gaussian_sigma=1.5))
+    expected = [0.9, 0.8 * np.exp(-1.5 * third**2), 0.7 * np.exp(-1.5 * 4 * third**2)]
+    np.testing.assert_allclose([score for _, score, _ in gaussian], expected, atol=1e-4)
+
+
+def test_what_is_itself_overlapped_lowers_scores_less() -> None:
+    """2 overlaps 1 by 3/5, which overlaps 0 by 3/5, and 0 by 1/3: the least of (1 - 1/3) / 1 and (1 - 3/5) / (1 - 3/5)."""
+    boxes = [[[0, 0, 4, 1], [1, 0, 5, 1], [2, 0, 6, 1]]]
+    assert kept(MatrixNms(), boxes, [[[0.9, 0.8, 0.6]]]) == [(0, 0.9, 0), (0, 0.4, 2), (0, 0.32, 1)]
+
+
+@pytest.mark.parametrize(
+    ("attributes", "expected"),
+    [
+        ({}, [1, 2, 0]),
+        ({"score_threshold": 0.7}, [1, 2]),  # the threshold itself is not admitted
+        ({"post_threshold": 0.3}, [1, 2]),
+        ({"post_threshold": 0.9}, []),
+        ({"nms_top_k": 2}, [1, 2]),
+        ({"keep_top_k": 1}, [1]),
+        ({"background_class": 0}, []),
+        ({"score_threshold": 2.0}, []),
+    ],
+)
+def test_matrix(attributes: dict[str, Any], expected: list[int]) -> None:
+    assert places(MatrixNms(**attributes)) == expected
+
+
+def test_identical_boxes_vanish() -> None:
+    boxes = np.repeat(BOXES[:, :1], 3, axis=1)
+    assert kept(MatrixNms(), boxes) == [(0, 0.9, 1)]
+    assert places(MatrixNms(post_threshold=-1), boxes) == [1, 0, 2]
+
+
+def test_pixels_with_a_gap_between_them_do_not_overlap() -> None:
+    for gap, expected in ((0, 0.8 * 2 / 3), (0.5, 0.8)):
+        boxes = [[[0, 0, 1, 1], [1 + gap, 0, 2 + gap, 1]]]
+        assert kept(MatrixNms(normalized=False), boxes, [[[0.9, 0.8]]])[1][1] == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("decay", ["linear", "gaussian"])
+def test_many_candidates(decay: str) -> None:
+    """By the formulas, on whole matrices; the kernel goes block by block."""
+    rng = np.random.default_rng(2)
+    corner = rng.uniform(0, 9, (300, 2))
+    boxes = np.concatenate([corner, corner + rng.uniform(1, 4, (300, 2))], axis=1).astype(np.float32)
+    scores = np.sort(rng.uniform(0, 1, 300))[::-1].astype(np.float32)
+    low, high = np.maximum(boxes[:, None, :2], boxes[:, :2]), np.minimum(boxes[:, None, 2:], boxes[:, 2:])
+    common = np.maximum(high - low, 0).prod(-1)
+    area = (boxes[:, 2:] - boxes[:, :2]).prod(-1)
+    overlap = np.triu(common / (area[:, None] + area - common), 1).astype(np.float64)
+    greatest = overlap.max(axis=0)[:, None]
+    factor = (1 - overlap) / (1 - greatest) if decay == "linear" else np.exp(2 * (greatest**2 - overlap**2))
+    final = scores * np.where(np.triu(np.ones((300, 300)), 1), factor, 1).min(axis=0).clip(max=1)
+    found = kept(MatrixNms(decay_function=decay), boxes[None], scores[None, None])
+    assert [place for _, _, place in found] == np.argsort(-final).tolist()
+    np.testing.assert_allclose([score for _, score, _ in found], -np.sort(-final), atol=1e-4)
+
+
+# ----- both
+
+ALL = [MulticlassNms8, MulticlassNms9, MatrixNms]
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_nothing_to_select_from(cls: Any, shape: tuple[int, int, int]) -> None:
+    boxes = np.zeros((shape[0], shape[2], 4), np.float32)
+    rows, index, counts = cls().run(boxes, np.ones(shape, np.float32))
+    assert (rows.shape, index.shape, counts.tolist()) == ((0, 6), (0, 1), [0] * shape[0])
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_small_types_are_computed_in_f32(cls: Any, dtype: Any) -> None:
+    attributes = {} if cls is MatrixNms else {"iou_threshold": 0.7}
+    rows, index, _ = cls(**attributes).run(BOXES.astype(dtype), SCORES.astype(dtype))
+    assert (rows.dtype, index[:, 0].tolist()) == (dtype, [1, 2, 0])
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize(
+    ("boxes", "scores", "attributes", "rows", "images"),
+    [
+        ("[2,6,4]", "[2,3,6]", {}, "..36", "2"),
+        ("[2,6,4]", "[2,3,6]", {"nms_top_k": 4}, "..24", "2"),
+        ("[2,6,4]", "[2,3,6]", {"nms_top_k": 40}, "..36", "2"),
+        ("[2,6,4]", "[2,3,6]", {"nms_top_k": 4, "keep_top_k": 5}, "..10", "2"),
+        ("[2,6,4]", "[2,3,6]", {"keep_top_k": 0}, "0", "2"),
+        ("[..2,6,4]", "[?,3,?]", {"nms_top_k": 3}, "..18", "..2"),
+        ("[..3,5..8,3..6]", "[..3,1..4,5..8]", {"nms_top_k": 3}, "..36", "..3"),
+        ("[?,?,4]", "[?,?,?]", {}, "?", "?"),
+        ("[2,?,4]", "[?,?,?]", {"keep_top_k": 7}, "..14", "2"),
+        ("[...]", "[2,3,6]", {}, "..36", "2"),
+        ("[...]", "[...]", {}, "?", "?"),
+    ],
+)
+def test_shapes(cls: Any, boxes: str, scores: str, attributes: dict[str, Any], rows: str, images: str) -> None:
+    found = cls(output_type=i32, **attributes).infer(tensor(boxes, f16), tensor(scores, f16))
+    assert [str(t) for t in found] == [f"f16[{rows},6]", f"i32[{rows},1]", f"i32[{images}]"]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "scores", "roisnum", "rows", "images"),
+    [
+        ("[2,6,4]", "[2,6]", "[3]", "..36", "3"),
+        ("[2,?,4]", "[?,6]", "[?]", "?", "?"),
+        ("[2..4,6..9,4]", "[?,?]", "[..3]", "..108", "..3"),
+        ("[...]", "[2,6]", "[3]", "..36", "3"),
+        ("[2,6,4]", "[...]", "[3]", "..36", "3"),
+        ("[2,6,4]", "[2,6]", "[...]", "?", "?"),
+    ],
+)
+def test_shapes_of_boxes_of_one_class_each(boxes: str, scores: str, roisnum: str, rows: str, images: str) -> None:
+    found = MulticlassNms9().infer(tensor(boxes), tensor(scores), tensor(roisnum, i32))
+    assert [str(t) for t in found] == [f"f32[{rows},6]", f"i64[{rows},1]", f"i64[{images}]"]
+
+
+@pytest.mark.parametrize("cls", ALL)
+def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
+    found = cls().infer(constant_type(BOXES), constant_type(np.zeros_like(SCORES) - 1))
+    assert [str(t.shape) for t in found] == ["[0,6]", "[0,1]", "[1]"]
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize(
+    ("boxes", "scores", "message"),
+    [
+        (tensor("[6,4]"), tensor("[2,3,6]"), r"boxes must have rank 3, got shape \[6,4\]"),
+        (tensor("[2,6,5]"), tensor("[2,3,6]"), r"a box must have 4 coordinates, got boxes \[2,6,5\]"),
+        (tensor("[2,6,4]"), tensor("[3,6]"), r"scores must have rank 3, got shape \[3,6\]"),
+        (tensor("[2,6,4]"), tensor("[1,3,6]"), "differ in the number of batches"),
+        (tensor("[2,6,4]"), tensor("[2,3,7]"), "differ in the number of boxes, 6 and 7"),
+        (tensor("[2,6,4]", f64), tensor("[2,3,6]", f64), "boxes must be f32, f16 or bf16, got f64"),
+        (tensor("[2,6,4]", f16), tensor("[2,3,6]", bf16), "boxes is f16 and scores is bf16"),
+    ],
+)
+def test_refused(cls: Any, boxes: TensorType, scores: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        cls().infer(boxes, scores)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "scores", "roisnum", "message"),
+    [
+        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes \[2,6,4\] and scores \[2,5\] differ in classes or boxes"),
+        ("[2,6,4]", "[3,6]", tensor("[3]", i64), r"boxes \[2,6,4\] and scores \[3,6\] differ in classes or boxes"),
+        (
+            "[2,6,4]",
+            "[1,2,6]",
+            tensor("[3]", i64),
+            r"scores, as there is roisnum, must have rank 2, got shape \[1,2,6\]",
+        ),
+        ("[2,6,5]", "[2,6]", tensor("[3]", i64), "a box must have 4 coordinates"),
+        ("[6,4]", "[2,6]", tensor("[3]", i64), "boxes must have rank 3"),
+        ("[2,6,4]", "[2,6]", tensor("[]", i64), r"roisnum must have rank 1, got shape \[\]"),
+        ("[2,6,4]", "[2,6]", tensor("[3]", i16), "roisnum must be i32 or i64, got i16"),
+    ],
+)
+def test_refused_roisnum(boxes: str, scores: str, roisnum: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError, match=message):
+        MulticlassNms9().infer(tensor(boxes), tensor(scores), roisnum)
+
+
+@pytest.mark.parametrize("cls", ALL)
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("nms_top_k", -2, "'nms_top_k': -2 is below -1"),
+        ("keep_top_k", -2, "'keep_top_k': -2 is below -1"),
+        ("background_class", -2, "'background_class': -2 is below -1"),
+        ("sort_result_type", "class", "'class' is not one of classid, score, none"),
+    ],
+)
+def test_refused_attributes(cls: Any, name: str, value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        cls(**{name: value})
+
+
+def test_refused_attributes_of_one_operation() -> None:
+    with pytest.raises(ValueError, match="'decay_function': 'cubic' is not one of gaussian, linear"):
+        MatrixNms(decay_function="cubic")
+    with pytest.raises(ValueError, match="'nms_eta': -0\\.1 is below 0"):
+        MulticlassNms8(nms_eta=-0.1)
+    inputs = tensor("[1,6,4]"), tensor("[1,2,6]")
+    with pytest.raises(OperatorError, match=r"nms_eta must be in \[0, 1\], got 1.5"):
+        MulticlassNms9(nms_eta=1.5).infer(*inputs)
+    with pytest.raises(OperatorError, match="output_type must be i32 or i64, got f32"):
+        MatrixNms(output_type=f32).infer(*inputs)
+    assert MulticlassNms8(output_type=i64).infer(*inputs)[1].element_type == i64

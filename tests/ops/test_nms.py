@@ -1,0 +1,327 @@
+"""NonMaxSuppression of all versions and NMSRotated: what is selected, in which order, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64
+from ovir.ops.nms import (
+    NonMaxSuppression1,
+    NonMaxSuppression3,
+    NonMaxSuppression4,
+    NonMaxSuppression5,
+    NonMaxSuppression9,
+)
+from ovir.ops.nms_rotated import NMSRotated
+from ovir.types import PartialShape
+from ovir.values import TensorType, Value, constant_type
+
+Array = np.ndarray[Any, Any]
+
+# Three boxes along x: the second overlaps the first by 2/3 and the third by 1/3.
+BOXES = np.array([[[0, 0, 1, 5], [0, 1, 1, 6], [0, 3.5, 1, 8.5]]], np.float32)
+SCORES = np.array([[[0.7, 0.9, 0.8]]], np.float32)
+
+
+def number(value: float | None, dtype: Any = np.float32) -> Array | None:
+    return None if value is None else np.array(value, dtype)
+
+
+def selected(
+    scores: Any = SCORES,
+    boxes: Any = BOXES,
+    most: int | None = 9,
+    iou: float | None = 0.5,
+    score: float | None = 0,
+    sigma: float | None = None,
+    cls: Any = NonMaxSuppression9,
+    **attributes: Any,
+) -> tuple[list[list[int]], list[float]]:
+    """The indices of the boxes selected, and their scores."""
+    inputs = [np.asarray(boxes, np.float32), np.asarray(scores, np.float32)]
+    inputs += [number(most, np.int64), number(iou), number(score), number(sigma)]
+    indices, found, count = cls(**attributes).run(*inputs)
+    assert indices.dtype == count.dtype == np.int64
+    assert found.dtype == np.float32
+    assert count.tolist() == [len(indices)]
+    assert found[:, :2].tolist() == indices[:, :2].tolist()
+    return indices.tolist(), [round(score, 4) for score in found[:, 2].tolist()]
+
+
+@pytest.mark.parametrize("cls", [NonMaxSuppression5, NonMaxSuppression9])
+@pytest.mark.parametrize(
+    ("inputs", "boxes", "scores"),
+    [
+        ({}, [1, 2], [0.9, 0.8]),
+        ({"iou": 0.7}, [1, 2, 0], [0.9, 0.8, 0.7]),
+        ({"iou": 0.1}, [1], [0.9]),
+        ({"most": 1}, [1], [0.9]),
+        ({"most": -1}, [1, 2], [0.9, 0.8]),
+        ({"most": 0}, [], []),
+        ({"most": None, "iou": None, "score": None}, [], []),
+        ({"score": 0.85}, [1], [0.9]),
+        ({"score": 0.9}, [], []),  # the score must be above the threshold
+        ({"score": -1}, [1, 2], [0.9, 0.8]),
+    ],
+)
+def test_selection(cls: Any, inputs: dict[str, Any], boxes: list[int], scores: list[float]) -> None:
+    assert selected(cls=cls, **inputs) == ([[0, 0, box] for box in boxes], scores)
+
+
+def test_an_overlap_that_equals_the_threshold_is_allowed() -> None:
+    boxes = [[[0, 0, 1, 1], [0, 0.5, 1, 1.5], [0, 2, 1, 3]]]
+    assert [box for _, _, box in selected(boxes=boxes, iou=np.float32(1) / 3)[0]] == [1, 2, 0]
+    assert [box for _, _, box in selected(boxes=boxes, iou=0)[0]] == [1, 2]
+    assert [box for _, _, box in selected(boxes=np.zeros((1, 3, 4)), iou=0)[0]] == [1, 2, 0]  # of no area
+
+
+def test_equal_scores_are_taken_in_order() -> None:
+    boxes = np.tile(BOXES[:, :1], (1, 4, 1))
+    assert selected(np.full((1, 1, 4), 0.5), boxes) == ([[0, 0, 0]], [0.5])
+    assert selected(np.full((1, 1, 4), 0.5), boxes, iou=1)[0] == [[0, 0, box] for box in range(4)]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "box"), [("corner", [0, 0, 1, 4]), ("corner", [1, 4, 0, 0]), ("center", [2, 0.5, 4, 1])]
+)
+def test_box_encoding(encoding: str, box: list[float]) -> None:
+    boxes = {"corner": [[0, 1, 1, 5], [2, 0, 3, 4]], "center": [[3, 0.5, 4, 1], [2, 2.5, 4, 1]]}[encoding]
+    found = selected([[[0.9, 0.8, 0.7]]], [[box, *boxes]], box_encoding=encoding)
+    assert [box for _, _, box in found[0]] == [0, 2]
+    assert len(selected([[[0.9, 0.8, 0.7]]], [[box, *boxes]], iou=0.61, box_encoding=encoding)[0]) == 3
+
+
+def test_order() -> None:
+    scores = [[[0.5, 0.1, 0.9], [0.9, 0.1, 0.6]], [[0.2, 0.1, 0.9], [0.5, 0.1, 0.3]]]
+    boxes = np.repeat(BOXES, 2, axis=0)
+    by_class = [[0, 0, 2], [0, 0, 0], [0, 1, 0], [0, 1, 2], [1, 0, 2], [1, 0, 0], [1, 1, 0], [1, 1, 2]]
+    by_score = [[0, 0, 2], [0, 1, 0], [1, 0, 2], [0, 1, 2], [0, 0, 0], [1, 1, 0], [1, 1, 2], [1, 0, 0]]
+    assert selected(scores, boxes, sort_result_descending=False)[0] == by_class
+    assert selected(scores, boxes)[0] == by_score
+    assert selected(scores, boxes, most=1)[0] == [[0, 0, 2], [0, 1, 0], [1, 0, 2], [1, 1, 0]]
+
+
+def test_soft_nms_lowers_scores() -> None:
+    """1 is taken first: 2 overlaps it by 1/3, 0 by 2/3, and then 2 by 3/17; each overlap costs exp(-iou**2)."""
+    assert selected(sigma=0.5) == ([[0, 0, 1], [0, 0, 2], [0, 0, 0]], [0.9, 0.7159, 0.4351])
+    assert selected(sigma=0.5, score=0.5)[0] == [[0, 0, 1], [0, 0, 2]]
+    assert selected(sigma=0.5, most=2)[0] == [[0, 0, 1], [0, 0, 2]]
+    assert selected(sigma=0) == selected(sigma=-1) == selected()
+
+
+def test_only_version_5_removes_boxes_in_soft_nms() -> None:
+    assert selected(sigma=0.5, cls=NonMaxSuppression5) == ([[0, 0, 1], [0, 0, 2]], [0.9, 0.7159])
+    assert selected(sigma=0.5, iou=0.7, cls=NonMaxSuppression5) == selected(sigma=0.5, iou=0.7)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_small_types_are_computed_in_f32(dtype: Any) -> None:
+    boxes, scores = BOXES.astype(dtype), SCORES.astype(dtype)
+    inputs = np.array([9]), np.array([0.5], dtype), np.array([0], dtype)
+    indices, found, _ = NonMaxSuppression9(output_type=i32).run(boxes, scores, *inputs)
+    assert (indices.dtype, indices[:, 2].tolist()) == (np.int32, [1, 2])
+    assert found[:, 2].tolist() == [float(dtype(0.9)), float(dtype(0.8))]
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 3), (2, 0, 3), (2, 3, 0)])
+def test_nothing_to_select_from(shape: tuple[int, int, int]) -> None:
+    boxes = np.zeros((shape[0], shape[2], 4))
+    assert selected(np.ones(shape), boxes) == ([], [])
+    inputs = boxes, np.ones(shape), np.array(2), np.array(0.5), np.array(0)
+    assert NonMaxSuppression4().run(*inputs).shape == (0, 3)
+
+
+def test_many_boxes_are_selected_as_one_by_one() -> None:
+    rng = np.random.default_rng(1)
+    corner = rng.uniform(0, 9, (1, 600, 2))
+    boxes = np.concatenate([corner, corner + rng.uniform(0.5, 3, (1, 600, 2))], axis=2).astype(np.float32)
+    scores = rng.uniform(0, 1, (1, 1, 600)).astype(np.float32)
+    whole = selected(scores, boxes, most=600, iou=0.3)[0]
+    kept: list[list[int]] = []
+    for box in np.argsort(-scores[0, 0]):
+        some = [*(box for _, _, box in kept), box]
+        falling = np.arange(len(some), 0, -1).reshape(1, 1, -1)
+        if len(selected(falling, boxes[:, some], most=600, iou=0.3)[0]) == len(some):
+            kept.append([0, 0, int(box)])
+    assert 128 < len(whole) < 600
+    assert whole == kept
+
+
+# ----- versions of one output
+
+WIDE_SCORES = np.array([[[0.9, 0.1, 0.8], [0.2, 0.6, 0.3]], [[0.4, 0.5, 0.1], [0.9, 0.8, 0.7]]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("cls", "most", "rows"),
+    [
+        (NonMaxSuppression1, 1, [[0, 0, 0], [1, 1, 0]]),
+        (NonMaxSuppression3, 1, [[0, 0, 0], [1, 1, 0]]),
+        (NonMaxSuppression3, 2, [[0, 0, 0], [1, 1, 0], [0, 0, 2]]),
+        (NonMaxSuppression3, -1, [[0, 0, 0], [1, 1, 0], [0, 0, 2]]),
+        (NonMaxSuppression4, 1, [[0, 0, 0], [1, 1, 0], [0, 1, 1], [1, 0, 1]]),
+        (NonMaxSuppression3, 0, []),
+        (NonMaxSuppression4, 0, []),
+    ],
+)
+def test_the_first_versions_have_a_fixed_number_of_rows(cls: Any, most: int, rows: list[list[int]]) -> None:
+    inputs = np.repeat(BOXES, 2, axis=0), WIDE_SCORES, np.array(most), np.array(0.5, np.float32), np.array(0)
+    assert cls().run(*inputs).tolist() == rows
+
+
+def test_rows_that_are_left_over_are_filled_with_minus_one() -> None:
+    inputs = BOXES, SCORES, np.array(7), np.array(0.5, np.float32), np.array(0, np.float32)
+    for cls in (NonMaxSuppression1, NonMaxSuppression3, NonMaxSuppression4):
+        found = cls().run(*inputs)
+        assert (found.dtype, found.tolist()) == (np.int64, [[0, 0, 1], [0, 0, 2], [-1, -1, -1]])
+    assert NonMaxSuppression4(output_type=i32).run(*inputs).dtype == np.int32
+    assert NonMaxSuppression1().run(BOXES, SCORES).shape == (0, 3)
+
+
+# ----- NMSRotated
+
+
+def test_rotated_boxes() -> None:
+    """A cross of two bars, and a bar turned by 0.6 either way on another of angle 0.6."""
+    quarter = np.pi / 2
+    cross = [[0, 0, 8, 2, 0], [0, 0, 8, 2, quarter], [0, 0, 2, 8, quarter]]
+    boxes = np.array(
+        [[*cross, [50, 50, 8, 2, 0.6], [50, 50, 8, 2, -0.6], [50, 50, 8, 2, 0.6 + 2 * quarter]]], np.float32
+    )
+    scores = np.array([[[0.9, 0.8, 0.7, 0.6, 0.5, 0.4]]], np.float32)
+    inputs = boxes, scores, np.array(9), np.array([0.5], np.float32), np.array([0], np.float32)
+    for clockwise in (True, False):
+        indices, found, count = NMSRotated(clockwise=clockwise).run(*inputs)
+        assert indices.tolist() == [[0, 0, box] for box in (0, 1, 3, 4)]
+        np.testing.assert_allclose(found[:, 2], [0.9, 0.8, 0.6, 0.5])
+        assert count.tolist() == [4]
+
+
+def test_clockwise_is_from_x_to_y() -> None:
+    """A bar from the origin to the lower right (y grows downwards) and one that lies on its far end."""
+    boxes = np.array([[[5, 5, 15, 2, np.pi / 4], [8, 8, 6, 2, np.pi / 4]]], np.float32)
+    inputs = boxes, np.array([[[0.9, 0.8]]], np.float32), np.array(9), np.array(0.3, np.float32), np.array(0)
+    assert len(NMSRotated().run(*inputs)[0]) == 1
+    assert len(NMSRotated(clockwise=False).run(*inputs)[0]) == 2
+
+
+# ----- inference
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def constant(value: Any, dtype: Any = np.int64) -> TensorType:
+    return constant_type(np.array(value, dtype))
+
+
+HALF = constant(0.5, np.float32)
+
+
+@pytest.mark.parametrize(
+    ("boxes", "scores", "most", "versions"),
+    [
+        ("[2,6,4]", "[2,3,6]", 1, ("[3,3]", "[6,3]", "[..6,3]")),
+        ("[2,6,4]", "[2,3,6]", 9, ("[6,3]", "[36,3]", "[..36,3]")),
+        ("[2,6,4]", "[2,3,6]", 0, ("[0,3]", "[0,3]", "[0,3]")),
+        ("[2,6,4]", "[2,3,6]", -1, ("[6,3]", "[36,3]", "[..36,3]")),
+        ("[2,6,4]", "[2,3,6]", 2**63 - 1, ("[6,3]", "[36,3]", "[..36,3]")),
+        ("[?,6,4]", "[?,3,6]", 2, ("[6,3]", "[?,3]", "[?,3]")),
+        ("[?,?,4]", "[2,3,?]", 2, ("[..6,3]", "[..12,3]", "[..12,3]")),
+        ("[?,?,4]", "[2,3,?]", 2**63 - 1, ("[?,3]", "[?,3]", "[?,3]")),
+        ("[..3,5..8,3..6]", "[..3,..2,5..8]", 3, ("[..6,3]", "[..18,3]", "[..18,3]")),
+        ("[2,2..4,4]", "[2..3,1,?]", 3, ("[2..3,3]", "[4..6,3]", "[..6,3]")),
+        ("[...]", "[1,2,6]", 3, ("[6,3]", "[6,3]", "[..6,3]")),
+        ("[1,6,4]", "[...]", 3, ("[..6,3]", "[?,3]", "[?,3]")),
+        ("[...]", "[...]", 3, ("[?,3]", "[?,3]", "[?,3]")),
+    ],
+)
+def test_shapes(boxes: str, scores: str, most: int, versions: tuple[str, str, str]) -> None:
+    inputs = tensor(boxes), tensor(scores), constant(most), HALF, HALF
+    for cls, expected in zip((NonMaxSuppression1, NonMaxSuppression4), versions, strict=False):
+        assert str(cls().infer(*inputs)) == f"i64{expected}"
+    for cls in (NonMaxSuppression5, NonMaxSuppression9):
+        found = cls(output_type=i32).infer(*inputs)
+        assert [str(t) for t in found] == [f"i32{versions[2]}", f"f32{versions[2]}", "i32[1]"]
+
+
+def test_the_maximum_may_be_known_in_part_or_left_out() -> None:
+    inputs = tensor("[1,9,4]"), tensor("[1,2,9]")
+    unknown = tensor("[1]", i64)
+    bounded = TensorType(i64, PartialShape([1]), Value(None, np.array([1.0]), np.array([3.0])))
+    negative = TensorType(i64, PartialShape([1]), Value(None, np.array([-1.0]), np.array([3.0])))
+    for most, expected in ((unknown, "[..18,3]"), (bounded, "[..6,3]"), (negative, "[..18,3]")):
+        assert str(NonMaxSuppression9().infer(*inputs, most)[0].shape) == expected
+    assert str(NonMaxSuppression9().infer(*inputs)[0].shape) == "[0,3]"
+    assert str(NonMaxSuppression4().infer(*inputs).shape) == "[0,3]"
+
+
+def test_of_constants_the_number_of_rows_is_known() -> None:
+    inputs = (constant(a, np.float32) for a in (BOXES, SCORES))
+    found = NonMaxSuppression9().infer(*inputs, constant(9), HALF, HALF)
+    assert [str(t.shape) for t in found] == ["[2,3]", "[2,3]", "[1]"]
+
+
+def test_rotated_shapes_and_types() -> None:
+    inputs = tensor("[2,6,5]", f64), tensor("[2,3,6]", f16), constant([2]), HALF, constant([0.5], np.float64)
+    assert [str(t) for t in NMSRotated().infer(*inputs)] == ["i64[..12,3]", "f32[..12,3]", "i64[1]"]
+    with pytest.raises(OperatorError, match=r"a box must have 5 coordinates, got boxes \[2,6,4\]"):
+        NMSRotated().infer(tensor("[2,6,4]"), *inputs[1:])
+
+
+@pytest.mark.parametrize("cls", [NonMaxSuppression4, NonMaxSuppression9])
+@pytest.mark.parametrize("element_type", [f32, f16, bf16, dynamic])
+def test_accepted_types(cls: Any, element_type: ElementType) -> None:
+    number = tensor("[]", element_type)
+    cls().infer(tensor("[1,6,4]", element_type), tensor("[1,2,6]"), tensor("[]", i32), number, number)
+
+
+@pytest.mark.parametrize(
+    ("position", "given", "message"),
+    [
+        (0, tensor("[6,4]"), r"boxes must have rank 3, got shape \[6,4\]"),
+        (0, tensor("[1,6,5]"), r"a box must have 4 coordinates, got boxes \[1,6,5\]"),
+        (0, tensor("[1,6,4]", i32), "boxes must be (f32, f16 or bf16|of a floating-point type), got i32"),
+        (1, tensor("[2,6]"), r"scores must have rank 3, got shape \[2,6\]"),
+        (1, tensor("[2,2,6]"), r"boxes \[1,6,4\] and scores \[2,2,6\] differ in the number of batches"),
+        (1, tensor("[1,2,5]"), r"boxes \[1,6,4\] and scores \[1,2,5\] differ in the number of boxes, 6 and 5"),
+        (1, tensor("[1,2,6]", boolean), "scores must be (f32, f16 or bf16|of a floating-point type), got boolean"),
+        (2, tensor("[]", f32), "max_output_boxes_per_class must be of an integer type, got f32"),
+        (2, tensor("[2]", i64), r"max_output_boxes_per_class must be a scalar( or have one element)?, got shape \[2\]"),
+        (3, tensor("[]", i64), "iou_threshold must be (f32, f16 or bf16|of a floating-point type), got i64"),
+        (4, tensor("[1,1]"), r"score_threshold must be a scalar( or have one element)?, got shape \[1,1\]"),
+    ],
+)
+@pytest.mark.parametrize("cls", [NonMaxSuppression1, NonMaxSuppression4, NonMaxSuppression5, NonMaxSuppression9])
+def test_refused(cls: Any, position: int, given: TensorType, message: str) -> None:
+    inputs = [tensor("[1,6,4]"), tensor("[1,2,6]"), tensor("[]", i64), tensor("[]"), tensor("[]")]
+    inputs[position] = given
+    with pytest.raises(OperatorError, match=message):
+        cls().infer(*inputs)
+
+
+def test_what_versions_refuse() -> None:
+    inputs = tensor("[1,6,4]"), tensor("[1,2,6]")
+    with pytest.raises(OperatorError, match=r"max_output_boxes_per_class must be a scalar, got shape \[1\]"):
+        NonMaxSuppression3().infer(*inputs, tensor("[1]", i64))
+    NonMaxSuppression9().infer(*inputs, tensor("[1]", i64))
+    with pytest.raises(OperatorError, match="boxes must be f32, f16 or bf16, got f64"):
+        NonMaxSuppression9().infer(tensor("[1,6,4]", f64), inputs[1])
+    NonMaxSuppression4().infer(tensor("[1,6,4]", f64), inputs[1])
+    with pytest.raises(OperatorError, match="output_type must be i32 or i64, got f32"):
+        NonMaxSuppression9(output_type=f32).infer(*inputs)
+    with pytest.raises(ValueError, match="'box_encoding': 'edges' is not one of corner, center"):
+        NonMaxSuppression9(box_encoding="edges")
+    with pytest.raises(ValueError, match="has no attribute 'output_type'"):
+        NonMaxSuppression1(output_type=i32)
+
+
+def test_shapes_that_do_not_fit_are_found_in_a_run() -> None:
+    with pytest.raises(OperatorError, match=r"boxes must have shape \[1,3,4\], got \[1,2,4\]"):
+        NonMaxSuppression9().run(BOXES[:, :2], SCORES, np.array(1))
