@@ -1,0 +1,274 @@
+"""PriorBox and PriorBoxClustered: the boxes that a detector's predictions refer to, around each point of a grid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.element_types import f32
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.types import UNKNOWN, PartialShape
+from ovir.values import TensorType
+
+_DEFAULT_VARIANCE = (0.1,)
+
+
+class PriorGrid(Operator):
+    """What both have in common: f32 [2, 4 * height * width * boxes] from the grid's and the image's [height, width].
+
+    The first row holds boxes [xmin, ymin, xmax, ymax] in parts of the image, point by point; the second ``variance``,
+    one number for all or four for each box.
+    """
+
+    offset: float = attribute(default=0.0)
+    variance: tuple[float, ...] = attribute(default=())
+    clip: bool
+
+    def boxes_per_point(self) -> int:
+        """How many boxes of each point are in the output."""
+        raise NotImplementedError
+
+    def edges(self, grid: tuple[int, int], image: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
+        """Of the y axis and of the x axis: the lower and the upper edges [points, boxes], in parts of the image."""
+        raise NotImplementedError
+
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
+        for name, tensor in (("output_size", output_size), ("image_size", image_size)):
+            self.require_integers(name, tensor.element_type)
+            self.require_rank(name, tensor.shape, 1)
+            message = "{} must hold two numbers, height and width, got shape {}"
+            self.require(tensor.shape[0].contains(2), message, name, tensor.shape)
+        count = len(self.variance)
+        self.require(count in (0, 1, 4), "variance must have 0, 1 or 4 numbers, got {}: {}", count, list(self.variance))
+        known = output_size.value
+        height, width = known.dimensions() if known is not None else (UNKNOWN, UNKNOWN)
+        return TensorType(f32, PartialShape([2, height * width * (4 * self.boxes_per_point())]))
+
+    def run(self, output_size: Array, image_size: Array, *, out: Array | None = None) -> Array:
+        height, width = (max(int(size), 0) for size in output_size)
+        image = int(image_size[0]), int(image_size[1])
+        wanted = self.boxes_per_point()
+        out = np.empty((2, 4 * height * width * wanted), np.float32) if out is None else out
+        if not out.size:
+            return out
+        with np.errstate(all="ignore"):  # an image of size 0 has its boxes at infinity
+            (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
+        given = x_low.shape[1]
+        boxes = out[0] if given == wanted else np.empty(4 * height * width * given, np.float32)
+        corners = boxes.reshape(height, width, given, 4)
+        corners[..., 0], corners[..., 1] = x_low, y_low[:, np.newaxis]
+        corners[..., 2], corners[..., 3] = x_high, y_high[:, np.newaxis]
+        if given != wanted:
+            # As in OpenVINO, boxes follow each other without regard to the points, and what does not fit is lost.
+            fitting = min(boxes.size, out.shape[1])
+            out[0, :fitting], out[0, fitting:] = boxes[:fitting], 0
+        if given < wanted:
+            report(f"the attributes count {wanted} boxes a point and describe {given}; the last are 0")
+        if self.clip:
+            np.clip(out[0], 0, 1, out=out[0])
+        out[1].reshape(-1, 4)[:] = self.variance or _DEFAULT_VARIANCE
+        return out
+
+
+# --------------------------------------------------------------------------- PriorBox
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A box of each point: half its size, the steps from the point to its centre, and whether it ends at the image."""
+
+    half_width: np.float32
+    half_height: np.float32
+    x_steps: tuple[float, float, float] = (0, 0, 0)
+    y_steps: tuple[float, float, float] = (0, 0, 0)
+    bounded: bool = False
+
+
+@operator("PriorBox", opset=1)
+class PriorBox1(PriorGrid):
+    """Boxes of given sizes and aspect ratios (width / height) around (offset + w, offset + h) * step.
+
+    Step 0 is the distance at which the points cover the image, and offset 0.5. Ratios are 1, those of ``aspect_ratio``
+    and, with ``flip``, their inverses. First there are for each ``fixed_size``, of each of ``fixed_ratio`` or of all
+    ratios, ``density`` by ``density`` boxes that together fill the square of that size; these end at the image. Then
+    for each ``min_size`` a square of it, one of sqrt(min * max), and a box of its area for each other ratio. Without
+    ``scale_all_sizes`` sizes and step are in parts of the image's height (a step of -1: height / points), and the other
+    ratios are of the first size only. Source: PriorBox-1.
+    """
+
+    min_size: tuple[float, ...] = attribute(default=())
+    max_size: tuple[float, ...] = attribute(default=())
+    aspect_ratio: tuple[float, ...] = attribute(default=())
+    density: tuple[float, ...] = attribute(default=())
+    fixed_ratio: tuple[float, ...] = attribute(default=())
+    fixed_size: tuple[float, ...] = attribute(default=())
+    clip: bool = attribute(default=False)
+    flip: bool = attribute(default=False)
+    step: float = attribute(default=0.0)
+    scale_all_sizes: bool = attribute(default=True)
+    min_max_aspect_ratios_order = True
+
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
+        for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
+            numbers = getattr(self, name)
+            self.require(all(n > 0 for n in numbers), "{} must be of positive numbers, got {}", name, list(numbers))
+        return super().infer(output_size, image_size)
+
+    def boxes_per_point(self) -> int:
+        # The shape follows this count, which attributes that do not fit each other make another than there are boxes.
+        ratios = len(self._distinct_ratios())
+        count = ratios * len(self.min_size) + len(self.max_size)
+        if not self.scale_all_sizes:
+            count = ratios + len(self.min_size) - 1
+        if self.fixed_size:
+            count = ratios * len(self.fixed_size)
+        for density in self.density:
+            count += (int(density) ** 2 - 1) * (len(self.fixed_ratio) or ratios)
+        return max(count, 0)
+
+    def _distinct_ratios(self) -> set[float]:
+        """The ratios to six digits."""
+        ratios = np.array(self.aspect_ratio, np.float32)
+        if self.flip:
+            ratios = np.concatenate([ratios, 1 / ratios])
+        million = np.float32(1e6)
+        rounded = np.floor((ratios * million).astype(np.float64) + 0.5).astype(np.float32) / million
+        return {1.0, *rounded.tolist()}
+
+    def _other_ratios(self) -> list[np.float32]:
+        """The ratios that are not 1, in order, without those that stand there already."""
+        ratios = [np.float32(1)]
+        for ratio in map(np.float32, self.aspect_ratio):
+            if all(abs(ratio - other) >= 1e-6 for other in ratios):
+                ratios += [ratio, 1 / ratio] if self.flip else [ratio]
+        return [ratio for ratio in ratios if abs(ratio - 1) >= 1e-6]
+
+    def edges(self, grid: tuple[int, int], image: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
+        step, min_sizes = np.float32(self.step), np.array(self.min_size, np.float32)
+        if not self.scale_all_sizes:
+            scale = np.float32(image[0])
+            step = scale / np.float32(grid[0]) if step == -1 else step * scale
+            min_sizes = min_sizes * scale
+        boxes = [*self._dense_boxes(), *self._boxes(min_sizes)]
+        halves = [box.half_height for box in boxes], [box.half_width for box in boxes]
+        steps = [box.y_steps for box in boxes], [box.x_steps for box in boxes]
+        bounded = np.array([box.bounded for box in boxes], bool)
+        return tuple(
+            self._edges_of_axis(points, np.float32(size), step, np.array(half, np.float32), shifts, bounded)
+            for points, size, half, shifts in zip(grid, image, halves, steps, strict=True)
+        )
+
+    def _edges_of_axis(
+        self,
+        points: int,
+        size: np.float32,
+        step: np.float32,
+        half: Array,
+        shifts: list[tuple[float, float, float]],
+        bounded: Array,
+    ) -> tuple[Array, Array]:
+        places = np.arange(points, dtype=np.float32)
+        if step == 0:
+            centers = (places + np.float32(0.5)) * (size / np.float32(points))
+        else:
+            centers = (np.float32(self.offset) + places) * step
+        at = centers[:, np.newaxis]
+        for shift in np.array(shifts, np.float32).reshape(-1, 3).T:
+            at = at + shift
+        part = 1 / size
+        low, high = (at - half) * part, (at + half) * part
+        return np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)
+
+    def _dense_boxes(self) -> Iterator[_Box]:
+        """Those of ``fixed_size``."""
+        for i, size in enumerate(map(np.float32, self.fixed_size)):
+            halves: list[tuple[np.float32, np.float32]] = []
+            if not self.fixed_ratio and self.density:
+                halves.append((np.float32(int(size)) * np.float32(0.5),) * 2)
+            ratios = [np.float32(ratio) for ratio in self.fixed_ratio] or self._other_ratios()
+            halves += [_halves(size, ratio) for ratio in ratios]
+            if not halves:
+                continue
+            self.require(i < len(self.density), "fixed_size has {} items, density {}", len(self.fixed_size), i)
+            side = int(self.density[i])
+            shift = int(size / np.float32(side)) if side else 0
+            for half_width, half_height in halves:
+                for row in range(side):
+                    for column in range(side):
+                        start = -(int(size) // 2), shift / 2
+                        x_steps, y_steps = (*start, column * shift), (*start, row * shift)
+                        yield _Box(half_width, half_height, x_steps, y_steps, bounded=True)
+
+    def _boxes(self, min_sizes: Array) -> Iterator[_Box]:
+        """Those of ``min_size`` and ``max_size``."""
+        for i, size in enumerate(min_sizes):
+            half = size * np.float32(0.5)
+            yield _Box(half, half)
+            between = [
+                _Box(side, side)
+                for largest in self.max_size[i : i + 1]
+                for side in [np.sqrt(size * np.float32(largest)) * np.float32(0.5)]
+            ]
+            others: list[_Box] = []
+            if self.scale_all_sizes or i == len(min_sizes) - 1:
+                of = size if self.scale_all_sizes else min_sizes[0]
+                others = [_Box(*_halves(of, ratio)) for ratio in self._other_ratios()]
+            yield from between + others if self.min_max_aspect_ratios_order else others + between
+
+
+def _halves(size: np.float32, ratio: np.float32) -> tuple[np.float32, np.float32]:
+    """Half the width and height of a box of a square's area."""
+    root = np.sqrt(ratio)
+    half = size * np.float32(0.5)
+    return half * root, half / root
+
+
+@operator("PriorBox", opset=8)
+class PriorBox8(PriorBox1):
+    """PriorBox-1, or without ``min_max_aspect_ratios_order`` the box between min and max last. Source: PriorBox-8."""
+
+    min_max_aspect_ratios_order: bool = attribute(default=True)
+
+
+# --------------------------------------------------------------------------- PriorBoxClustered
+
+
+@operator("PriorBoxClustered", opset=1)
+class PriorBoxClustered(PriorGrid):
+    """Boxes of the sizes ``width`` and ``height`` around ((w + offset) * step_w, (h + offset) * step_h).
+
+    A step of an axis that is 0 is ``step``; where both are 0, the points cover the image. Source: PriorBoxClustered-1.
+    """
+
+    step: float = attribute(default=0.0)
+    step_w: float = attribute(default=0.0)
+    step_h: float = attribute(default=0.0)
+    width: tuple[float, ...] = attribute(default=(1.0,))
+    height: tuple[float, ...] = attribute(default=(1.0,))
+    clip: bool = attribute(default=True)
+
+    def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
+        widths, heights = list(self.width), list(self.height)
+        message = "width and height must have as many items, got {}: {} and {}: {}"
+        self.require(len(widths) == len(heights), message, len(widths), widths, len(heights), heights)
+        return super().infer(output_size, image_size)
+
+    def boxes_per_point(self) -> int:
+        return len(self.width)
+
+    def edges(self, grid: tuple[int, int], image: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
+        steps = [self.step_h or self.step, self.step_w or self.step]
+        found = []
+        for points, size, step, boxes in zip(grid, image, steps, (self.height, self.width), strict=True):
+            scale = np.float32(size)
+            distance = np.float32(step) if any(steps) else scale / np.float32(points)
+            centers = (np.arange(points, dtype=np.float32) + np.float32(self.offset)) * distance
+            half = np.array(boxes, np.float32) / np.float32(2)
+            at = centers[:, np.newaxis]
+            found.append(((at - half) / scale, (at + half) / scale))
+        return tuple(found)

@@ -1,0 +1,134 @@
+"""RegionYolo and ReorgYolo: the last layer of YOLO networks, and the one that trades area for channels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.kernels.blocked import map_blocks, map_slices
+from ovir.ops.activation import Sigmoid
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.ops.softmax import SoftMax8
+from ovir.types import UNKNOWN, PartialShape, product
+from ovir.values import TensorType
+
+
+@operator("RegionYolo", opset=1)
+class RegionYolo(Operator):
+    """Makes probabilities of the scores that each region has at each point.
+
+    The channels of data [N, C, H, W] are regions of ``coords`` coordinates, one objectness and ``classes`` scores. Of
+    each, the first two coordinates and the objectness go through a sigmoid; the scores go through a softmax and the
+    dimensions ``axis`` to ``end_axis`` become one (``do_softmax``, YOLO v2, ``num`` regions), or through a sigmoid too
+    (YOLO v3, as many regions as ``mask`` has items, and so many channels are left). Channels beyond are copied.
+    ``anchors`` are for whoever decodes the boxes. Source: RegionYolo-1.
+    """
+
+    anchors: tuple[float, ...] = attribute(default=())
+    axis: int = attribute(default=0)
+    coords: int = attribute(default=0, minimum=0)
+    classes: int = attribute(default=0, minimum=0)
+    end_axis: int = attribute(default=0)
+    num: int = attribute(default=0, minimum=0)
+    do_softmax: bool = attribute(default=True)
+    mask: tuple[int, ...] = attribute(default=())
+
+    @property
+    def entries(self) -> int:
+        """Channels of a region."""
+        return self.coords + self.classes + 1
+
+    @property
+    def regions(self) -> int:
+        return self.num if self.do_softmax else len(self.mask)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        return TensorType(data.element_type, self._shape(data.shape))
+
+    def _shape(self, data: PartialShape) -> PartialShape:
+        self.require_rank("data", data, 4)
+        dims = list(data if data.rank is not None else [UNKNOWN] * 4)
+        channels = self.regions * self.entries
+        self.require(
+            dims[1].upper is None or dims[1].upper >= channels,
+            "data {} has {} channels, {} regions of {} coordinates, 1 objectness and {} classes take {}",
+            *(data, dims[1], self.regions, self.coords, self.classes, channels),
+        )
+        if not self.do_softmax:
+            return PartialShape([dims[0], channels, *dims[2:]])
+        first = self.normalize_axis(self.axis, 4)
+        stop = max(self.normalize_axis(self.end_axis, 4, "end_axis"), first) + 1
+        return PartialShape([*dims[:first], product(dims[first:stop]), *dims[stop:]])
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        shape = self._shape(PartialShape(data.shape)).to_tuple()
+        out = np.empty(shape, data.dtype) if out is None else out
+        # Regions follow each other without regard to the batch, as devices have it where there are more channels.
+        source, target = data.reshape(-1), out.reshape(-1)
+        np.copyto(target, source[: target.size])
+        batch, _, height, width = data.shape
+        blocks = batch * self.regions, self.entries, height * width
+        x, y = (flat[: blocks[0] * blocks[1] * blocks[2]].reshape(blocks) for flat in (source, target))
+        scores = self.coords + 1
+        sigmoid = Sigmoid().block
+        for part in slice(0, 2), slice(self.coords, scores if self.do_softmax else None):
+            y[:, part] = map_blocks(sigmoid, y[:, part], heavy=True)
+        if self.do_softmax:
+            y[:, scores:] = map_slices(SoftMax8().block, x[:, scores:], [1])
+        return out
+
+
+@operator("ReorgYolo", opset=2)
+class ReorgYolo(Operator):
+    """Blocks of ``stride`` by ``stride`` points become channels: [N, C, H, W] to [N, C * s * s, H / s, W / s].
+
+    The data is read as if it were [N, C / (s * s), H * s, W * s] and its blocks moved into channels, block by block;
+    the result, [N, C, H, W], is named by the shape above. That is how darknet does it. Source: ReorgYolo-1.
+    """
+
+    # One number in the specification; OpenVINO keeps one for each axis, writes them both and reads the first.
+    stride: tuple[int, ...] = attribute(minimum=1)
+    carries = (0,)
+
+    def infer(self, data: TensorType) -> TensorType:
+        self.require(self.stride, "stride is empty, it must be a number")
+        stride, shape = self.stride[0], data.shape
+        self.require_rank("data", shape, 4)
+        if shape.rank is None:
+            return TensorType(data.element_type, PartialShape([UNKNOWN] * 4))
+        channels = shape[1]
+        self.require(
+            channels.upper is None or channels.upper >= stride * stride,
+            "data {} has {} channels, at least stride * stride = {} are needed",
+            *(shape, channels, stride * stride),
+        )
+        dims = [shape[0], channels * (stride * stride)]
+        for axis in (2, 3):
+            divided = shape[axis].exact_div(stride)
+            if divided is None:
+                self.fail("dimension {} of data {} is not divisible by the stride {}", axis, shape, stride)
+            dims.append(divided)
+        return TensorType(data.element_type, PartialShape(dims))
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        s = self.stride[0]
+        n, c, h, w = data.shape
+        out = np.empty((n, c * s * s, h // s, w // s), data.dtype) if out is None else out
+        if c % (s * s) == 0:
+            blocks = data.reshape(n, c // (s * s), h, s, w, s).transpose(0, 3, 5, 1, 2, 4)
+            np.copyto(out.reshape(blocks.shape), blocks)
+        elif out.size:
+            np.take(data.reshape(-1), _places(data.shape, s), out=out.reshape(data.shape))
+        return out
+
+
+def _places(shape: tuple[int, ...], stride: int) -> Array:
+    """Where each element of the result stands in the data, as darknet counts it for any number of channels."""
+    n, c, h, w = np.ogrid[tuple(map(slice, shape))]
+    planes = shape[1] // (stride * stride)
+    block, plane = c // planes, c % planes
+    row, column = h * stride + block // stride, w * stride + block % stride
+    places: Array = ((n * planes + plane) * shape[2] * stride + row) * shape[3] * stride + column
+    return places

@@ -1,0 +1,162 @@
+"""RegionYolo and ReorgYolo: known answers, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, f16, f32, i32, u8
+from ovir.ops.yolo import RegionYolo, ReorgYolo
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+REGION = {"axis": 1, "end_axis": 3, "coords": 4, "classes": 3, "num": 2, "mask": (0, 1, 2)}
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+# ----- RegionYolo
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("do_softmax", [True, False])
+def test_each_region_has_its_sigmoids_and_its_softmax(do_softmax: bool, dtype: Any) -> None:
+    op = RegionYolo(**REGION | {"mask": (0, 2)}, do_softmax=do_softmax)
+    data = np.random.default_rng(0).normal(0, 3, (2, 16, 2, 3)).astype(dtype)
+    regions = data.astype(np.float64).reshape(2, 2, 8, 2, 3)
+    expected = regions.copy()
+    expected[:, :, [0, 1, 4]] = sigmoid(regions[:, :, [0, 1, 4]])
+    powers = np.exp(regions[:, :, 5:])
+    expected[:, :, 5:] = powers / powers.sum(axis=2, keepdims=True) if do_softmax else sigmoid(regions[:, :, 5:])
+    result = op.run(data)
+    assert result.dtype == dtype
+    assert result.shape == ((2, 96) if do_softmax else (2, 16, 2, 3))
+    tolerance = 1e-6 if dtype in (np.float32, np.float64) else 5e-3
+    assert np.allclose(result.reshape(expected.shape).astype(np.float64), expected, rtol=tolerance, atol=tolerance)
+
+
+def test_channels_beyond_the_regions_are_copied_or_left_out() -> None:
+    data = np.arange(12, dtype=np.float32).reshape(1, 6, 1, 2) - 6
+    softmax = RegionYolo(axis=1, end_axis=3, coords=2, classes=1, num=1).run(data)
+    assert softmax[0, 8:].tolist() == [2, 3, 4, 5]
+    sigmoids = RegionYolo(do_softmax=False, coords=2, classes=1, mask=(7,)).run(data)
+    assert np.allclose(sigmoids, sigmoid(data[:, :4]))
+
+
+def test_a_part_that_is_a_coordinate_and_the_objectness_has_two_sigmoids() -> None:
+    data = np.full((1, 2, 1, 1), 2, np.float32)
+    result = RegionYolo(axis=1, end_axis=3, coords=0, classes=1, num=1).run(data)
+    assert np.allclose(result, [[sigmoid(sigmoid(2.0)), 1]])
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape", "expected"),
+    [
+        ({}, "[2,16,3,5]", "[2,240]"),
+        ({"end_axis": 2}, "[?,16,2..3,5]", "[?,32..48,5]"),
+        ({"axis": -4, "end_axis": -1}, "[2,16,3,5]", "[480]"),
+        ({"axis": 3, "end_axis": 1}, "[2,16,3,5]", "[2,16,3,5]"),
+        ({"end_axis": 1}, "[...]", "[?,?,?,?]"),
+        ({}, "[...]", "[?,?]"),
+        ({"do_softmax": False}, "[?,255,13,2..4]", "[?,24,13,2..4]"),
+        ({"do_softmax": False, "axis": 9}, "[...]", "[?,24,?,?]"),
+        ({"do_softmax": False, "mask": ()}, "[2,16,3,5]", "[2,0,3,5]"),
+        ({}, "[0,16,3,5]", "[0,240]"),
+    ],
+)
+def test_region_shapes(attributes: dict[str, Any], shape: str, expected: str) -> None:
+    result = RegionYolo(**REGION | attributes).infer(tensor(shape, f16))
+    assert (str(result.shape), result.element_type) == (expected, f16)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "data", "message"),
+    [
+        ({}, tensor("[1,16,2,2]", i32), "data must be of a floating-point type, got i32"),
+        ({}, tensor("[1,16,4]"), "data must have rank 4, got shape [1,16,4]"),
+        ({"axis": 4}, tensor("[1,16,2,2]"), "axis 4 is outside [-4, 3] of a tensor of rank 4"),
+        ({"end_axis": -5}, tensor("[1,16,2,2]"), "end_axis -5 is outside [-4, 3] of a tensor of rank 4"),
+        (
+            {},
+            tensor("[1,..15,2,2]"),
+            "data [1,..15,2,2] has ..15 channels, 2 regions of 4 coordinates, 1 objectness and 3 classes take 16",
+        ),
+    ],
+)
+def test_region_refuses(attributes: dict[str, Any], data: TensorType, message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        RegionYolo(**REGION | attributes).infer(data)
+    assert error.value.message == message
+
+
+# ----- ReorgYolo
+
+
+def test_reorg_moves_blocks_into_channels() -> None:
+    # Read as one channel of 4 by 4 points; the result has the upper left points of all blocks first.
+    data = np.arange(16).reshape(1, 4, 2, 2)
+    result = ReorgYolo(stride=(2,)).run(data)
+    assert result.shape == (1, 16, 1, 1)
+    assert result.reshape(4, 4).tolist() == [[0, 2, 8, 10], [1, 3, 9, 11], [4, 6, 12, 14], [5, 7, 13, 15]]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.bool_, ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("shape", "stride"), [((2, 4, 4, 6), 2), ((1, 18, 3, 6), 3), ((2, 7, 4, 2), 2), ((2, 3, 5, 4), 1)]
+)
+def test_reorg_is_as_darknet_counts(shape: tuple[int, ...], stride: int, dtype: Any) -> None:
+    data = np.random.default_rng(1).integers(0, 200, shape).astype(dtype)
+    n, channels, height, width = shape
+    planes = channels // stride**2
+    expected = np.empty(shape, dtype)
+    for i, c, h, w in np.ndindex(shape):
+        row, column = h * stride + c // planes // stride, w * stride + c // planes % stride
+        place = ((i * planes + c % planes) * height * stride + row) * width * stride + column
+        expected[i, c, h, w] = data.flat[place]
+    result = ReorgYolo(stride=(stride,)).run(data)
+    assert result.shape == (n, channels * stride**2, height // stride, width // stride)
+    assert np.array_equal(result.reshape(shape), expected)
+
+
+@pytest.mark.parametrize(
+    ("stride", "shape", "expected"),
+    [
+        ((2,), "[1,4,6,4]", "[1,16,3,2]"),
+        ((2, 2), "[?,4..5,3..6,?]", "[?,16..20,2..3,?]"),
+        ((3,), "[1,9,0,3]", "[1,81,0,1]"),
+        ((1,), "[?,2,3,..4]", "[?,2,3,..4]"),
+        ((2,), "[...]", "[?,?,?,?]"),
+    ],
+)
+def test_reorg_shapes(stride: tuple[int, ...], shape: str, expected: str) -> None:
+    assert str(ReorgYolo(stride=stride).infer(tensor(shape, u8)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("stride", "shape", "message"),
+    [
+        ((), "[1,4,2,2]", "stride is empty, it must be a number"),
+        ((2,), "[1,4,2]", "data must have rank 4, got shape [1,4,2]"),
+        ((2,), "[1,..3,2,2]", "data [1,..3,2,2] has ..3 channels, at least stride * stride = 4 are needed"),
+        ((2,), "[1,4,2,5]", "dimension 3 of data [1,4,2,5] is not divisible by the stride 2"),
+    ],
+)
+def test_reorg_refuses(stride: tuple[int, ...], shape: str, message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        ReorgYolo(stride=stride).infer(tensor(shape))
+    assert error.value.message == message
+
+
+def test_a_stride_must_be_positive() -> None:
+    with pytest.raises(ValueError, match="attribute 'stride': 0 is below 1"):
+        ReorgYolo(stride=(0,))
