@@ -1,0 +1,195 @@
+"""RNNCell, GRUCell and LSTMCell: one step of a recurrent network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.kernels import half
+from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.recurrent import input_product
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import operator
+from ovir.ops.recurrent import GRU, LSTM, RNN, Recurrent, rounded, working_arrays
+from ovir.types import UNKNOWN, PartialShape
+from ovir.values import TensorType
+
+_STATE = "batch, hidden"
+
+
+class _Cell(Recurrent):
+    """What the three cells share."""
+
+    layouts: ClassVar[dict[str, str]] = {
+        "X": "batch, input",
+        "initial_hidden_state": _STATE,
+        "initial_cell_state": _STATE,
+        "W": "{gates}hidden, input",
+        "R": "{gates}hidden, hidden",
+        "B": "{biases}hidden",
+        "P": "3*hidden",
+    }
+
+    def next_states(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
+        """The types of the states that follow."""
+        self.activation_functions()
+        element_type = self.real_type(**inputs)
+        sizes = self.agreed({}, **inputs)
+        state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
+        return (state, state) if "initial_cell_state" in inputs else (state,)
+
+    def advance(
+        self,
+        x: Array,
+        states: Sequence[Array],
+        w: Array,
+        r: Array,
+        b: Array | None,
+        out: Sequence[Array] | None,
+    ) -> tuple[Array, ...]:
+        """The states that follow ``states``."""
+        dtype = compute_dtype(x.dtype)
+        w, r, b = self.weights(w, r, b, dtype)
+        results = working_arrays(out, [state.shape for state in states], dtype)
+        for state, result in zip(states[1:], results[1:], strict=True):
+            np.copyto(result, state)
+        with np.errstate(all="ignore"):
+            inputs = input_product(half.converted(x, dtype), w, b[: len(w)])
+            self.step(r, b, len(x))(inputs, half.converted(states[0], dtype), *results)
+            return rounded(results, out, x.dtype)
+
+
+@operator("RNNCell", opset=1)
+class RNNCell(_Cell, RNN):
+    """One step: H = f(X W^T + H R^T + B); see ``Recurrent`` for the attributes. X is [batch, input], the state [batch,
+    hidden], W [hidden, input], R [hidden, hidden], B [hidden]. Source: RNNCell-3"""
+
+    def infer(
+        self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
+    ) -> tuple[TensorType, ...]:
+        return self.next_states(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+
+    def run(
+        self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array, *, out: Array | None = None
+    ) -> Array:
+        return self.advance(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+
+
+@operator("GRUCell", opset=3)
+class GRUCell(_Cell, GRU):
+    """One step: H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates and h is g(X W^T + (r H) R^T
+    + B) of its own, or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B).
+
+    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], all in the
+    order z, r, h, and B_r after them. Without B the biases are 0; OpenVINO refuses that, though not the
+    specification. Source: GRUCell-3
+    """
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.next_states(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Array:
+        return self.advance(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+
+
+@operator("LSTMCell", opset=4)
+class LSTMCell4(_Cell, LSTM):
+    """One step: C = f C + i c, H = o h(C), where f, i and o are f(X W^T + H R^T + B) of their gates, c is g of its own.
+
+    X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden], the gates
+    in the order f, i, c, o. Without B the biases are 0. Source: LSTMCell-1, of which no newer text is kept
+    """
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        initial_cell_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.next_states(
+            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b
+        )
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        *,
+        out: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, ...]:
+        return self.advance(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
+
+
+@operator("LSTMCell", opset=1)
+class LSTMCell1(LSTMCell4):
+    """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and ``input_forget`` and ``weights_format``.
+
+    None of the three is in the specification, and the CPU plugin computes as if they were not there: so does this, with
+    a report where they would make a difference. Source: LSTMCell-1
+    """
+
+    hidden_size: int = attribute(minimum=1)
+    input_forget: bool = attribute(default=False)
+    weights_format: str = attribute(default="fico", choices=("fico", "icof", "ifco", "ifoc", "iofc"))
+
+    def infer(
+        self,
+        x: TensorType,
+        initial_hidden_state: TensorType,
+        initial_cell_state: TensorType,
+        w: TensorType,
+        r: TensorType,
+        b: TensorType | None = None,
+        p: TensorType | None = None,
+    ) -> tuple[TensorType, ...]:
+        return self.next_states(
+            X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b, P=p
+        )
+
+    def run(
+        self,
+        x: Array,
+        initial_hidden_state: Array,
+        initial_cell_state: Array,
+        w: Array,
+        r: Array,
+        b: Array | None = None,
+        p: Array | None = None,
+        *,
+        out: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, ...]:
+        ignored = "{} is ignored, as by the specification and the CPU plugin; other devices may not"
+        if self.weights_format != "fico":
+            report(ignored.format(f"weights_format {self.weights_format}"))
+        if self.input_forget:
+            report(ignored.format("input_forget"))
+        if p is not None and p.any():
+            report(ignored.format("P, which is not zero,"))
+        return self.advance(x, (initial_hidden_state, initial_cell_state), w, r, b, out)

@@ -1,0 +1,410 @@
+"""Recurrent cells and sequences against the formulas, written out for one row and one step at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError, reporting_to
+from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64
+from ovir.ops.operator import Operator
+from ovir.ops.recurrent_cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
+from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence
+from ovir.types import Dimension, PartialShape, new_symbol
+from ovir.values import TensorType
+
+random = np.random.default_rng(0)
+KINDS = {"rnn": (RNNCell, RNNSequence, 1), "gru": (GRUCell, GRUSequence, 3), "lstm": (LSTMCell4, LSTMSequence, 4)}
+
+
+def normal(*shape: int) -> Any:
+    return random.standard_normal(shape).astype(np.float32)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def tensors(*shapes: str) -> list[TensorType]:
+    return [tensor(shape) for shape in shapes]
+
+
+def shapes(types: Any) -> list[str]:
+    return [str(t.shape) for t in types]
+
+
+FUNCTIONS = {
+    "relu": lambda x: np.maximum(x, 0),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "tanh": np.tanh,
+    "hardsigmoid": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
+}
+
+
+def formula(op: Any, x: Any, states: Any, w: Any, r: Any, b: Any) -> list[Any]:
+    """The states that follow, of vectors and in float64."""
+    x, w, r, b = (np.asarray(a, np.float64) for a in (x, w, r, b))
+    functions = [FUNCTIONS[name.lower()] for name in op.activations]
+    size, clip = r.shape[1], op.clip if op.clip > 0 else np.inf
+    before = states[0].astype(np.float64)
+    parts = [w[i : i + size] @ x + b[i : i + size] for i in range(0, len(w), size)]
+    recurrent = [r[i : i + size] @ before for i in range(0, len(r), size)]
+
+    def gate(f: int, value: Any) -> Any:
+        return functions[f](np.clip(value, -clip, clip))
+
+    if len(parts) == 1:
+        return [gate(0, parts[0] + recurrent[0])]
+    if len(parts) == 3:
+        z, reset = (gate(0, parts[i] + recurrent[i]) for i in range(2))
+        inner = r[2 * size :] @ (reset * before)
+        if op.linear_before_reset:
+            inner = reset * (recurrent[2] + b[3 * size :])
+        return [(1 - z) * gate(1, parts[2] + inner) + z * before]
+    f, i, c, o = (gate(k == 2, parts[k] + recurrent[k]) for k in range(4))
+    cell = f * states[1] + i * c
+    return [o * functions[2](cell), cell]
+
+
+def cell_inputs(kind: str, batch: int, inputs: int, size: int, biases: int | None = None) -> list[Any]:
+    gates = KINDS[kind][2]
+    states = [normal(batch, size) for _ in range(1 + (kind == "lstm"))]
+    weights = [normal(gates * size, inputs), normal(gates * size, size), normal((biases or gates) * size)]
+    return [normal(batch, inputs), *states, *weights]
+
+
+def sequence_inputs(
+    kind: str, lengths: list[int], time: int, inputs: int, size: int, directions: int, biases: int = 0
+) -> list[Any]:
+    gates, batch = KINDS[kind][2], len(lengths)
+    states = [normal(batch, directions, size) for _ in range(1 + (kind == "lstm"))]
+    rows = [normal(directions, gates * size, n) for n in (inputs, size)]
+    return [
+        normal(batch, time, inputs),
+        *states,
+        np.array(lengths),
+        *rows,
+        normal(directions, (biases or gates) * size),
+    ]
+
+
+def sequence_formula(op: Any, inputs: list[Any]) -> list[Any]:
+    x, *states, lengths, w, r, b = inputs
+    batch, directions, size = states[0].shape
+    y = np.zeros((batch, directions, x.shape[1], size))
+    finals = [np.zeros((batch, directions, size)) for _ in states]
+    for row in range(batch):
+        for d in range(directions):
+            steps = range(lengths[row])
+            current = [state[row, d] for state in states]
+            for t in reversed(steps) if d or op.direction == "reverse" else steps:
+                current = formula(op, x[row, t], current, w[d], r[d], b[d])
+                y[row, d, t] = current[0]
+                for final, value in zip(finals, current, strict=True):
+                    final[row, d] = value
+    return [y, *finals]
+
+
+def as_list(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def assert_all_close(results: Any, expected: list[Any], tolerance: float = 1e-5) -> None:
+    for result, wanted in zip(as_list(results), expected, strict=True):
+        np.testing.assert_allclose(result.astype(np.float64), wanted, rtol=tolerance, atol=tolerance)
+
+
+# --------------------------------------------------------------------------- values
+
+ATTRIBUTES = [
+    ("rnn", {}),
+    ("rnn", {"activations": ("relu",), "clip": 0.5}),
+    ("rnn", {"activations": ("HardSigmoid", "relu")}),
+    ("gru", {}),
+    ("gru", {"activations": ("sigmoid", "relu"), "clip": 0.3}),
+    ("gru", {"linear_before_reset": True}),
+    ("gru", {"linear_before_reset": True, "activations": ("Tanh", "sigmoid"), "clip": 0.4}),
+    ("lstm", {}),
+    ("lstm", {"activations": ("tanh", "sigmoid", "relu"), "clip": 0.2}),
+    ("lstm", {"clip": -1.0}),
+    ("lstm", {"clip": float("inf")}),
+]
+
+
+@pytest.mark.parametrize(("kind", "attributes"), ATTRIBUTES)
+@pytest.mark.parametrize(("batch", "inputs", "size"), [(1, 3, 4), (5, 1, 1), (3, 0, 2), (0, 3, 4)])
+def test_cells(kind: str, attributes: dict[str, Any], batch: int, inputs: int, size: int) -> None:
+    op = KINDS[kind][0](hidden_size=size, **attributes)
+    arrays = cell_inputs(kind, batch, inputs, size, 4 if attributes.get("linear_before_reset") else None)
+    x, *states, w, r, b = arrays
+    rows = [formula(op, x[row], [state[row] for state in states], w, r, b) for row in range(batch)]
+    expected = [np.array([row[i] for row in rows]).reshape(batch, size) for i in range(len(states))]
+    assert_all_close(op.run(*arrays), expected)
+    out = tuple(np.empty((batch, size), np.float32) for _ in states)
+    results = as_list(op.run(*arrays, out=out if len(out) > 1 else out[0]))
+    assert all(result is target for result, target in zip(results, out, strict=True))
+    assert_all_close(tuple(results), expected)
+
+
+@pytest.mark.parametrize(("kind", "attributes"), ATTRIBUTES)
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize(
+    ("lengths", "time", "size"),
+    [
+        ([4, 4], 4, 3),
+        ([2, 2], 4, 3),
+        ([1, 4, 0, 2, 4], 4, 2),
+        ([1, 2], 3, 1),
+        ([2, 2], 2, 1),
+        ([0], 3, 2),
+        ([0, 0], 0, 2),
+        ([], 3, 2),
+    ],
+)
+def test_sequences(
+    kind: str, attributes: dict[str, Any], direction: str, lengths: list[int], time: int, size: int
+) -> None:
+    op = KINDS[kind][1](hidden_size=size, direction=direction, **attributes)
+    directions = 2 if direction == "bidirectional" else 1
+    inputs = sequence_inputs(
+        kind, lengths, time, 3, size, directions, 4 if attributes.get("linear_before_reset") else 0
+    )
+    inputs[-4] = inputs[-4].astype(np.int32)
+    expected = sequence_formula(op, inputs)
+    assert_all_close(op.run(*inputs), expected)
+    out = tuple(np.full(e.shape, np.nan, np.float32) for e in expected)
+    results = op.run(*inputs, out=out)
+    assert all(result is target for result, target in zip(results, out, strict=True))
+    assert_all_close(results, expected)
+
+
+def test_known_numbers() -> None:
+    x, h, one = np.array([[2.0]]), np.array([[0.5]]), np.array([[1.0]])
+    relu = {"hidden_size": 1, "activations": ("relu",) * 3}
+    assert RNNCell(**relu).run(x, h, 3 * one, 4 * one, np.array([-1.0])) == 2 * 3 + 0.5 * 4 - 1
+    w, r, b = np.array([[0.0], [1], [1]]), np.array([[0.0], [0], [2]]), np.array([0.25, 0, 1])
+    # z = 0.25, r = 2, h = 2 + 2 * 0.5 * 2 + 1 = 5
+    assert GRUCell(**relu).run(x, h, w, r, b) == 0.75 * 5 + 0.25 * 0.5
+    # h = 2 + 2 * (0.5 * 2 + 3) + 1 = 11
+    assert (
+        GRUCell(**relu, linear_before_reset=True).run(x, h, w, r, np.array([0.25, 0, 1, 3])) == 0.75 * 11 + 0.25 * 0.5
+    )
+    # f = 1, i = 2, c = 3, o = 4: C = 1 * 10 + 2 * 3
+    hidden, cell = LSTMCell4(**relu).run(x, h, 10 * one, np.zeros((4, 1)), np.zeros((4, 1)), np.array([1.0, 2, 3, 4]))
+    assert (hidden, cell) == (64, 16)
+
+
+def test_biases_left_out_are_zero() -> None:
+    for op, kind, biases in (
+        (GRUCell(linear_before_reset=True), "gru", 4),
+        (LSTMCell4(), "lstm", 4),
+        (LSTMCell1(hidden_size=2), "lstm", 4),
+    ):
+        *inputs, b = cell_inputs(kind, 3, 4, 2, biases)
+        assert_all_close(op.run(*inputs), as_list(op.run(*inputs, 0 * b)), 0)
+
+
+def test_parameters_of_activations() -> None:
+    op = RNNCell(activations=("hardsigmoid",), activations_alpha=(1.0,), activations_beta=(0.25,))
+    zero = np.zeros((1, 1))
+    for value, result in ((0.5, 0.75), (-1.0, 0.0), (9.0, 1.0)):
+        assert op.run(np.full((1, 1), value), zero, zero + 1, zero, np.zeros(1)) == result
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_types_and_prepared_weights(kind: str, dtype: Any) -> None:
+    """f16 and bf16 are computed in f32 and rounded once."""
+    cell, sequence, _ = KINDS[kind]
+    sequences = sequence_inputs(kind, [3, 1], 3, 5, 4, 2)
+    for op, inputs in ((cell(), cell_inputs(kind, 2, 5, 4)), (sequence(direction="bidirectional"), sequences)):
+        typed = [a.astype(dtype) if a.dtype == np.float32 else a for a in inputs]
+        computed = np.float64 if dtype == np.float64 else np.float32
+        wide = [a.astype(computed) if a.dtype == dtype else a for a in typed]
+        expected = [e.astype(dtype) for e in as_list(op.run(*wide))]
+        kernel = op.prepare(*[None] * (len(typed) - 3), *typed[-3:])
+        assert (kernel is None) == (dtype == np.float64)
+        out: Any = tuple(np.empty_like(e) for e in expected)
+        for run in (op.run, kernel or op.run):
+            for results in (run(*typed), run(*typed, out=out if len(out) > 1 else out[0])):
+                for result, wanted in zip(as_list(results), expected, strict=True):
+                    assert result.dtype == dtype
+                    np.testing.assert_array_equal(result, wanted)
+
+
+def test_strided_inputs() -> None:
+    inputs = sequence_inputs("lstm", [3, 2], 3, 4, 5, 1)
+    strided = [np.asfortranarray(a) for a in inputs]
+    assert_all_close(LSTMSequence().run(*strided), sequence_formula(LSTMSequence(), inputs))
+
+
+def reports(op: Operator, *inputs: Any) -> list[str]:
+    found: list[str] = []
+    with reporting_to(lambda code, message: found.append(message)):
+        op.run(*inputs)
+    return found
+
+
+def test_lstm_cell_1_ignores_what_the_specification_does_not_have() -> None:
+    inputs = cell_inputs("lstm", 2, 3, 4)
+    expected = as_list(LSTMCell4().run(*inputs))
+    op = LSTMCell1(hidden_size=4, weights_format="ifco", input_forget=True)
+    assert_all_close(op.run(*inputs, normal(12)), expected, 0)
+    end = "is ignored, as by the specification and the CPU plugin; other devices may not"
+    assert reports(op, *inputs, normal(12)) == [
+        f"{what} {end}" for what in ("weights_format ifco", "input_forget", "P, which is not zero,")
+    ]
+    assert reports(LSTMCell1(hidden_size=4), *inputs, np.zeros(12, np.float32)) == []
+
+
+@pytest.mark.parametrize("length", [5, -1])
+def test_lengths_outside(length: int) -> None:
+    inputs = sequence_inputs("gru", [2, length], 3, 2, 4, 1)
+    y, last = GRUSequence().run(*inputs)
+    inside = [*inputs[:2], np.array([2, 3 if length > 0 else 0]), *inputs[3:]]
+    np.testing.assert_array_equal(y, GRUSequence().run(*inside)[0])
+    assert last[0].any()
+    assert not last[1].any()
+    message = f"sequence_lengths {length} is outside [0, 3]"
+    assert reports(GRUSequence(), *inputs) == [f"{message}: the last state is taken to be zero"]
+    with pytest.raises(OperatorError) as error:
+        GRUSequence(direction="reverse").run(*inputs)
+    assert error.value.message == message
+
+
+def test_weights_that_fit_only_by_broadcasting() -> None:
+    x, h, w, r, b = cell_inputs("gru", 2, 3, 4)
+    for broken in ((w[:1], r, b), (w, r, b[:1])):
+        with pytest.raises(OperatorError, match="do not fit R of shape"):
+            GRUCell().run(x, h, *broken)
+
+
+# --------------------------------------------------------------------------- inference
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "result"),
+    [
+        (RNNCell(hidden_size=4), ["2,3", "2,4", "4,3", "4,4", "4"], "[2,4]"),
+        (RNNCell(), ["..."] * 5, "[?,?]"),
+        (RNNCell(hidden_size=4), ["..."] * 5, "[?,4]"),
+        (RNNCell(), ["?,?", "?,?", "?,?", "?,?", "4"], "[?,4]"),
+        (RNNCell(), ["1..3,?", "2..5,?", "?,?", "?,3..", "?"], "[2..3,3..]"),
+        (GRUCell(), ["2,3", "2,?", "12,3", "?,?", "?"], "[2,4]"),
+        (GRUCell(), ["2,3", "2,?", "12..17,3", "?,?"], "[2,4..5]"),
+        (GRUCell(linear_before_reset=True), ["...", "...", "...", "...", "16"], "[?,4]"),
+        (LSTMCell4(), ["?,3", "?,?", "7,4", "?,?", "?,?", "?"], "[7,4]"),
+        (LSTMCell4(), ["?,3", "?,?", "...", "?,?", "16,?"], "[?,4]"),
+        (LSTMCell1(hidden_size=4), ["?,3", "?,?", "?,?", "?,3", "?,?", "?", "12"], "[?,4]"),
+    ],
+)
+def test_shapes_of_cells(op: Any, inputs: list[str], result: str) -> None:
+    types = op.infer(*tensors(*inputs))
+    assert shapes(types) == [result] * (2 if isinstance(op, LSTMCell4) else 1)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "y", "last"),
+    [
+        (RNNSequence(hidden_size=4), ["2,5,3", "2,1,4", "2", "1,4,3", "1,4,4", "1,4"], "[2,1,5,4]", "[2,1,4]"),
+        (RNNSequence(direction="bidirectional"), ["..."] * 6, "[?,2,?,?]", "[?,2,?]"),
+        (
+            GRUSequence(direction="reverse"),
+            ["?,..9,3", "?,?,?", "4", "?,?,?", "?,12,?", "?,?"],
+            "[4,1,..9,4]",
+            "[4,1,4]",
+        ),
+        (LSTMSequence(), ["?,?,?", "?,?,?", "3,1,?", "?", "?,?,?", "?,?,5", "?,20"], "[3,1,?,5]", "[3,1,5]"),
+    ],
+)
+def test_shapes_of_sequences(op: Any, inputs: list[str], y: str, last: str) -> None:
+    given = tensors(*inputs)
+    given[-4] = tensor(inputs[-4], i64)
+    assert shapes(op.infer(*given)) == [y] + [last] * (2 if isinstance(op, LSTMSequence) else 1)
+
+
+def test_batch_and_time_keep_their_symbols() -> None:
+    batch, time = (Dimension(0, None, new_symbol()) for _ in range(2))
+    x = TensorType(f32, PartialShape([batch, time, 3]))
+    y, last = RNNSequence().infer(x, tensor("?,1,4"), tensor("?", i64), *tensors("1,4,3", "1,4,4", "1,4"))
+    assert [d.symbol for d in y.shape.dims] == [batch.symbol, 0, time.symbol, 0]
+    assert last.shape.dims[0].symbol == batch.symbol
+
+
+def test_element_types() -> None:
+    given = [
+        tensor(shape, t) for shape, t in (("2,3", dynamic), ("2,4", f16), ("4,3", dynamic), ("4,4", f16), ("4", f16))
+    ]
+    assert RNNCell().infer(*given)[0].element_type == f16
+    assert RNNCell().infer(*(tensor("...", dynamic) for _ in range(5)))[0].element_type == dynamic
+
+
+CELL = ["2,3", "2,4", "12,3", "12,4", "12"]
+SEQUENCE = ["2,5,3", "2,1,4", "2", "1,12,3", "1,12,4", "1,12"]
+
+
+@pytest.mark.parametrize(
+    ("op", "shapes", "at", "shape", "message"),
+    [
+        (GRUCell(), CELL, 0, "2,3,1", "X must be [batch, input], got shape [2,3,1]"),
+        (GRUCell(), CELL, 1, "3,4", "initial_hidden_state must be [batch, hidden], got shape [3,4]: batch is 3 here, but 2 by X"),
+        (GRUCell(), CELL, 2, "12,5", "W must be [3*hidden, input], got shape [12,5]: input is 5 here, but 3 by X"),
+        (GRUCell(), CELL, 2, "13,3", "W must be [3*hidden, input], got shape [13,3]: 13 is no multiple of 3"),
+        (GRUCell(), CELL, 3, "15,4", "R must be [3*hidden, hidden], got shape [15,4]: hidden is 5 here, but 4 by initial_hidden_state"),
+        (GRUCell(hidden_size=5), CELL, 0, "2,3", "initial_hidden_state must be [batch, hidden], got shape [2,4]: hidden is 4 here, but 5 by hidden_size"),
+        (GRUCell(linear_before_reset=True), CELL, 4, "12", "B must be [4*hidden], got shape [12]: hidden is 3 here, but 4 by initial_hidden_state"),
+        (GRUSequence(), SEQUENCE, 2, "2,1", "sequence_lengths must be [batch], got shape [2,1]"),
+        (GRUSequence(), SEQUENCE, 2, "3", "sequence_lengths must be [batch], got shape [3]: batch is 3 here, but 2 by X"),
+        (GRUSequence(), SEQUENCE, 5, "2,12", "B must be [directions, 3*hidden], got shape [2,12]: directions is 2 here, but 1 by direction forward"),
+        (GRUSequence(direction="bidirectional"), SEQUENCE, 0, "2,5,3", "initial_hidden_state must be [batch, directions, hidden], got shape [2,1,4]: directions is 1 here, but 2 by direction bidirectional"),
+        (GRUCell(activations=("tanh",)), CELL, 0, "2,3", "activations tanh must name 2 functions, got 1"),
+        (GRUSequence(activations=("tanh", "elu")), SEQUENCE, 0, "2,5,3", "activation 'elu' is none of relu, sigmoid, tanh, hardsigmoid"),
+    ],
+)  # fmt: skip
+def test_shape_errors(op: Any, shapes: list[str], at: int, shape: str, message: str) -> None:
+    given = tensors(*shapes[:at], shape, *shapes[at + 1 :])
+    if isinstance(op, GRUSequence):
+        given[2] = tensor(str(given[2].shape), i32)
+    with pytest.raises(OperatorError) as error:
+        op.infer(*given)
+    assert error.value.message == message
+
+
+def test_type_errors() -> None:
+    cell, sequence = tensors(*CELL), tensors(*SEQUENCE)
+    for op, given, message in (
+        (
+            GRUCell(),
+            [*cell[:2], tensor("12,3", f16), *cell[3:]],
+            "X is f32 and W is f16: their element types must be equal",
+        ),
+        (GRUCell(), [tensor(shape, i32) for shape in CELL], "X must be of a floating-point type, got i32"),
+        (GRUSequence(), sequence, "sequence_lengths must be of an integer type, got f32"),
+    ):
+        with pytest.raises(OperatorError) as error:
+            op.infer(*given)
+        assert error.value.message == message
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: RNNCell(hidden_size=0), "attribute 'hidden_size': 0 is below 1"),
+        (lambda: LSTMCell1(), "attribute 'hidden_size' is missing"),
+        (
+            lambda: LSTMCell1(hidden_size=1, weights_format="abcd"),
+            "attribute 'weights_format': 'abcd' is not one of fico, icof, ifco, ifoc, iofc",
+        ),
+        (
+            lambda: RNNSequence(direction="both"),
+            "attribute 'direction': 'both' is not one of forward, reverse, bidirectional",
+        ),
+    ],
+)
+def test_attribute_errors(make: Any, message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        make()
+    assert str(error.value) == message
