@@ -1,0 +1,338 @@
+"""ROIPooling, PSROIPooling and DeformablePSROIPooling: regions of feature maps, pooled to one size."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.kernels.resample_taps import round_half_away
+from ovir.kernels.roi import Corners, Span, corners, float_dtype, pixel_rows, pool_boxes, pool_places, stored
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import operator
+from ovir.ops.roi_align import RegionOperator
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+# Corners of regions count as no further away, so that integers can be computed with.
+_FAR = 2.0**40
+
+
+class PoolingBase(RegionOperator):
+    """data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; an image of -1 ends the list of rois, the rest is 0."""
+
+    spatial_scale: float
+
+    def require_inputs(self, data: TensorType, rois: TensorType) -> None:
+        for name, tensor, rank in (("data", data, 4), ("rois", rois, 2)):
+            self.require_type(name, tensor.element_type, lambda t: t.is_real, "of a floating-point type")
+            self.require_rank(name, tensor.shape, rank)
+        self.require(rois.shape[1].contains(5), "rois must have 5 numbers for each region, got shape {}", rois.shape)
+
+    def require_scale(self) -> None:
+        scale = np.float32(self.spatial_scale)
+        usable = np.isfinite(scale) and scale >= np.finfo(np.float32).tiny
+        self.require(usable, "spatial_scale must be a positive number, got {}", self.spatial_scale)
+
+    def regions(self, data: Array, rois: Array) -> tuple[Array, Array, Array]:
+        """The images of the regions up to the end of the list; their starts and their ends, y before x."""
+        images = self.images(rois[:, 0], len(data))
+        boxes = rois[: len(images), 1:].astype(float_dtype(data.dtype), copy=False)
+        return images, boxes[:, 1::-1], boxes[:, :1:-1]
+
+    def scaled(self, values: Array) -> Array:
+        scaled: Array = values * values.dtype.type(np.float32(self.spatial_scale))
+        return scaled
+
+
+# --------------------------------------------------------------------------- ROIPooling
+
+
+@operator("ROIPooling", opset=2)
+class ROIPooling(PoolingBase):
+    """With max, corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; it is at least
+    one pixel long. Bin i of n on a side of length s goes from floor(i * s / n) to ceil((i + 1) * s / n) and is the
+    largest pixel of what lies in data, 0 where nothing does.
+
+    With bilinear, corners are parts of data's size less one. Bins are single places spread evenly from corner to corner
+    (one lies in the middle), interpolated between the pixels around, and 0 outside of data. There are pooled_h x
+    pooled_w bins, or where these are left out as many as output_roi or output_size says. Source: ROIPooling-1
+    """
+
+    output_size: tuple[int, ...] = attribute(default=(), minimum=0)
+    output_roi: tuple[int, ...] = attribute(default=(), minimum=0)
+    pooled_h: int = attribute(default=0, minimum=0)
+    pooled_w: int = attribute(default=0, minimum=0)
+    spatial_scale: float = attribute()
+    method: str = attribute(default="max", choices=("max", "bilinear"))
+
+    def infer(self, data: TensorType, rois: TensorType) -> TensorType:
+        self.require_inputs(data, rois)
+        element_type = self.merge_types(data.element_type, rois.element_type, names=("data", "rois"))
+        self.require_scale()
+        return TensorType(element_type, PartialShape([rois.shape[0], data.shape[1], *self.bins()]))
+
+    def bins(self) -> tuple[int, int]:
+        """Rows and columns of bins."""
+        sizes = self.output_roi or self.output_size or (0, 0)
+        self.require(len(sizes) == 2, "output_size must be two numbers, got {}", sizes)
+        height, width = self.pooled_h or sizes[0], self.pooled_w or sizes[1]
+        self.require(height and width, "pooled_h and pooled_w must be positive, got {} and {}", height, width)
+        return height, width
+
+    def run(self, data: Array, rois: Array, *, out: Array | None = None) -> Array:
+        images, start, end = self.regions(data, rois)
+        pixels = pixel_rows(data)
+        pooled = np.zeros((len(rois), *self.bins(), data.shape[1]), pixels.dtype)
+        if pixels.size:
+            pool = self._pool_largest if self.method == "max" else self._pool_places
+            with np.errstate(all="ignore"):
+                pool(pixels, data.shape[2:], images, start, end, pooled[: len(images)])
+        return stored(np.moveaxis(pooled, -1, 1), data.dtype, out)
+
+    def _pool_largest(
+        self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
+    ) -> None:
+        first, last = (_whole(round_half_away(self.scaled(corner))) for corner in (start, end))
+        sides = np.maximum(last - first + 1, 1)
+        spans = []
+        for axis, count in enumerate(self.bins()):
+            bins, side = np.arange(count), sides[:, axis, np.newaxis]
+            cuts = bins * side // count, -(-(bins + 1) * side // count)
+            spans.append(Span.within(size[axis], *(first[:, axis, np.newaxis] + cut for cut in cuts)))
+        planes = images.reshape(-1, 1, 1) * (size[0] * size[1])
+        rows, columns = spans
+        pool_boxes(planes, rows, columns, size[1], pixels, pooled, mean=False)
+
+    def _pool_places(
+        self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
+    ) -> None:
+        number, axes = start.dtype.type, []
+        for axis, count in enumerate(self.bins()):
+            first, last, most = start[:, axis, np.newaxis], end[:, axis, np.newaxis], number(size[axis] - 1)
+            if count == 1:
+                axes.append(number(0.5) * (first + last) * most)
+                continue
+            places = np.arange(count, dtype=start.dtype) * ((last - first) * most / number(count - 1)) + first * most
+            places[:, -1:] = last * most  # which rounding must not move outside
+            axes.append(places)
+        y, x = axes[0][:, :, np.newaxis], axes[1][:, np.newaxis, :]
+        _pool_inside(y, x, size, images.reshape(-1, 1, 1) * (size[0] * size[1]), 1, pixels, pooled)
+
+
+def _whole(values: Array) -> Array:
+    whole: Array = np.clip(np.nan_to_num(values, nan=0.0), -_FAR, _FAR).astype(np.int64)
+    return whole
+
+
+def _pool_inside(
+    y: Array, x: Array, size: tuple[int, ...], planes: Array, taps: int, pixels: Array, pooled: Array
+) -> None:
+    """pooled[region, row, column] = the sum of the places of each bin; those outside of the data are 0."""
+    height, width = size
+
+    def places(members: Array) -> Corners:
+        rows, columns = y[members], x[members]
+        inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
+        return corners(rows, columns, height, width, inside, planes[members])
+
+    pool_places(places, taps, pixels, pooled)
+
+
+# --------------------------------------------------------------------------- PSROIPooling
+
+
+@operator("PSROIPooling", opset=1)
+class PSROIPooling(PoolingBase):
+    """The region is cut into group_size x group_size bins, each of which has channels of data for itself.
+
+    With average, corners are rounded, the second ones times one pixel more, and scaled by ``spatial_scale``; sides are
+    at least 0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) *
+    group_size + j, 0 where there are none.
+
+    With bilinear, corners times ``spatial_scale`` are parts of data's size less one. The region is cut into
+    spatial_bins_y x spatial_bins_x parts, of which part b reads channel b * output_dim + c. The bins are places spread
+    evenly from corner to corner of a part, and the mean over the parts; outside of data is 0. Source: PSROIPooling-1
+    """
+
+    output_dim: int = attribute(minimum=1)
+    group_size: int = attribute(minimum=1)
+    spatial_scale: float = attribute()
+    mode: str = attribute(choices=("average", "bilinear"))
+    spatial_bins_x: int = attribute(default=1)
+    spatial_bins_y: int = attribute(default=1)
+
+    def infer(self, data: TensorType, rois: TensorType) -> TensorType:
+        self.require_inputs(data, rois)
+        self.require_scale()
+        self._require_channels(data.shape)
+        bins = [self.group_size] * 2
+        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+
+    def _require_channels(self, data: PartialShape) -> None:
+        names, parts = ("group_size", "group_size"), (self.group_size, self.group_size)
+        if self.mode == "bilinear":
+            names, parts = ("spatial_bins_x", "spatial_bins_y"), (self.spatial_bins_x, self.spatial_bins_y)
+            self.require(min(parts) > 0, "{} and {} must be positive, got {} and {}", *names, *parts)
+        self.require(
+            data[1].contains(self.output_dim * parts[0] * parts[1]),
+            "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}",
+            *(*names, self.output_dim, *parts, data),
+        )
+
+    def run(self, data: Array, rois: Array, *, out: Array | None = None) -> Array:
+        self._require_channels(PartialShape(data.shape))
+        images, start, end = self.regions(data, rois)
+        pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), float_dtype(data.dtype))
+        if data.size:
+            pool = self._pool_average if self.mode == "average" else self._pool_bilinear
+            with np.errstate(all="ignore"):
+                pool(data, images, start, end, pooled[: len(images)])
+        return stored(np.moveaxis(pooled, -1, 1), data.dtype, out)
+
+    def _pool_average(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
+        count, _, height, width = data.shape
+        group, number = self.group_size, start.dtype.type
+        # [image, bin, bin, channel, y, x]
+        planes = np.moveaxis(data.reshape(count, self.output_dim, group, group, height, width), 1, 3)
+        start = self.scaled(round_half_away(start))
+        end = self.scaled(round_half_away(end + number(1)))
+        step = np.maximum(end - start, number(0.1)) / number(group)
+        bins, spans = np.arange(group, dtype=start.dtype), []
+        for axis, size in enumerate((height, width)):
+            low, length = start[:, axis, np.newaxis], step[:, axis, np.newaxis]
+            cuts = np.floor(bins * length + low), np.ceil((bins + number(1)) * length + low)
+            spans.append(Span.within(size, *cuts))
+        bin_numbers = np.arange(group**2).reshape(group, group)
+        first = (images.reshape(-1, 1, 1) * group**2 + bin_numbers) * (height * width)
+        rows, columns = spans
+        pool_boxes(first, rows, columns, width, pixel_rows(planes), pooled, mean=True)
+
+    def _pool_bilinear(self, data: Array, images: Array, start: Array, end: Array, pooled: Array) -> None:
+        count, _, height, width = data.shape
+        group, number, parts = self.group_size, start.dtype.type, (self.spatial_bins_y, self.spatial_bins_x)
+        taps = parts[0] * parts[1]
+        start = self.scaled(start)
+        side = self.scaled(end) - start
+        axes = []
+        for axis, size in enumerate((height, width)):
+            numbers = np.arange(parts[axis] + 1, dtype=start.dtype)
+            cuts = start[:, axis, np.newaxis] + numbers * (side[:, axis, np.newaxis] / number(parts[axis]))
+            low, high = cuts[:, np.newaxis, :-1], cuts[:, np.newaxis, 1:]
+            if group == 1:
+                axes.append(number(0.5) * (low + high) * number(size - 1))
+            else:
+                step = (high - low) * number(size - 1) / number(group - 1)
+                bins = np.arange(group, dtype=start.dtype)[:, np.newaxis]
+                axes.append(bins * step + low * number(size - 1))
+        y = axes[0][:, :, np.newaxis, :, np.newaxis]
+        x = axes[1][:, np.newaxis, :, np.newaxis, :]
+        planes = images.reshape(-1, 1, 1, 1, 1) * taps + np.arange(taps).reshape(parts)
+        pixels = pixel_rows(data.reshape(count, taps, self.output_dim, height, width))
+        _pool_inside(y, x, (height, width), planes * (height * width), taps, pixels, pooled)
+        pooled /= taps
+
+
+# --------------------------------------------------------------------------- DeformablePSROIPooling
+
+
+@operator("DeformablePSROIPooling", opset=1)
+class DeformablePSROIPooling(PoolingBase):
+    """PSROIPooling of a mean of places, spatial_bins_y x spatial_bins_x in a bin, the first at its start.
+
+    Corners are rounded, the second ones times one pixel more, scaled by ``spatial_scale`` and moved by -0.5; sides are
+    at least 0.1. A place is interpolated between the pixels around it; up to half a pixel outside of data it counts as
+    on the edge, further outside it does not count, and a bin without places is 0. Channels are as with average.
+
+    offsets [regions, 2 * classes, part_size, part_size] move bins by x, then y, in parts of the region's sides times
+    ``trans_std``: each class those of its share of the channels. Source: DeformablePSROIPooling-1
+    """
+
+    output_dim: int = attribute(minimum=1)
+    spatial_scale: float = attribute(default=0.0)
+    group_size: int = attribute(default=1, minimum=1)
+    mode: str = attribute(default="bilinear_deformable", choices=("bilinear_deformable",))
+    spatial_bins_x: int = attribute(default=1, minimum=1)
+    spatial_bins_y: int = attribute(default=1, minimum=1)
+    trans_std: float = attribute(default=1.0)
+    part_size: int = attribute(default=1, minimum=1)
+
+    def infer(self, data: TensorType, rois: TensorType, offsets: TensorType | None = None) -> TensorType:
+        self.require_inputs(data, rois)
+        if offsets is not None:
+            self.require_type("offsets", offsets.element_type, lambda t: t.is_real, "of a floating-point type")
+            self.require_rank("offsets", offsets.shape, 4)
+        self._require_channels(data.shape)
+        bins = [self.group_size] * 2
+        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+
+    def _require_channels(self, data: PartialShape) -> None:
+        most = data[1].upper
+        self.require(
+            most is None or most >= self.output_dim * self.group_size**2,
+            "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}",
+            *(self.output_dim, self.group_size, self.group_size, data),
+        )
+
+    def run(self, data: Array, rois: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
+        self._require_channels(PartialShape(data.shape))
+        images, start, end = self.regions(data, rois)
+        moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
+        group, classes = self.group_size, moves.shape[1]
+        pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), float_dtype(data.dtype))
+        if data.size:
+            with np.errstate(all="ignore"):
+                self._pool(data, images, start, end, moves, pooled[: len(images)])
+        shape = len(rois), self.output_dim, group, group
+        return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype, out)
+
+    def _moves(self, regions: int, offsets: Array | None) -> Array:
+        """[regions, classes, y and x, bin, bin], the moves of bins in parts of the region."""
+        group, part = self.group_size, self.part_size
+        if offsets is None:
+            return np.zeros((regions, 1, 2, group, group))
+        classes = offsets.shape[1] // 2
+        fits = classes > 0 and self.output_dim % classes == 0 and offsets.size >= regions * classes * 2 * part**2
+        self.require(
+            fits,
+            "offsets {} do not fit to {} regions with output_dim {} and part_size {}",
+            *(offsets.shape, regions, self.output_dim, part),
+        )
+        if offsets.shape != (regions, classes * 2, part, part):
+            wanted = [regions, classes * 2, part, part]
+            report(f"offsets have the shape {list(offsets.shape)}; their first numbers are read as {wanted}")
+        flat = offsets.reshape(-1)[: regions * classes * 2 * part**2]
+        bins = np.arange(group) * part // group
+        moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]
+        return moves.astype(float_dtype(offsets.dtype)) * np.float32(self.trans_std)
+
+    def _pool(self, data: Array, images: Array, start: Array, end: Array, moves: Array, pooled: Array) -> None:
+        count, _, height, width = data.shape
+        group, classes, number = self.group_size, moves.shape[1], start.dtype.type
+        channels = self.output_dim * group**2
+        # [image, class, bin, bin, channel, y, x]
+        planes = data[:, :channels].reshape(count, classes, -1, group, group, height, width)
+        pixels = pixel_rows(np.moveaxis(planes, 2, 4))
+        start = self.scaled(round_half_away(start)) - number(0.5)
+        end = self.scaled(round_half_away(end) + number(1)) - number(0.5)
+        sides = np.maximum(end - start, number(0.1))
+        bins, taps = np.arange(group, dtype=start.dtype), (self.spatial_bins_y, self.spatial_bins_x)
+        axes = []
+        for axis, along in enumerate(((-1, 1), (1, -1))):
+            low, side = (values[:, axis].reshape(-1, 1, 1, 1) for values in (start, sides))
+            step = side / number(group)
+            first = bins.reshape(along) * step + low + moves[:, :, axis] * side
+            within = np.arange(taps[axis], dtype=start.dtype) * (step / number(taps[axis]))[..., np.newaxis]
+            axes.append(first[..., np.newaxis] + within)
+        y, x = axes[0][..., np.newaxis], axes[1][..., np.newaxis, :]
+        numbers = np.arange(classes * group**2).reshape(classes, group, group)
+        first = (images.reshape(-1, 1, 1, 1) * numbers.size + numbers)[..., np.newaxis, np.newaxis] * (height * width)
+
+        def places(members: Array) -> Corners:
+            rows, columns = y[members], x[members]
+            valid = (rows >= -0.5) & (rows <= height - 0.5) & (columns >= -0.5) & (columns <= width - 0.5)
+            found = corners(rows, columns, height, width, valid, first[members])
+            number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
+            return Corners(found.index, found.weight / np.maximum(number_valid, 1).astype(rows.dtype))
+
+        pool_places(places, taps[0] * taps[1], pixels, pooled)
