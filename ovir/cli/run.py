@@ -90,6 +90,11 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--strict", action="store_true", help="a value that the specification excludes is an error, not a warning"
     )
+    parser.add_argument(
+        "--keep-compressed",
+        action="store_true",
+        help="restore large compressed weights at each use: takes longer, and little more memory than the file has",
+    )
 
 
 def _seed(text: str) -> int:
@@ -130,7 +135,12 @@ def run(arguments: argparse.Namespace) -> int:
     feeds, made, chosen = _inputs(model, arguments)
     try:
         taps = _taps(model, arguments.tap)
-        compiled = CompiledModel(model, threads=arguments.threads, strict=arguments.strict)
+        compiled = CompiledModel(
+            model,
+            threads=arguments.threads,
+            strict=arguments.strict,
+            keep_compressed=arguments.keep_compressed,
+        )
         profile = Profile() if arguments.profile else None
         results, seconds = _infer(compiled, feeds, taps, profile)
     except RunError as error:

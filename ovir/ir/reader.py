@@ -314,7 +314,10 @@ class _Reader:
             self.findings.error(error.code or WEIGHTS, error.message, layer.place, error.hint)
             layer.operator = None
             return
-        op.set_loader(partial(weights.array, op.element_type, op.shape, offset, size))
+        op.set_loader(
+            partial(weights.array, op.element_type, op.shape, offset, size),
+            partial(weights.slices, op.element_type, op.shape, offset),
+        )
 
     # ----- bodies
 

@@ -123,6 +123,14 @@ class Weights:
         """The read-only array of a constant that has been checked; a view wherever that is possible."""
         return decode(self.data[offset : offset + size], element_type, shape)
 
+    def slices(
+        self, element_type: ElementType, shape: Sequence[int], offset: int, which: slice | NDArray[np.integer[Any]]
+    ) -> NDArray[Any]:
+        """Slices along the first axis of a constant that has been checked, each of a multiple of 8 elements."""
+        stride = math.prod(shape[1:]) // 8 * element_type.bits
+        rows = self.data[offset : offset + shape[0] * stride].reshape(shape[0], stride)[which]
+        return decode(rows.reshape(-1), element_type, (len(rows), *shape[1:]))
+
 
 def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:
     """Bytes as they stand in a .bin -> a read-only array of ``element_type.to_dtype()``.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType, dynamic
+from ovir.element_types import ElementType, dynamic, string
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
@@ -38,24 +39,52 @@ class Const(Operator):
     """Text that some tools put in place of weights; OpenVINO takes its bytes as the data."""
 
     _load: Callable[[], Array] | None = None
+    _load_slices: Callable[[slice | Array], Array] | None = None
     _data: Array | None = None
 
-    def set_loader(self, load: Callable[[], Array]) -> None:
-        """Where the data comes from when it is first asked for."""
+    def set_loader(
+        self, load: Callable[[], Array], load_slices: Callable[[slice | Array], Array] | None = None
+    ) -> None:
+        """Where the data comes from when it is first asked for, and where some slices along the first axis do."""
         self._load = load
+        self._load_slices = load_slices
 
     @property
     def data(self) -> Array:
         """The decoded, read-only array; for types that a .bin holds as they are, a view of it."""
         if self._data is None:
-            self.require(self._load is not None, "this constant has no data")
-            assert self._load is not None
-            self._data = self._load()
+            self._data = self.decoded()
         return self._data
 
+    def decoded(self) -> Array:
+        """``data``, but not held on to where it is decoded for this call."""
+        if self._data is not None:
+            return self._data
+        self.require(self._load is not None, "this constant has no data")
+        assert self._load is not None
+        return self._load()
+
+    @property
+    def has_slices(self) -> bool:
+        """Whether slices along the first axis can be had without decoding the rest: they begin with whole bytes."""
+        if not self.is_packed or self._data is not None:
+            return bool(self.shape)
+        return bool(self.shape) and self._load_slices is not None and prod(self.shape[1:]) % 8 == 0
+
+    def slices(self, which: slice | Array) -> Array:
+        """Slices along the first axis: a range of them, or one for each index."""
+        if self._data is None and self.is_packed and self._load_slices is not None:
+            return self._load_slices(which)
+        return np.asarray(self.data[which])
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether several elements share a byte in the .bin, so that reading them means decoding."""
+        return 0 < self.element_type.bits < 8
+
     def infer(self) -> TensorType:
-        packed = self.element_type.bits < 8  # decoding takes time and memory: only when small
-        known = not packed or int(np.prod(self.shape)) <= MAX_ELEMENTS
+        # Decoding takes time and memory: only when small.
+        known = not (self.is_packed or self.element_type == string) or int(np.prod(self.shape)) <= MAX_ELEMENTS
         return TensorType(self.element_type, PartialShape(self.shape), Value(self.data) if known else None)
 
     def run(self) -> Array:

@@ -24,17 +24,22 @@ class CompiledModel:
     """A model ready to run. Calling it runs its own infer request; others are made by
     ``create_infer_request`` and share nothing but constants."""
 
-    def __init__(self, model: Model, *, threads: int | None = None, strict: bool = False) -> None:
+    def __init__(
+        self, model: Model, *, threads: int | None = None, strict: bool = False, keep_compressed: bool = False
+    ) -> None:
         """``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the
-        specification excludes is an error, where otherwise OpenVINO's reference is followed with a warning."""
+        specification excludes is an error, where otherwise OpenVINO's reference is followed with a warning. With
+        ``keep_compressed`` large weights stay as the file has them and are restored at each use: memory stays near the
+        file's size, and runs take longer."""
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnostic(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
         self.model = model
         self.threads = threads
         self.strict = strict
+        self.keep_compressed = keep_compressed
         self._revision = model.revision
         self._lock = threading.Lock()
-        self._plan = make_plan(model)  # what cannot run is said here
+        self._plan = make_plan(model, keep_compressed=keep_compressed)  # what cannot run is said here
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None
@@ -46,7 +51,7 @@ class CompiledModel:
             return self._plan
         with self._lock:
             if self._last_tapped[0] != missing:
-                self._last_tapped = missing, make_plan(self.model, missing)
+                self._last_tapped = missing, make_plan(self.model, missing, keep_compressed=self.keep_compressed)
             return self._last_tapped[1]
 
     def check_revision(self) -> None:
@@ -226,11 +231,15 @@ def _output_keys(ports: Sequence[Port]) -> dict[str, int]:
 
 
 def compile_model(
-    model: Model | str | os.PathLike[str], *, threads: int | None = None, strict: bool = False
+    model: Model | str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    strict: bool = False,
+    keep_compressed: bool = False,
 ) -> CompiledModel:
     """Prepare a model, or the IR file at a path, to be run. Options: see ``CompiledModel``."""
     if not isinstance(model, Model):
         from ovir.ir.reader import read_model  # a convenience only: the runtime does not need the reader
 
         model = read_model(model)
-    return CompiledModel(model, threads=threads, strict=strict)
+    return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.diagnostics import RUN, OperatorError, Place, RunError, diagnostic
+from ovir.kernels.blocked import contiguous_copy
 from ovir.model import Layer
 from ovir.ops.body import RunBody
 from ovir.runtime.failures import failed
@@ -86,8 +87,14 @@ class Executor:
         results: list[Array] = []
         for slot in plan.results:
             result = slots[slot]
-            results.append(result.copy() if slot in foreign or self._stands_twice(result, results) else result)
+            is_free = not self._stands_twice(result, results) and (slot not in foreign or self._is_own(result))
+            results.append(result if is_free else contiguous_copy(result))
         return results
+
+    def _is_own(self, array: Array) -> bool:
+        """Whether a kernel wrote the array into memory for results, though it might have returned a view."""
+        outs = (self._outs[index] for index in self._fresh_steps)
+        return any(array is out for step in outs for out in (step if type(step) is tuple else (step,)))
 
     def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
         arguments = [slots[i] for i in step.inputs]

@@ -13,7 +13,8 @@ from ovir.arrays import Array
 from ovir.diagnostics import NOT_SUPPORTED, RunError, diagnostic
 from ovir.model import Layer, Model, Port
 from ovir.ops.operator import Operator, signature
-from ovir.runtime.decompression import decompress, find_decompressions
+from ovir.runtime.compressed import readers_by_blocks
+from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import failed
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
@@ -64,14 +65,14 @@ class Plan:
         return frozenset(names)
 
 
-def make_plan(model: Model, keep: Collection[str] = ()) -> Plan:
+def make_plan(model: Model, keep: Collection[str] = (), *, keep_compressed: bool = False) -> Plan:
     """Plan a model whose inference has passed.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) are run as steps even where they could be
-    folded or nothing needs them.
+    folded or nothing needs them. With ``keep_compressed`` large compressed weights are restored at each use.
     RunError names the first operation that ovir cannot execute.
     """
-    builder = _Builder(model, keep)
+    builder = _Builder(model, keep, keep_compressed)
     for layer in model.layers:
         builder.add(layer)
     return builder.finish()
@@ -88,16 +89,19 @@ class _Shown:
 
 
 class _Builder:
-    def __init__(self, model: Model, keep: Collection[str]) -> None:
+    def __init__(self, model: Model, keep: Collection[str], keep_compressed: bool) -> None:
         self.model = model
         self.keep = keep
+        self.keep_compressed = keep_compressed
         self.slots: dict[Port, int] = {}
         self.types: list[Port] = []
         self.constants: dict[int, Array] = {}
         self.steps: list[Step] = []
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
-        self.decompressions = find_decompressions(model, self._kept)
+        self.decompressions = find_decompressions(model, self._kept, keep_compressed)
+        self.by_blocks = readers_by_blocks(model, self.decompressions, self._kept)
+        """Of layers that restore compressed weights block by block: the port they read them from, and the kernel."""
         self.restored: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
 
@@ -127,10 +131,16 @@ class _Builder:
         if op is None or not hasattr(op, "run"):
             message = f"ovir does not execute {layer.type} of {layer.version} yet"
             raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place))
-        inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
+        read, by_blocks = self.by_blocks.get(layer, (None, None))
+        sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
+        inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
         outputs = tuple(self.slot(port) for port in layer.outputs)
         kernel: Callable[..., Any]
-        if self._fold(layer, op, inputs, outputs):
+        if by_blocks is not None:
+            kernel = by_blocks
+        elif layer in self.decompressions.kept:
+            kernel = self.decompressions.kept[layer].whole
+        elif self._fold(layer, op, inputs, outputs):
             if not self._kept(layer):
                 return
             kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
@@ -138,8 +148,11 @@ class _Builder:
             kernel = self._prepared(layer, op, inputs)
         takes = signature(kernel)[3]
         if layer.bodies:
-            self.bodies[len(self.steps)] = {key: make_plan(body, self.keep) for key, body in layer.bodies.items()}
+            self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
         self.steps.append(Step(layer, op, kernel, inputs, outputs, takes))
+
+    def _plan_of(self, body: Model) -> Plan:
+        return make_plan(body, self.keep, keep_compressed=self.keep_compressed)
 
     def _prepared(self, layer: Layer, op: Operator, inputs: tuple[int, ...]) -> Callable[..., Any]:
         known = [self.constants.get(slot) for slot in inputs]
@@ -150,8 +163,8 @@ class _Builder:
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if they can be; whether that was done."""
-        if layer in self.decompressions.ends:
-            self._set_constants(outputs, (decompress(layer),))
+        if layer in self.decompressions.folded:
+            self._set_constants(outputs, (self.decompressions.folded[layer].whole(),))
             self.restored.update(outputs)
             return True
         if self._kept(layer) or not op.pure or layer.bodies:

@@ -1,8 +1,19 @@
-"""Weights compressed to integers with f16 arithmetic that restores them."""
+"""Compressed weights: the arithmetic that restores them, when the plan is made or at each use."""
+
+import subprocess
+import sys
+from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from builder import Net
+
+import ovir
+from ovir.element_types import ElementType
+from ovir.runtime import compressed as compressed_kernels
+from ovir.runtime import decompression
 
 CODES = np.arange(250, 256, dtype=np.uint8).reshape(2, 3)
 ZERO_POINT = np.uint8([[128], [100]])
@@ -59,3 +70,213 @@ def test_a_layer_behind_small_weights_sees_them_in_f32() -> None:
     net.result(net.op("Add", net.parameter("y", "3,2"), turned))
     result = net.compiled()({"x": np.zeros((2, 3), np.float32), "y": np.zeros((3, 2), np.float32)})[1]
     np.testing.assert_array_equal(result, restored().reshape(3, 2))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 0), (2, 70_000)])
+def test_weights_of_any_size(shape: tuple[int, ...]) -> None:
+    net = Net()
+    codes = net.op("Convert", net.const(np.full(shape, 7, np.uint8)), destination_type="f16")
+    half = net.op(
+        "Multiply", net.const(np.float16(0.1)), net.op("Convert", net.const(np.uint8(3)), destination_type="f16")
+    )
+    weights = net.op("Convert", net.op("Multiply", codes, half), destination_type="f32")
+    net.result(net.op("Add", weights, net.parameter("x", "1")))
+    expected = np.float32(7) * (np.float32(np.float16(0.1)) * np.float32(3))
+    for keep_compressed in (False, True):
+        result = net.compiled(keep_compressed=keep_compressed)([np.zeros(1, np.float32)])[0]
+        np.testing.assert_array_equal(result, np.full(shape or (1,), expected))
+
+
+# --------------------------------------------------------------------------- kept compressed
+
+ROWS, COLUMNS, GROUP = 272, 256, 32
+KEPT = ("u8", "i8", "u4", "i4", "u2", "u3", "u6", "nf4", "f8e4m3", "f8e5m2")
+
+
+def packed(net: Net, element_type: str, *shape: int) -> tuple[int, int]:
+    """A constant of random bits, as they lie in a file; of floats none is infinite or NaN."""
+    bits = ElementType.parse(element_type).bits
+    raw = np.random.default_rng(len(net.blob)).integers(0, 256, prod(shape) * bits // 8, np.uint8)
+    if element_type.startswith("f"):
+        raw &= 0xB7
+    offset = len(net.blob)
+    net.blob += raw.tobytes()
+    text = ",".join(map(str, shape))
+    return net.op("Const", element_type=element_type, shape=text, offset=offset, size=raw.size)
+
+
+def weights_of(net: Net, element_type: str, *, grouped: bool = False, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> Any:
+    """The layers that restore weights, a scale for each slice or for each group of elements of it."""
+    stored = (*shape[:-1], shape[-1] // GROUP, GROUP) if grouped else shape
+    codes = net.op("Convert", packed(net, element_type, *stored), destination_type="f16", name="codes")
+    if element_type.startswith("u"):
+        zero_point = packed(net, element_type, *stored[:-1], 1) if grouped else net.const(np.uint8([[2]]))
+        codes = net.op("Subtract", codes, net.op("Convert", zero_point, destination_type="f16"))
+    scale = np.random.default_rng(1).uniform(0.01, 0.02, (*stored[:-1], 1)).astype(np.float16)
+    weights = net.op("Multiply", codes, net.const(scale))
+    if grouped:
+        weights = net.op("Reshape", weights, net.const(np.int64(shape)), special_zero="false")
+    return net.op("Convert", weights, destination_type="f32", name="weights")
+
+
+def both_ways(net: Net, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The result with weights restored at once, that with them kept, and the layers that run then."""
+    kept = net.compiled(keep_compressed=True)
+    return net.compiled()(feeds)[0], kept(feeds)[0], [step.layer.name for step in kept.plan().steps]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("element_type", KEPT)
+def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decompression, "BLOCK", 10 * COLUMNS)
+    monkeypatch.setattr(compressed_kernels, "_PANEL", 50 * COLUMNS)
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, element_type, grouped=grouped),
+                      transpose_b="true", name="product"))  # fmt: skip
+    x = np.random.default_rng(2).standard_normal((3, COLUMNS)).astype(np.float32)
+    restored_once, kept, steps = both_ways(net, {"x": x})
+    assert steps == ["product"]
+    assert np.isfinite(kept).all()
+    assert kept.any()
+    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "transposes", "weights_shape"),
+    [
+        ((2, 3, COLUMNS), (False, True), (ROWS, COLUMNS)),
+        ((COLUMNS,), (False, True), (ROWS, COLUMNS)),
+        ((COLUMNS, 2), (True, True), (ROWS, COLUMNS)),
+        ((0, COLUMNS), (False, True), (ROWS, COLUMNS)),
+        ((2, ROWS), (False, False), (ROWS, COLUMNS)),
+        ((4, 2, 64), (False, True), (4, 512, 64)),
+        ((1, 2, 512), (False, False), (4, 512, 64)),
+        ((2, 64), (False, True), (4, 512, 64)),
+        ((5, 4, 2, 64), (False, True), (4, 512, 64)),
+    ],
+)
+def test_products_with_kept_weights(
+    shape: tuple[int, ...], transposes: tuple[bool, bool], weights_shape: tuple[int, ...]
+) -> None:
+    net = Net()
+    a = net.parameter("x", ",".join("?" * len(shape)))
+    weights = weights_of(net, "u4", shape=weights_shape)
+    transpose_a, transpose_b = (str(flag).lower() for flag in transposes)
+    net.result(net.op("MatMul", a, weights, transpose_a=transpose_a, transpose_b=transpose_b))
+    x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
+    restored_once, kept, _ = both_ways(net, {"x": x})
+    assert kept.shape == restored_once.shape
+    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_that_does_not_fit_is_told() -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "?,?"), weights_of(net, "u4"), transpose_b="true"))
+    with pytest.raises(ovir.RunError, match="7 columns and 256 rows"):
+        net.compiled(keep_compressed=True)([np.zeros((1, 7), np.float32)])
+
+
+def test_rows_of_kept_weights_are_gathered_and_the_head_is_tied() -> None:
+    net = Net()
+    weights = weights_of(net, "i4", grouped=True)
+    rows = net.op("Gather", weights, net.parameter("ids", "?,?", "i64"), net.const(np.int64(0)), opset=8, name="rows")
+    net.result(rows)
+    net.result(net.op("MatMul", rows, weights, transpose_b="true", name="head"))
+    for ids in ([[5, 271, 5], [0, 1, 7]], [[-1, 300]]):
+        restored_once, kept, steps = both_ways(net, {"ids": np.int64(ids)})
+        assert steps == ["rows", "head"]
+        np.testing.assert_array_equal(kept, restored_once)
+
+
+def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None:
+    net = Net()
+    weights = weights_of(net, "u4", shape=(4, 512, 64))
+    net.result(
+        net.op("GroupedMatMul", net.parameter("x", "?,64"), weights, net.parameter("ends", "4", "i32"), opset=17)
+    )
+    x = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
+    restored_once, kept, steps = both_ways(net, {"x": x, "ends": np.int32([2, 2, 5, 6])})
+    assert len(steps) == 1
+    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_other_layers_read_kept_weights_whole(turned: bool) -> None:
+    net = Net()
+    weights = weights_of(net, "nf4")
+    if turned:
+        weights = net.op("Transpose", weights, net.const(np.int64([1, 0])), name="turned")
+    net.result(net.op("Add", weights, net.parameter("x", "1"), name="sum"))
+    restored_once, kept, steps = both_ways(net, {"x": np.ones(1, np.float32)})
+    assert steps == ["turned" if turned else "weights", "sum"]
+    np.testing.assert_array_equal(kept, restored_once)
+
+
+@pytest.mark.parametrize("name", ["codes", "weights", "product"])
+def test_layers_before_kept_weights_can_be_tapped(name: str) -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, "u4"), transpose_b="true", name="product"))
+    feeds = {"x": np.ones((1, COLUMNS), np.float32)}
+    expected = net.compiled()(feeds, taps=[name])
+    kept = net.compiled(keep_compressed=True)(feeds, taps=[name])
+    np.testing.assert_allclose(kept.taps[name][0], expected.taps[name][0], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(kept[0], expected[0], rtol=1e-4, atol=1e-4)
+
+
+def test_numbers_of_two_bytes_are_kept_too() -> None:
+    net = Net()
+    table = net.const(np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(np.float16))
+    weights = net.op("Convert", table, destination_type="f32")
+    net.result(net.op("MatMul", net.parameter("x", "1,256"), weights, transpose_b="true", name="product"))
+    restored_once, kept, steps = both_ways(net, {"x": np.ones((1, COLUMNS), np.float32)})
+    assert steps == ["product"]
+    np.testing.assert_allclose(kept, restored_once, rtol=1e-4)
+
+
+MEASURE = """
+import sys
+import numpy as np
+import ovir
+
+def peak():  # in MB; of this process alone, where what getrusage tells may be that of the one before it
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
+
+model = ovir.read_model(sys.argv[1])
+before = peak()
+compiled = ovir.compile_model(model, keep_compressed=sys.argv[2] == "keep")
+compiled([np.ones((2, 4096), np.float32)])
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak is read from Linux's /proc")
+def test_memory_stays_near_the_size_of_the_file(tmp_path: Path) -> None:
+    net = Net()
+    h = net.parameter("x", "?,4096")
+    for _ in range(3):
+        h = net.op("MatMul", h, weights_of(net, "u4", grouped=True, shape=(4096, 4096)), transpose_b="true")
+    net.result(h)
+    path = net.write(tmp_path)
+    size = (tmp_path / "model.bin").stat().st_size / 2**20
+    assert 24 < size < 35
+
+    def grown(how: str) -> float:
+        code = [sys.executable, "-c", MEASURE, str(path), how]
+        return float(subprocess.run(code, check=True, capture_output=True, text=True, timeout=300).stdout)
+
+    assert grown("keep") < size + 40  # a block of 16 MB, and what it is made from
+    assert grown("restore") > 3 * 64  # what the test would miss if it measured nothing
+
+
+def test_the_command_line_keeps_them_too(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "1,256"), weights_of(net, "u4"), transpose_b="true", name="product"))
+    path = net.write(tmp_path)
+    arrays = []
+    for options in ([], ["--keep-compressed"]):
+        out = tmp_path / f"{len(options)}.npz"
+        command = [sys.executable, "-m", "ovir", "run", str(path), "--seed", "1", "--output", str(out), *options]
+        subprocess.run(command, check=True, capture_output=True, timeout=120)
+        arrays.append(np.load(out)["product"])
+    np.testing.assert_allclose(arrays[1], arrays[0], rtol=1e-4, atol=1e-4)

@@ -1,0 +1,92 @@
+"""GroupedMatMul: a matrix product for each group of rows, as for the experts of a mixture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.diagnostics import report
+from ovir.ops.matmul import matrix_product
+from ovir.ops.operator import Operator, operator
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+
+@operator("GroupedMatMul", opset=17)
+class GroupedMatMul(Operator):
+    """The rows of ``a`` times the transposed matrix of their group: ``b`` has shape [groups, columns, length].
+
+    ``a`` of shape [rows, length]: group i are the rows from ``offsets[i - 1]`` (0 for the first) to ``offsets[i]``; the
+    result has shape [rows, columns]. Rows behind the last offset, which should be their number, give 0, with a report.
+    ``a`` of shape [groups, rows, length]: there are no ``offsets`` (or empty ones); the result is
+    [groups, rows, columns].
+
+    f16 and bf16 are summed in f32. Source: GroupedMatMul-17; the order of b's dimensions, and that a 2-D ``b`` is
+    refused, are OpenVINO's.
+    """
+
+    def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
+        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        self.require_type("a", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_rank("a", a.shape, 2, 3)
+        self.require_rank("b", b.shape, 3)
+        if offsets is not None:
+            self.require_index_type("offsets", offsets.element_type)
+            self.require_rank("offsets", offsets.shape, 1)
+        if a.shape.rank is None:
+            return TensorType(element_type, PartialShape(None))
+        if not a.shape[-1].compatible(b.shape[2]):
+            self.fail("a of shape {} has rows of {} elements, b of shape {} of {}",
+                      a.shape, a.shape[-1], b.shape, b.shape[2])  # fmt: skip
+        shape = a.shape.with_dim(-1, b.shape[1])
+        if a.shape.rank == 2:
+            self.require(offsets is not None, "a of shape {} needs offsets, which say where its groups end", a.shape)
+            assert offsets is not None
+            fits = offsets.shape[0].compatible(b.shape[0])
+            message = "offsets of shape {} must have an element for each group of b of shape {}"
+            self.require(fits, message, offsets.shape, b.shape)
+            return TensorType(element_type, shape)
+        unused = offsets is None or offsets.shape[0].contains(0)
+        self.require(unused, "a of shape {} is in groups already and takes no offsets", a.shape)
+        groups = a.shape[0].merged_with(b.shape[0])
+        if groups is None:
+            self.fail("a of shape {} has {} groups, b of shape {} has {}", a.shape, a.shape[0], b.shape, b.shape[0])
+        return TensorType(element_type, shape.with_dim(0, groups))
+
+    def run(self, a: Array, b: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
+        return self.run_by_group(a, b.shape, b.__getitem__, offsets, out)
+
+    def run_by_group(
+        self, a: Array, b_shape: tuple[int, ...], matrix: Callable[[int], Array], offsets: Array | None,
+        out: Array | None,
+    ) -> Array:  # fmt: skip
+        """``run`` with a function for ``b``, which is called with each group that has rows."""
+        shapes = (a.shape, b_shape) if offsets is None else (a.shape, b_shape, offsets.shape)
+        self.infer(*(TensorType(t, PartialShape(s)) for t, s in zip(self.input_types, shapes, strict=True)))
+        groups, columns, _ = b_shape
+        if out is None:
+            out = np.empty((*a.shape[:-1], columns), a.dtype)
+        if a.ndim == 3:
+            for group in range(groups):
+                _multiply(a[group], matrix(group), out[group])
+            return out
+        assert offsets is not None
+        ends = [0, *offsets.tolist()]
+        in_order = all(start <= end for start, end in pairwise(ends)) and ends[-1] <= len(a)
+        self.require(in_order, "offsets must ascend from 0 to the number of rows, {}, got {}", len(a), ends[1:])
+        if ends[-1] < len(a):
+            report(f"the last offset is {ends[-1]} and a has {len(a)} rows: those behind it, in no group, give 0")
+        for group, (start, end) in enumerate(pairwise(ends)):
+            if end > start:
+                _multiply(a[start:end], matrix(group), out[start:end])
+        out[ends[-1] :] = 0
+        return out
+
+
+def _multiply(a: Array, b: Array, out: Array) -> None:
+    product = matrix_product(a, b.T, out)
+    if product is not out:
+        np.copyto(out, product)

@@ -1,0 +1,214 @@
+"""FakeQuantize and FakeConvert: numbers moved to the nearest that a narrow type could hold, in the type they have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.element_types import bf16, f16, f32
+from ovir.kernels import half
+from ovir.kernels.blocked import apply, native_dtype
+from ovir.ops.attributes import attribute
+from ovir.ops.elementwise import Elementwise
+from ovir.ops.operator import Operator, operator
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+_RANGES = ("input_low", "input_high", "output_low", "output_high")
+
+
+@operator("FakeQuantize", opset=1)
+class FakeQuantize(Elementwise):
+    """x between input_low and input_high moved to the nearest of ``levels`` steps, and these to the output range:
+
+    output_low                     where x <= min(input_low, input_high), else
+    output_high                    where x > max(input_low, input_high), else
+    round((x - input_low) / (input_high - input_low) * (levels - 1)) / (levels - 1) * (output_high - output_low)
+    + output_low, ties to the even step.
+
+    The ranges are broadcast to x by the rules of ``auto_broadcast``, never x to them; all five are floats of one type.
+    f16 and bf16 are computed in f32 and rounded once. Source: FakeQuantize-1
+    """
+
+    levels: int = attribute(minimum=2)
+
+    inplace = (0,)
+
+    def infer(
+        self, x: TensorType, input_low: TensorType, input_high: TensorType, output_low: TensorType,
+        output_high: TensorType,
+    ) -> TensorType:  # fmt: skip
+        ranges = (input_low, input_high, output_low, output_high)
+        element_type = self.merge_types(x.element_type, *(r.element_type for r in ranges), names=("x", *_RANGES))
+        self.require_type("x", element_type, lambda t: t.is_real, "of a float type")
+        shape = x.shape
+        for name, tensor in zip(_RANGES, ranges, strict=True):
+            shape = self._covering(shape, tensor.shape, name)
+        return TensorType(element_type, shape)
+
+    def _covering(self, x: PartialShape, given: PartialShape, name: str) -> PartialShape:
+        """The shapes of ``x`` that a range of the shape given can be broadcast to."""
+        if self.auto_broadcast != "numpy":
+            return self.broadcast_shapes(x, given, ("x", name)) if given.rank is not None else x
+        if x.rank is not None and given.rank is not None and given.rank > x.rank:
+            extra = given.rank - x.rank
+            alone = all(dim.contains(1) for dim in given.slice(0, extra))
+            self.require(alone, "{} of shape {} has more dimensions than x of shape {}", name, given, x)
+            given = given.slice(extra)
+        shape = _onto(x, given)
+        if shape is None:
+            self.fail("{} of shape {} cannot be broadcast to x of shape {}", name, given, x)
+        return shape
+
+    def run(
+        self, x: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array, *,
+        out: Array | None = None,
+    ) -> Array:  # fmt: skip
+        dtype = native_dtype(x.dtype)
+        ranges = (input_low, input_high, output_low, output_high)
+        low, high, first, last = (
+            self._aligned(x, r, name).astype(dtype, copy=False) for r, name in zip(ranges, _RANGES, strict=True)
+        )
+        # All that depends on the ranges alone is computed in their shape, which is smaller than that of x.
+        with np.errstate(all="ignore"):
+            width, height = high - low, last - first
+        least, most = np.where(high < low, high, low), np.where(low < high, high, low)
+        ordered = bool(np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)))
+        block = _Quantize(dtype.type(self.levels - 1))
+        if ordered:
+            ends = np.minimum(first, last), np.maximum(first, last)
+            return apply(block.clipped, (x, low, width, first, height, *ends), out, heavy=True)
+        return apply(block.switched, (x, low, width, first, height, last, least, most), out, heavy=True)
+
+    def _aligned(self, x: Array, given: Array, name: str) -> Array:
+        """A range in a shape that NumPy broadcasts to that of ``x``."""
+        self._covering(PartialShape(x.shape), PartialShape(given.shape), name)
+        if self.auto_broadcast != "numpy":
+            return self.aligned(x, given)
+        return given.reshape(given.shape[max(given.ndim - x.ndim, 0) :])
+
+
+@dataclass(frozen=True)
+class _Quantize:
+    """The formula, on a block."""
+
+    steps: np.floating[Any]
+
+    def clipped(
+        self, x: Array, low: Array, width: Array, first: Array, height: Array, floor: Array, ceiling: Array, *,
+        out: Array,
+    ) -> None:  # fmt: skip
+        """For input ranges in order: what is outside of them comes out outside of the output range."""
+        self._formula(x, low, width, first, height, out)
+        if floor.strides == (0,) * floor.ndim:
+            np.clip(out, floor.flat[0], ceiling.flat[0], out=out)
+        else:  # np.clip takes three times as long on arrays
+            np.maximum(out, floor, out=out)
+            np.minimum(out, ceiling, out=out)
+
+    def switched(
+        self, x: Array, low: Array, width: Array, first: Array, height: Array, last: Array, least: Array, most: Array,
+        *, out: Array,
+    ) -> None:  # fmt: skip
+        below, above = x <= least, x > most
+        self._formula(x, low, width, first, height, out)
+        np.copyto(out, np.where(below, first, np.where(above, last, out)))
+
+    def _formula(self, x: Array, low: Array, width: Array, first: Array, height: Array, out: Array) -> None:
+        np.subtract(x, low, out=out)
+        np.divide(out, width, out=out)
+        np.multiply(out, self.steps, out=out)
+        np.rint(out, out=out)
+        np.divide(out, self.steps, out=out)
+        np.multiply(out, height, out=out)
+        np.add(out, first, out=out)
+
+
+def _onto(x: PartialShape, given: PartialShape) -> PartialShape | None:
+    """The shapes of ``x`` that the one given can be broadcast to, None where there is none."""
+    if x.rank is None or given.rank is None:
+        return x
+    if given.rank > x.rank:
+        return None
+    dims = list(x)
+    for axis, dim in enumerate(given, x.rank - given.rank):
+        merged = dims[axis] if dim.contains(1) else dims[axis].merged_with(dim)
+        if merged is None:
+            return None
+        dims[axis] = merged
+    return PartialShape(dims)
+
+
+@operator("FakeConvert", opset=13)
+class FakeConvert(Operator):
+    """``data`` as it comes back from an 8-bit float: y = data * scale - shift, converted to ``destination_type`` and
+    back, then (y + shift) / scale.
+
+    ``scale`` and ``shift``, which have one shape, are broadcast to ``data``; all are f16, bf16 or f32 and each step is
+    computed in that type. The conversion is that of OpenVINO's reference, by way of f16 (see ``_from_f8e4m3`` and
+    ``_from_f8e5m2``): what is too large becomes the largest number. Source: FakeConvert-13
+    """
+
+    destination_type: str = attribute(choices=("f8e4m3", "f8e5m2"))
+
+    def infer(self, data: TensorType, scale: TensorType, shift: TensorType | None = None) -> TensorType:
+        others = {"scale": scale} if shift is None else {"scale": scale, "shift": shift}
+        types = (data.element_type, *(tensor.element_type for tensor in others.values()))
+        element_type = self.merge_types(*types, names=("data", *others))
+        self.require_type("data", element_type, lambda t: t in (f16, bf16, f32), "f16, bf16 or f32")
+        if shift is not None and not scale.shape.compatible(shift.shape):
+            self.fail("scale of shape {} and shift of shape {} must have one shape", scale.shape, shift.shape)
+        shape = data.shape
+        for name, tensor in others.items():
+            fitting = _onto(shape, tensor.shape)
+            if fitting is None:
+                self.fail("{} of shape {} cannot be broadcast to data of shape {}", name, tensor.shape, data.shape)
+            shape = fitting
+        return TensorType(element_type, shape)
+
+    def run(self, data: Array, scale: Array, shift: Array | None = None, *, out: Array | None = None) -> Array:
+        shapes = (PartialShape(a.shape) for a in (data, scale, shift) if a is not None)
+        self.infer(*(TensorType(f32, shape) for shape in shapes))
+        converted = _converted(self.destination_type, data.dtype)
+
+        def block(x: Array, scale: Array, shift: Array, *, out: Array) -> None:
+            y = np.multiply(x, scale)
+            np.subtract(y, shift, out=y)
+            np.take(converted, half.converted(y, np.dtype(np.float16)).view(np.uint16), out=out)
+            np.add(out, shift, out=out)
+            np.divide(out, scale, out=out)
+
+        arrays = (data, scale, np.zeros_like(scale) if shift is None else shift)
+        return apply(block, arrays, out, types=None, heavy=True)
+
+
+@cache
+def _converted(destination_type: str, dtype: np.dtype[Any]) -> Array:
+    """For the bits of each f16 number, what comes back from the 8-bit type."""
+    numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    with np.errstate(invalid="ignore"):
+        back = _from_f8e4m3(numbers) if destination_type == "f8e4m3" else _from_f8e5m2(numbers)
+    return back.astype(dtype)
+
+
+def _from_f8e4m3(x: Array) -> Array:
+    """Rounded to 3 bits of a fraction, ties to even; below 2^-6 towards zero, to multiples of 2^-9.
+
+    Zero has lost its sign, and NaN has become a number.
+    """
+    fraction, exponent = np.frexp(x)
+    rounded = np.ldexp(np.rint(fraction * 16), exponent - 4)
+    small = np.trunc(x * 512) / 512 + 0
+    rounded = np.where(np.abs(rounded) < 2.0**-6, np.trunc(rounded * 512) / 512, rounded)
+    rounded = np.where(np.abs(x) < 2.0**-9, small, rounded)
+    return np.where(np.isnan(x), np.copysign(448, x), np.clip(rounded, -448, 448))
+
+
+def _from_f8e5m2(x: Array) -> Array:
+    """Rounded to the nearest, ties to even; zero has lost its sign, NaN stays."""
+    return np.clip(x, -57344, 57344).astype(ml_dtypes.float8_e5m2).astype(np.float32) + 0

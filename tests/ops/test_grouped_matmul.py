@@ -1,0 +1,113 @@
+"""GroupedMatMul: groups by offsets and groups of equal size, types, shapes and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import Code, OperatorError, reporting_to
+from ovir.element_types import ElementType, boolean, f16, f32, i32, i64
+from ovir.ops.grouped_matmul import GroupedMatMul
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+random = np.random.default_rng(0)
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def product(*inputs: Any, out: Any = None) -> Any:
+    op = GroupedMatMul()
+    op.input_types = tuple(ElementType.from_dtype(array.dtype) for array in inputs)
+    return op.run(*inputs, out=out)
+
+
+def numbers(shape: tuple[int, ...], dtype: Any = np.float32) -> Any:
+    return random.integers(-3, 4, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.int8])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_rows_meet_the_matrix_of_their_group(dtype: Any, index: Any) -> None:
+    a, b = numbers((6, 5), dtype), numbers((4, 3, 5), dtype)
+    result = product(a, b, np.array([2, 2, 5, 6], index))
+    groups = [0, 0, 2, 2, 2, 3]
+    assert result.dtype == dtype
+    expected = [b[g].astype(np.float64) @ row.astype(np.float64) for g, row in zip(groups, a, strict=True)]
+    np.testing.assert_array_equal(result.astype(np.float64), expected)
+
+
+def test_groups_of_equal_size() -> None:
+    a, b = numbers((2, 4, 5)), numbers((2, 3, 5))
+    expected = np.einsum("gmk,gnk->gmn", a, b)
+    out = np.empty_like(expected)
+    for offsets in ((), (np.zeros(0, np.int32),)):
+        assert product(a, b, *offsets, out=out) is out
+        np.testing.assert_array_equal(out, expected)
+
+
+def test_rows_in_no_group_are_zero_and_reported() -> None:
+    reports: list[tuple[Code, str]] = []
+    with reporting_to(lambda code, message: reports.append((code, message))):
+        result = product(np.ones((4, 2), np.float32), np.ones((2, 3, 2), np.float32), np.int32([1, 3]))
+    assert result[:, 0].tolist() == [2, 2, 2, 0]
+    assert [message for _, message in reports] == [
+        "the last offset is 3 and a has 4 rows: those behind it, in no group, give 0"
+    ]
+
+
+@pytest.mark.parametrize("ends", [[3, 2], [-1, 4], [2, 5]])
+def test_offsets_out_of_order(ends: list[int]) -> None:
+    with pytest.raises(OperatorError) as error:
+        product(np.ones((4, 2), np.float32), np.ones((2, 3, 2), np.float32), np.int64(ends))
+    assert f"offsets must ascend from 0 to the number of rows, 4, got [{ends[0]},{ends[1]}]" in str(error.value)
+
+
+def test_nothing_to_multiply() -> None:
+    assert product(numbers((0, 2)), numbers((2, 3, 2)), np.int32([0, 0])).shape == (0, 3)
+    assert product(numbers((4, 0)), numbers((1, 3, 0)), np.int32([4])).tolist() == np.zeros((4, 3)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        (["6,3", "2,4,3", "2"], "[6,4]"),
+        (["?,3", "?,4..5,3", "?"], "[?,4..5]"),
+        (["6,3", "...", "..."], "[6,?]"),
+        (["...", "2,4,3", "2"], "[...]"),
+        (["2,6,3", "2,4,3"], "[2,6,4]"),
+        (["1..3,?,3", "2..5,4..5,?"], "[2..3,?,4..5]"),
+        (["2,6,3", "2,4,3", "0"], "[2,6,4]"),
+        (["2,6,3", "2,4,3", "..."], "[2,6,4]"),
+    ],
+)
+def test_shapes(shapes: list[str], expected: str) -> None:
+    types = [f32, f32, i64]
+    assert str(GroupedMatMul().infer(*map(tensor, shapes, types[: len(shapes)])).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "types", "message"),
+    [
+        (["6,3", "2,4,3"], [f32, f32], "a of shape [6,3] needs offsets, which say where its groups end"),
+        (["6,3", "2,3,4", "2"], [f32, f32, i32], "a of shape [6,3] has rows of 3 elements, b of shape [2,3,4] of 4"),
+        (["6,3", "2,4,3", "3"], [f32, f32, i32], "offsets of shape [3] must have an element for each group"),
+        (["6,3", "2,4,3", "2,1"], [f32, f32, i32], "offsets must have rank 1, got shape [2,1]"),
+        (["6,3", "2,4,3", "2"], [f32, f32, f32], "offsets must be i32 or i64, got f32"),
+        (["6,3", "2,4,3", "2"], [f32, f16, i32], "a is f32 and b is f16"),
+        (["6,3", "2,4,3", "2"], [boolean, boolean, i32], "a must be of a numeric type, got boolean"),
+        (["2,6,3", "3,4,3"], [f32, f32], "a of shape [2,6,3] has 2 groups, b of shape [3,4,3] has 3"),
+        (["2,6,3", "2,4,3", "2"], [f32, f32, i32], "is in groups already and takes no offsets"),
+        (["3,6", "4,6", "2"], [f32, f32, i32], "b must have rank 3, got shape [4,6]"),
+        (["3", "2,4,3", "2"], [f32, f32, i32], "a must have rank 2 or 3, got shape [3]"),
+    ],
+)
+def test_what_is_refused(shapes: list[str], types: list[ElementType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        GroupedMatMul().infer(*map(tensor, shapes, types))
+    assert message in str(error.value)

@@ -1,0 +1,279 @@
+"""FakeQuantize and FakeConvert: known answers, ranges out of order, broadcasting, shapes, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.diagnostics import OperatorError
+from ovir.element_types import ElementType, bf16, f16, f32, f64, i32
+from ovir.ops.operator import Operator
+from ovir.ops.quantization import FakeConvert, FakeQuantize
+from ovir.types import PartialShape
+from ovir.values import TensorType
+
+NAN, INF = np.nan, np.inf
+BF16 = ml_dtypes.bfloat16
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def quantized(x: Any, ranges: Any, levels: int, dtype: Any = np.float32, **attributes: Any) -> Any:
+    arrays = [np.asarray(r, dtype) for r in ranges]
+    return FakeQuantize(levels=levels, **attributes).run(np.asarray(x, dtype), *arrays)
+
+
+def by_the_formula(x: Any, il: Any, ih: Any, ol: Any, oh: Any, levels: int) -> Any:
+    """The specification, one element after another."""
+    result = np.empty_like(x)
+    for place in np.ndindex(x.shape):
+        v, a, b, c, d = x[place], il[place], ih[place], ol[place], oh[place]
+        if v <= min(a, b):
+            result[place] = c
+        elif v > max(a, b):
+            result[place] = d
+        else:
+            result[place] = (
+                np.rint((v - a) / (b - a) * x.dtype.type(levels - 1)) / x.dtype.type(levels - 1) * (d - c) + c
+            )
+    return result
+
+
+# ----- FakeQuantize
+
+
+@pytest.mark.parametrize(
+    ("ranges", "levels", "expected"),
+    [
+        ((0, 4, 0, 4), 5, [0, 0, 0, 0, 2, 2, 4, 4, 4, NAN]),  # ties to the even step
+        ((0, 4, 4, 0), 5, [4, 4, 4, 4, 2, 2, 0, 0, 0, NAN]),
+        ((4, 0, 0, 4), 5, [0, 0, 0, 4, 2, 2, 0, 4, 4, NAN]),  # between the ends it runs the other way
+        ((1, 1, -1, 1), 2, [-1, -1, -1, -1, 1, 1, 1, 1, 1, NAN]),
+        ((0, 4, 7, 7), 256, [7, 7, 7, 7, 7, 7, 7, 7, 7, NAN]),
+        ((-INF, INF, 0, 1), 3, [0, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN]),
+    ],
+)
+def test_fake_quantize(ranges: tuple[float, ...], levels: int, expected: list[float]) -> None:
+    x = [-INF, -1, 0, 0.5, 1.5, 2.5, 4, 4.5, INF, NAN]
+    np.testing.assert_array_equal(quantized(x, ranges, levels), expected)
+
+
+def test_the_ends_of_the_output_range_are_met_exactly() -> None:
+    ranges = (-1.1, 2.3, -1.5, 1.7)
+    result = quantized([-9, 9], ranges, 255)
+    assert result.tolist() == [np.float32(-1.5), np.float32(1.7)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_as_the_formula_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-3, 3, (2, 3, 40)).astype(np.float32)
+    shape = [(1,), (3, 1), (1, 3, 1), (40,), (2, 1, 40), (2, 3, 40)][seed]
+    ranges = [rng.uniform(-2, 2, shape).astype(np.float32) for _ in range(4)]
+    if seed % 2:
+        ranges[1] = ranges[0] + 1 + abs(ranges[1])
+    full = [np.broadcast_to(r, x.shape) for r in ranges]
+    levels = int(rng.choice([2, 5, 16, 255, 256]))
+    np.testing.assert_allclose(quantized(x, ranges, levels), by_the_formula(x, *full, levels), rtol=3e-7, atol=1e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, BF16, np.float64])
+def test_narrow_types_are_rounded_once(dtype: Any) -> None:
+    x = np.linspace(-2, 2, 301).astype(dtype)
+    ranges = [np.asarray(v, dtype) for v in (-1.1, 1.3, -0.7, 0.9)]
+    result = quantized(x, ranges, 255, dtype)
+    wide = np.float64 if dtype == np.float64 else np.float32
+    expected = quantized(x.astype(wide), [r.astype(wide) for r in ranges], 255, wide).astype(dtype)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, expected)
+
+
+def test_channels_where_the_mode_puts_them() -> None:
+    x = np.zeros((2, 3, 2), np.float32)
+    ranges = (np.full(3, -4.0), np.full(3, 4.0), [1, 2, 3], [1, 2, 3])
+    assert quantized(x, ranges, 3, axis=1, auto_broadcast="pdpd")[0].tolist() == [[1, 1], [2, 2], [3, 3]]
+    equal = [np.broadcast_to(np.float32(r), x.shape) for r in (-1, 1, 0, 2)]
+    assert quantized(x, equal, 3, auto_broadcast="none").tolist() == np.ones((2, 3, 2)).tolist()
+    assert quantized(x[0], [np.full((1, 1, 1, 1), r) for r in (-1, 1, 0, 2)], 3).shape == (3, 2)
+
+
+def test_large_tensors_go_by_blocks_and_in_place() -> None:
+    x = np.random.default_rng(0).uniform(-2, 2, (3, 100_000)).astype(np.float32)
+    ranges = [np.float32([[-1], [0], [1]]), np.float32(1.5), np.float32(-1), np.float32([[1], [2], [3]])]
+    expected = np.concatenate([
+        quantized(row, [np.broadcast_to(r, (3, 1))[i] for r in ranges], 16) for i, row in enumerate(x)
+    ]).reshape(x.shape)  # fmt: skip
+    out = x.copy()
+    result = FakeQuantize(levels=16).run(out, *ranges, out=out)
+    assert result is out
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("mode", "axis", "x", "given", "expected"),
+    [
+        ("numpy", -1, "1,3,?,2..5", "3,1,1", "[1,3,?,2..5]"),
+        ("numpy", -1, "?,3", "2,3", "[2,3]"),
+        ("numpy", -1, "2,3", "1,1,1,1", "[2,3]"),
+        ("numpy", -1, "...", "2,3", "[...]"),
+        ("numpy", -1, "?,3", "...", "[?,3]"),
+        ("numpy", -1, "?", "1..5", "[?]"),
+        ("none", -1, "?,3", "2,?", "[2,3]"),
+        ("none", -1, "?,3", "...", "[?,3]"),
+        ("pdpd", 1, "?,3,2", "3", "[?,3,2]"),
+        ("pdpd", -1, "2,?,2", "3,2", "[2,3,2]"),
+        ("pdpd", 0, "2,3", "2,1", "[2,3]"),
+    ],
+)
+def test_shapes_of_fake_quantize(mode: str, axis: int, x: str, given: str, expected: str) -> None:
+    op = FakeQuantize(levels=256, auto_broadcast=mode, axis=axis)
+    assert str(op.infer(tensor(x), *[tensor(given)] * 4).shape) == expected
+
+
+def test_symbols_pass() -> None:
+    x = PartialShape([-1, 3])
+    for op, others in ((FakeQuantize(levels=4), 4), (FakeConvert(destination_type="f8e5m2"), 1)):
+        assert op.infer(TensorType(f32, x), *[tensor("1")] * others).shape[0] is x[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "shapes", "message"),
+    [
+        ("numpy", ["2,3", "2,3", "2,4", "1", "1"], "input_high of shape [2,4] cannot be broadcast to x of shape [2,3]"),
+        ("numpy", ["1,3", "2,3", "1", "1", "1"], "input_low of shape [2,3] cannot be broadcast to x of shape [1,3]"),
+        ("numpy", ["?,3", "2,3", "3,3", "1", "1"], "input_high of shape [3,3] cannot be broadcast to x of shape [2,3]"),
+        (
+            "numpy",
+            ["2,3", "1", "1", "4,2,3", "1"],
+            "output_low of shape [4,2,3] has more dimensions than x of shape [2,3]",
+        ),
+        (
+            "none",
+            ["2,3", "2,3", "2,3", "2,3", "1"],
+            "x of shape [2,3] and output_high of shape [1] do not fit together",
+        ),
+        ("pdpd", ["2,3", "2", "1", "1", "1"], "x of shape [2,3] and input_low of shape [2] do not fit together"),
+    ],
+)
+def test_ranges_that_do_not_fit(mode: str, shapes: list[str], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        FakeQuantize(levels=256, auto_broadcast=mode).infer(*map(tensor, shapes))
+    assert message in str(error.value)
+
+
+def test_types_and_levels_of_fake_quantize() -> None:
+    op = FakeQuantize(levels=256)
+    with pytest.raises(OperatorError, match="x is f32 and output_low is f16: their element types must be equal"):
+        op.infer(*(tensor("1", t) for t in (f32, f32, f32, f16, f32)))
+    with pytest.raises(OperatorError, match="x must be of a float type, got i32"):
+        op.infer(*[tensor("1", i32)] * 5)
+    with pytest.raises(ValueError, match="attribute 'levels': 1 is below 2"):
+        FakeQuantize(levels=1)
+
+
+# ----- FakeConvert
+
+
+def converted(to: str, x: Any, scale: Any = 1, shift: Any = None, dtype: Any = np.float32) -> Any:
+    others = [np.asarray(a, dtype) for a in (scale, shift) if a is not None]
+    return FakeConvert(destination_type=to).run(np.asarray(x, dtype), *others)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, BF16])
+@pytest.mark.parametrize(
+    ("to", "x", "expected"),
+    [
+        ("f8e4m3", [1, 1.0625, 1.1875, -1.07, 17, 19], [1, 1, 1.25, -1.125, 16, 20]),  # ties to even
+        ("f8e4m3", [447, 464, 1e4, -INF, NAN], [448, 448, 448, -448, 448]),
+        (
+            "f8e4m3",
+            [2**-6, 2**-7 * 1.9, 2**-9 * 1.9, 2**-9, 2**-9 * 0.99, -(2**-10)],
+            [2**-6, 2**-7 * 1.75, 2**-9, 2**-9, 0, 0],
+        ),
+        ("f8e5m2", [1, 1.125, 1.375, -1.13, 9, 11], [1, 1, 1.5, -1.25, 8, 12]),
+        ("f8e5m2", [57344, 61440, 65000, -INF, NAN], [57344, 57344, 57344, -57344, NAN]),
+        ("f8e5m2", [2**-14, 2**-16 * 2.5, 2**-16 * 0.51, 2**-17], [2**-14, 2**-15, 2**-16, 0]),
+    ],
+)
+def test_fake_convert(to: str, x: list[float], expected: list[float], dtype: Any) -> None:
+    if dtype == BF16:  # it has no room for all of the digits
+        x, expected = ([v for v, w in zip(values, x, strict=True) if float(BF16(w)) == w] for values in (x, expected))
+    result = converted(to, x, dtype=dtype)
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result.astype(np.float32), np.asarray(expected, np.float32))
+
+
+def test_zero_has_no_sign_once_converted() -> None:
+    for to in ("f8e4m3", "f8e5m2"):
+        assert not np.signbit(converted(to, [-0.0, -1e-9])).any()
+
+
+def test_scale_and_shift_go_there_and_back() -> None:
+    x, scale, shift = np.float32([[3.3, -0.7, 100], [0.2, 5, -9]]), np.float32([2, 0.5, 4]), np.float32([1, -3, 0.5])
+    inner = (x * scale - shift).astype(ml_dtypes.float8_e4m3fn).astype(np.float32)
+    np.testing.assert_array_equal(converted("f8e4m3", x, scale, shift), (inner + shift) / scale)
+    np.testing.assert_array_equal(converted("f8e4m3", x, scale), converted("f8e4m3", x, scale, np.zeros(3)))
+
+
+def test_each_step_is_of_the_type_of_the_data() -> None:
+    x, scale, shift = np.float16(3.301), np.float16(1.7), np.float16(0.3)
+    inner = np.float16(np.float16(x * scale) - shift).astype(ml_dtypes.float8_e5m2).astype(np.float16)
+    expected = np.float16(np.float16(inner + shift) / scale)
+    assert converted("f8e5m2", [x], scale, shift, np.float16).tolist() == [expected]
+
+
+def test_large_data_and_none_at_all() -> None:
+    x = np.random.default_rng(0).standard_normal((3, 100_000)).astype(np.float32)
+    scale = np.float32([[1], [2], [3]])
+    rows = [converted("f8e5m2", row, s) for row, s in zip(x, scale, strict=True)]
+    np.testing.assert_array_equal(converted("f8e5m2", x, scale), rows)
+    assert converted("f8e5m2", np.zeros((0, 3)), [1, 2, 3]).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "expected"),
+    [
+        (["?,3", "1,3"], "[?,3]"),
+        (["?,3", "2,3"], "[2,3]"),
+        (["2,3", "..."], "[2,3]"),
+        (["...", "3", "3"], "[...]"),
+        (["?,?", "?,?", "?,3"], "[?,3]"),
+        (["1..5", "?"], "[1..5]"),
+    ],
+)
+def test_shapes_of_fake_convert(shapes: list[str], expected: str) -> None:
+    assert str(FakeConvert(destination_type="f8e4m3").infer(*map(tensor, shapes)).shape) == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "types", "message"),
+    [
+        (["2,3", "3", "1"], [f32] * 3, "scale of shape [3] and shift of shape [1] must have one shape"),
+        (["1,3", "2,3"], [f32] * 2, "scale of shape [2,3] cannot be broadcast to data of shape [1,3]"),
+        (["3", "1,1"], [f32] * 2, "scale of shape [1,1] cannot be broadcast to data of shape [3]"),
+        (["3", "1"], [f64] * 2, "data must be f16, bf16 or f32, got f64"),
+        (["3", "1"], [f32, bf16], "data is f32 and scale is bf16"),
+    ],
+)
+def test_what_fake_convert_refuses(shapes: list[str], types: list[ElementType], message: str) -> None:
+    with pytest.raises(OperatorError) as error:
+        FakeConvert(destination_type="f8e4m3").infer(*map(tensor, shapes, types))
+    assert message in str(error.value)
+
+
+def test_destination_types() -> None:
+    assert FakeConvert(destination_type="F8E5M2").destination_type == "f8e5m2"
+    with pytest.raises(ValueError, match="'f8e8m0' is not one of f8e4m3, f8e5m2"):
+        FakeConvert(destination_type="f8e8m0")
+
+
+def test_sizes_that_meet_only_in_a_run() -> None:
+    ops: list[tuple[Operator, int]] = [(FakeQuantize(levels=4), 4), (FakeConvert(destination_type="f8e4m3"), 1)]
+    for op, others in ops:
+        with pytest.raises(OperatorError, match=r"of shape \[2\] cannot be broadcast"):
+            op.run(np.ones(3, np.float32), *[np.ones(2, np.float32)] * others)
