@@ -17,16 +17,20 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.kernels import half
-from ovir.kernels.parallel import run_blocks
+from ovir.kernels.parallel import run_blocks, threads
 
-BLOCK = 1 << 17
-"""Elements of a block. Its passes are to find it in a shared cache; in smaller ones, passing the interpreter's lock
-between the threads, of which there is one a pass, would cost more than the memory does."""
+BLOCK = 1 << 18
+"""Elements of a block at most. Its passes are to find it in a shared cache; in smaller ones, passing the interpreter's
+lock between the threads, of which there is one a pass, would cost more than the memory does."""
 # Elements that a thread must have at least, or waking it and passing the lock costs more than it gains: where a pass is
 # a function as exp, and where all passes are as fast as the memory.
 _HEAVY, _LIGHT = 1 << 17, 1 << 21
+# Elements of a block that is copied into another order: what is read and what is written stay in a core's own cache.
+_COPIED = 1 << 16
+# From so many elements for each value that 8 or 16 bits can have it pays to compute all values instead.
+_TIMES_A_CODE = 4
 # Reducing the last axis costs NumPy a call a row; shorter rows than this are turned to stand side by side.
-_SHORT = 24
+SHORT = 24
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 
@@ -64,6 +68,27 @@ def result_array(data: Array, out: Array | None) -> Array:
     return np.empty(data.shape, data.dtype)
 
 
+def contiguous_copy(data: Array) -> Array:
+    """A copy in C order.
+
+    Where elements that are neighbours in ``data`` come to lie apart, NumPy reads a cache line for each; in blocks that
+    are taken as they lie in memory, the lines stay in cache until all of their elements are written.
+    """
+    if not data.ndim or data.size < _COPIED or _has_rows(data):
+        return data.copy()
+    out = np.empty(data.shape, data.dtype)
+    order = sorted(range(data.ndim), key=lambda axis: -abs(data.strides[axis]))
+    x, y = data.transpose(order), out.transpose(order)
+    places = _places(x.shape, _COPIED)
+
+    def run(start: int, stop: int) -> None:
+        for place in places[start:stop]:
+            np.copyto(y[place], x[place])
+
+    run_blocks(run, len(places), -(-_HEAVY // _COPIED))
+    return out
+
+
 # --------------------------------------------------------------------------- elementwise
 
 
@@ -94,18 +119,26 @@ def apply(
     computed = [types(a.dtype) if types else a.dtype for a in arrays]
     result_type = types(out.dtype) if types else out.dtype
     native = result_type == out.dtype and all(a.dtype == t for a, t in zip(arrays, computed, strict=True))
-    if native and out.size <= BLOCK:
+    # Of these the conversion alone is heavy, be it that ``types`` asks for it or that it is what the kernel does.
+    heavy = heavy or any(a.dtype == np.float16 or is_foreign(a.dtype) for a in (*arrays, out))
+    least = _HEAVY if heavy else _LIGHT
+    if native and out.size <= min(BLOCK, least):
         # NumPy's settings hold for the calling thread alone. Infinities and NaN are values like others here.
         with np.errstate(all="ignore"):
             kernel(*arrays, out=out)
         return out
+
+    data, *others = arrays
+    if not native and not others and data.itemsize <= 2 and out.size >= _TIMES_A_CODE << 8 * data.itemsize:
+        return _looked_up(kernel, data, out, types)
 
     # An array that is repeated is brought into the computing type once, others block by block.
     whole = [half.converted(a, t) if 2 * a.size <= out.size else a for a, t in zip(arrays, computed, strict=True)]
     flat = all(a.shape == shape and a.flags.c_contiguous for a in (*whole, out))
     target = out.reshape(-1) if flat else out
     views = [a.reshape(-1) if flat else np.broadcast_to(a, target.shape) for a in whole]
-    places = _places(target.shape)
+    count = _block_count(out.size, least)
+    places = _places(target.shape, -(-out.size // count))
 
     def run(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):
@@ -119,17 +152,38 @@ def apply(
                     kernel(*blocks, out=result)
                     half.copy(result, block)
 
-    least = _HEAVY if heavy else _LIGHT
     run_blocks(run, len(places), -(-least * len(places) // out.size))
     return out
 
 
-def _places(shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
-    """Indices of blocks that together cover a shape."""
+def _looked_up(
+    kernel: Callable[..., object], data: Array, out: Array, types: Callable[[np.dtype[Any]], np.dtype[Any]] | None
+) -> Array:
+    """``apply`` for an array of few bits: all the numbers there are have fewer results than the array has elements."""
+    codes = np.dtype(f"u{data.itemsize}")
+    table = np.empty(1 << 8 * data.itemsize, out.dtype)
+    apply(kernel, (np.arange(table.size).astype(codes).view(data.dtype),), table, types=types)
+    bits = np.dtype(f"u{out.itemsize}")
+
+    def look_up(x: Array, *, out: Array) -> object:
+        return np.take(table.view(bits), x, out=out, mode="clip")  # any other mode but "wrap" makes a copy of ``out``
+
+    apply(look_up, (data.view(codes),), out.view(bits), types=None, heavy=True)
+    return out
+
+
+def _block_count(size: int, least: int) -> int:
+    """How many blocks to make of so many elements, for each thread as many."""
+    workers = max(min(size // least, threads()), 1)
+    return workers * max(-(-size // (workers * BLOCK)), 1)
+
+
+def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
+    """Indices of blocks of about that size that together cover a shape."""
     axis = 0
-    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > BLOCK:
+    while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > size:
         axis += 1
-    step = max(BLOCK // prod(shape[axis + 1 :]), 1)
+    step = max(-(-size // prod(shape[axis + 1 :])), 1)
     cuts = [slice(i, i + step) for i in range(0, shape[axis], step)]
     return [(*lead, cut) for lead in np.ndindex(shape[:axis]) for cut in cuts]
 
@@ -170,6 +224,19 @@ def _has_rows(array: Array) -> bool:
 # --------------------------------------------------------------------------- slices
 
 
+def map_rows(function: Callable[[slice], object], rows: int, length: int, *, heavy: bool = True) -> None:
+    """``function`` on blocks of rows of so many elements. ``heavy``: see ``apply``."""
+    least = _HEAVY if heavy else _LIGHT
+    places = _places((rows,), -(-rows // _block_count(rows * length, least)))
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):
+            for (place,) in places[start:stop]:
+                function(place)
+
+    run_blocks(run, len(places), -(-least * len(places) // max(rows * length, 1)))
+
+
 def map_slices(
     kernel: Callable[[Array, Array, int], object],
     data: Array,
@@ -177,11 +244,13 @@ def map_slices(
     out: Array | None = None,
     *,
     heavy: bool = True,
+    short: int = SHORT,
 ) -> Array:
     """A kernel over the slices of ``data`` along ``axes`` (not negative), each independent of the others.
 
-    ``kernel(x, y, axis)`` sees 2-D blocks of whole slices that lie along ``axis``. ``out`` may be ``data`` itself.
-    ``heavy``: see ``apply``; reductions are slower than the memory.
+    ``kernel(x, y, axis)`` sees 2-D blocks of whole slices that lie along ``axis``, those of less than ``short``
+    elements along the first. ``out`` may be ``data`` itself. ``heavy``: see ``apply``; reductions are slower than the
+    memory.
     """
     out = result_array(data, out)
     if not out.size:
@@ -193,39 +262,32 @@ def map_slices(
     if along[-1] - along[0] >= len(along):  # axes that do not lie side by side are moved to the end
         order = [axis for axis in range(data.ndim) if axis not in along] + along
         moved = np.ascontiguousarray(data.transpose(order))
-        map_slices(kernel, moved, range(data.ndim - len(along), data.ndim), moved, heavy=heavy)
+        map_slices(kernel, moved, range(data.ndim - len(along), data.ndim), moved, heavy=heavy, short=short)
         np.copyto(out.transpose(order), moved)
         return out
     outer, length = prod(data.shape[: along[0]]), prod(data.shape[axis] for axis in along)
     inner = prod(data.shape[along[-1] + 1 :])
     x, y = (np.ascontiguousarray(a).reshape(outer, length, inner) for a in (data, out))
-    least = _HEAVY if heavy else _LIGHT
     if inner == 1:
-        _map_rows(kernel, x[:, :, 0], y[:, :, 0], least)
+        _map_rows(kernel, x[:, :, 0], y[:, :, 0], heavy, length < short)
     else:
-        _map_columns(kernel, x, y, least)
+        _map_columns(kernel, x, y, _HEAVY if heavy else _LIGHT)
     return out
 
 
-def _map_rows(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, least: int) -> None:
-    rows, length = x.shape
-    count = max(BLOCK // length, 1)
-    short = length < _SHORT
-    step = _Apart(lambda a, b: kernel(a, b, 0 if short else 1), x.dtype)
+def _map_rows(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, heavy: bool, stand: bool) -> None:
+    step = _Apart(lambda a, b: kernel(a, b, 0 if stand else 1), x.dtype)
 
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for i in range(start, stop, count):
-                j = min(i + count, stop)
-                _slices(step, x[i:j].T, y[i:j].T) if short else _slices(step, x[i:j], y[i:j])
+    def run(rows: slice) -> None:
+        _slices(step, x[rows].T, y[rows].T) if stand else _slices(step, x[rows], y[rows])
 
-    run_blocks(run, rows, max(least // length, 1))
+    map_rows(run, len(x), x.shape[1], heavy=heavy)
 
 
 def _map_columns(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, least: int) -> None:
     outer, length, inner = x.shape
     # Narrow blocks would leave much of every cache line unread.
-    width = min(inner, max(BLOCK // length, 64))
+    width = min(max(-(-inner // -(-_block_count(x.size, least) // outer)), 64), inner)
     parts = -(-inner // width)
     step = _Apart(lambda a, b: kernel(a, b, 0), x.dtype)
 

@@ -22,9 +22,11 @@ _R = (1707.66987888082781, 3521.13932036235826, 3584.8420007011208, 2297.7645095
       306.881187616565801, 64.1581485033495147, 8.50231157675880909, 0.564189583692765575)  # fmt: skip
 _S = (1707.66987198873995, 5448.03850143033984, 8024.62489835630285, 7189.14622828647208, 4337.11714227249655,
       1838.02028754663571, 551.467738918368749, 114.217356605816113, 15.0699549162708446, 1.0)  # fmt: skip
-# For float32: the normal distribution function, (1 + erf(x / sqrt(2))) / 2, is 1 / (1 + e^(x * H(x^2))).
-_H = (-1.5957703137122847, -0.07266472712060394, 6.393733425854289e-05, 0.00011101408574405269,
-      -7.98254681073517e-06, 2.672389430811363e-07, -3.547828141336556e-09)  # fmt: skip
+# For float32: the normal distribution function, (1 + erf(x / sqrt(2))) / 2, is 1 / (1 + e^(x * H(x^2))), H(t) being
+# the continued fraction H0 + a0 / (t + b0 + a1 / (t + b1 + a2 / (t + b2))), for fewer passes than a polynomial takes.
+_H0 = -9.499513749098389
+_H = ((1017.3225806322332, 133.0254199626538), (-22.156832310043455, -24.146209657847876),
+      (1097.668998258466, 37.48189424954874))  # fmt: skip
 # For float32: erfinv(x) = x * U(w) / V(w) with w = -log(1 - x^2) up to 5.
 _U = (19352.543371294285, 6950.7970997515266, 1274.9611331438341, 147.69161869807821, 9.4247006679047105)
 _V = (21837.006538913644, 2126.2272191237577, 597.37334511603875, 40.17396075368684, 1.0)
@@ -41,7 +43,7 @@ def erf(x: Array, out: Array | None = None) -> Array:
 def gelu(x: Array, out: Array) -> Array:
     """x / 2 * (1 + erf(x / sqrt(2))), of float32 or float64. ``out`` must not be ``x``.
 
-    In float32 it differs from that by 1.6e-7 * |x| at most, and in the last 3 units where x is positive.
+    In float32 it differs from that by 1.7e-7 * |x| at most, and in the last 3 units where x is positive.
     """
     if x.dtype == np.float64:
         np.multiply(x, sqrt(0.5), out=out)
@@ -49,7 +51,13 @@ def gelu(x: Array, out: Array) -> Array:
         np.add(out, 1, out=out)
         np.multiply(out, 0.5, out=out)
         return np.multiply(x, out, out=out)
-    _polynomial(_H, np.square(x), out)
+    square = np.square(x)
+    out.fill(0)
+    for a, b in reversed(_H):
+        np.add(out, square, out=out)
+        np.add(out, b, out=out)
+        np.divide(a, out, out=out)
+    np.add(out, _H0, out=out)
     np.multiply(x, out, out=out)
     np.exp(out, out=out)
     np.add(out, 1, out=out)

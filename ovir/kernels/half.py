@@ -16,9 +16,9 @@ from ovir.arrays import Array
 _SMALL = 1 << 10
 _OFFSET = np.float32(2.0**112)
 _SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that 16 shifted by 13 can be in
-_TOO_LARGE = np.float32(2.0**16)
 _LEAST_NORMAL = np.float32(2.0**-14)
-_INFINITE = np.int32(0x7C00)
+_TOO_LARGE = np.float32(2.0**16)
+_NAN = np.float32(1.5 * 2.0**16)  # whose bits, rounded like those of a number, are a NaN's
 
 
 def copy(source: Array, target: Array) -> None:
@@ -48,26 +48,34 @@ def _widen(source: Array, target: Array) -> None:
     np.copyto(bits, source.view(np.int16))
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
-    np.multiply(target, _OFFSET, out=target)
-    if not (target.min() > -_TOO_LARGE and target.max() < _TOO_LARGE):  # infinities and NaN have come out finite
-        np.copyto(target, source)
+    if source.view(np.int16).max() >= 0x7C00 or source.view(np.uint16).max() >= 0xFC00:  # infinities and NaN
+        # Of these alone the exponent overflows, into a bit of which all that lack are made.
+        overflow = np.add(bits, np.int32(0x00800000))
+        np.bitwise_and(overflow, np.int32(0x10000000), out=overflow)
+        np.multiply(overflow, np.int32(7), out=overflow)
+        np.bitwise_or(bits, overflow, out=bits)
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        np.multiply(target, _OFFSET, out=target)
 
 
 def _narrow(source: Array, target: Array) -> None:
-    # Adding 1.5 * 2^13 times its power of two leaves 10 bits of a fraction, rounded to the nearest, ties to even.
-    rounder = np.bitwise_and(source.view(np.int32), np.int32(0x7F800000)).view(np.float32)
-    np.clip(rounder, _LEAST_NORMAL, _TOO_LARGE, out=rounder)
-    np.multiply(rounder, np.float32(1.5 * 2**13), out=rounder)
-    rounded = np.add(source, rounder, out=np.empty_like(rounder))
-    np.subtract(rounded, rounder, out=rounded)
-    np.divide(rounded, _OFFSET, out=rounded)
-    sign, bits = rounder.view(np.int32), rounded.view(np.int32)
-    np.right_shift(source.view(np.int32), 16, out=sign)
+    size = np.abs(source)
+    if not size.max() < _TOO_LARGE:  # or NaN
+        np.clip(size, 0, _TOO_LARGE, out=size)
+        np.minimum(size.view(np.int32), _NAN.view(np.int32), out=size.view(np.int32))
+    # The sum with 2^13 times the number's own power of two ends in the 11 digits that are kept, rounded to the nearest,
+    # ties to even; above them stands the exponent. Twice the power more makes up for the difference of the formats'
+    # exponents when both are put together.
+    exponent = np.bitwise_and(size.view(np.int32), np.int32(0x7F800000))
+    power = exponent.view(np.float32)
+    np.clip(power, _LEAST_NORMAL, _TOO_LARGE, out=power)
+    np.multiply(power, np.float32(2**13 + 2), out=power)
+    np.add(size, power, out=size)
+    digits, bits = size.view(np.int32), exponent
+    np.right_shift(digits, 13, out=bits)
+    np.add(bits, digits, out=bits)
+    sign = np.right_shift(source.view(np.int32), 16, out=digits)
     np.bitwise_and(sign, np.int32(-0x8000), out=sign)
-    np.bitwise_and(bits, np.int32(0x7FFFFFFF), out=bits)
-    np.right_shift(bits, 13, out=bits)
-    if bits.max() > _INFINITE:  # too large numbers, infinities, NaN
-        np.copyto(target, source, casting="unsafe")
-        return
+    # What is above 16 bits is left over, and cut.
     np.bitwise_or(bits, sign, out=bits)
     np.copyto(target.view(np.int16), bits, casting="unsafe")

@@ -3,7 +3,7 @@
 A window is a box, so axes are combined one after the other. Planes are first set into their padding, and then are one
 flat array, in which the windows of an axis begin at every position and grow by doubling (1, 2, 4, 5 taps for 5), so
 that operands are long and contiguous. What reaches over the end of a row, or lies between strides, is computed too and
-dropped: that costs less than short loops.
+dropped: that costs less than short loops. Where strides leave out rows, though, these are not computed.
 """
 
 from __future__ import annotations
@@ -15,13 +15,9 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels.parallel import run_blocks
+from ovir.kernels import half
+from ovir.kernels.blocked import map_rows
 from ovir.kernels.windows import Window, extent
-
-# Planes that go through all steps together are to stay in cache, and to be so many that calls of NumPy do not count.
-_BLOCK_BYTES = 1 << 20
-# Below this, threads wait for one another between so many short calls of NumPy more than they gain.
-_ELEMENTS_PER_THREAD = 1 << 21
 
 
 def reduce_windows(
@@ -43,20 +39,14 @@ def reduce_windows(
     planes = prod(data.shape[:2])
     source, target = data.reshape(planes, *sizes), out.reshape(planes, *counts)
     padding = Padding(sizes, counts, windows, fill, out.dtype)
-    elements = prod(padding.shape)
-    block = max(_BLOCK_BYTES // (elements * out.itemsize), 1)
 
-    def reduce(start: int, stop: int) -> None:
-        padded = padding.buffer(min(block, stop - start))
+    def reduce(block: slice) -> None:
+        padded = padding.around(source[block])
         scratch = [np.empty(padded.size, out.dtype) for _ in range(3)]
-        with np.errstate(all="ignore"):
-            for first in range(start, stop, block):
-                last = min(first + block, stop)
-                combined = _combine_axes(padding.around(source[first:last], padded), windows, counts, combine, scratch)
-                np.copyto(target[first:last], combined)
-                finish(target[first:last])
+        np.copyto(target[block], _combine_axes(padded, windows, counts, combine, scratch))
+        finish(target[block])
 
-    run_blocks(reduce, planes, -(-_ELEMENTS_PER_THREAD // elements))
+    map_rows(reduce, planes, prod(padding.shape))
 
 
 class Padding:
@@ -78,16 +68,12 @@ class Padding:
             target.append(slice(start + w.pad_begin, stop + w.pad_begin))
         self._source, self._target = tuple(source), tuple(target)
 
-    def buffer(self, planes: int) -> Array:
-        """Memory for ``around``, as large as so many planes with what is around them."""
-        return np.full((planes, *self.shape), self._fill, self._dtype)
-
-    def around(self, planes: Array, buffer: Array) -> Array:
-        """The planes with what is around them: in ``buffer``, or where they are if nothing is to be added."""
+    def around(self, planes: Array) -> Array:
+        """The planes with what is around them: new, or themselves if nothing is to be added."""
         if self._is_plain and planes.dtype == self._dtype and planes.flags.c_contiguous:
             return planes
-        padded = buffer[: len(planes)]
-        np.copyto(padded[self._target], planes[self._source], casting="unsafe")
+        padded = np.full((len(planes), *self.shape), self._fill, self._dtype)
+        half.copy(planes[self._source], padded[self._target])
         return padded
 
 
@@ -97,8 +83,12 @@ def _combine_axes(
     """The windows of padded planes, as a view of one of the arrays in ``scratch`` or of the planes."""
     picked: list[slice] = [slice(None)]
     for axis, (w, count) in enumerate(zip(windows, counts, strict=True), 1):
-        step = w.dilation * prod(current.shape[axis + 1 :])
         free = [array for array in scratch if not np.may_share_memory(array, current)]
+        if axis < len(windows) and w.stride > 1 and 1 < w.kernel <= 3 * w.stride:
+            current = _combine_rows(current, axis, w, count, combine, free[0])
+            picked.append(slice(None))
+            continue
+        step = w.dilation * prod(current.shape[axis + 1 :])
         current = _combine_flat(current.reshape(-1), w.kernel, step, combine, free).reshape(current.shape)
         picked.append(slice(0, (count - 1) * w.stride + 1, w.stride))
         if w.stride > 1 and axis < len(windows):  # fewer rows for the axes that follow
@@ -108,6 +98,22 @@ def _combine_axes(
             np.copyto(current, rows)
             picked[1:] = [slice(None)] * axis
     return current[tuple(picked)]
+
+
+def _combine_rows(current: Array, axis: int, w: Window, count: int, combine: np.ufunc, into: Array) -> Array:
+    """The windows of an axis before the last, tap by tap: with a stride, only those that are wanted."""
+    result = into[: current.size // current.shape[axis] * count].reshape(
+        *current.shape[:axis], count, *current.shape[axis + 1 :]
+    )
+    last = (count - 1) * w.stride + 1
+    taps = [
+        current[(*[slice(None)] * axis, slice(at, at + last, w.stride))]
+        for at in range(0, w.kernel * w.dilation, w.dilation)
+    ]
+    combine(taps[0], taps[1], out=result)
+    for tap in taps[2:]:
+        combine(result, tap, out=result)
+    return result
 
 
 def _combine_flat(flat: Array, taps: int, step: int, combine: np.ufunc, free: list[Array]) -> Array:

@@ -177,6 +177,7 @@ class Mod(_Remainder):
     """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0. Source: Mod-1"""
 
     of_integers = staticmethod(np.fmod)
+    heavy = True
 
     def of_reals(self, a: Array, b: Array, out: Array) -> object:
         multiple = np.divide(a, b)
@@ -220,7 +221,7 @@ class Power(Arithmetic):
         if b.size == 1 and b.ndim <= a.ndim and not self.is_integral:
             simple = _POWERS.get(float(b.reshape(())))
             if simple is not None:
-                return apply(simple, (a,), out)
+                return apply(simple, (a,), out, heavy=simple is _square_root)
         return super().run(a, b, out=out)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
@@ -262,9 +263,10 @@ def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> o
 
 def _square_root(x: Array, *, out: Array) -> object:
     # As a power it is 0 of -0, and infinite of the negative infinity.
-    infinite = x == -np.inf
-    np.sqrt(x, out=out)
-    return np.add(np.where(infinite, np.inf, out) if infinite.any() else out, 0, out=out)
+    np.add(x, 0, out=out)
+    if np.fmin.reduce(out, axis=None, initial=0) == -np.inf:
+        np.copyto(out, np.inf, where=out == -np.inf)
+    return np.sqrt(out, out=out)
 
 
 def _cube(x: Array, *, out: Array) -> object:

@@ -76,7 +76,7 @@ class Convert(Operator):
 
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
-        return apply(block, (data,), out, types=None, heavy=is_foreign(data.dtype) or is_foreign(out.dtype))
+        return apply(block, (data,), out, types=None)
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
@@ -224,9 +224,9 @@ def _truncated(x: Array, target: ElementType) -> Array:
     """Reals as integers of which the low bits count: by way of 32 bits where those are enough."""
     if is_foreign(x.dtype) or x.dtype == np.float16:
         x = x.astype(np.float32)
-    if target.bits == 64:
+    if target.bits == 64 or target == i32:
         return x
-    return x.astype(np.int32 if target.bits < 32 or target == i32 else np.int64)
+    return x.astype(np.int32 if target.bits < 32 else np.int64)
 
 
 def _scales(x: Array) -> Array:

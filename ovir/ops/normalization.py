@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.arrays import Array
+from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
@@ -177,23 +178,26 @@ class LRN(Normalization):
 
     def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
         along = self.axes(axes, data.ndim)
-        x = data.astype(compute_dtype(data.dtype), copy=False)
-        with np.errstate(all="ignore"):
-            total = np.square(x)
-            for axis in along:
-                total = _window_sum(total, axis, (self.size - 1) // 2)
+        reach = (self.size - 1) // 2
         factor = self.alpha / float(self.size) ** len(along)
 
-        def block(x: Array, y: Array, square: Array) -> None:
+        def scale(x: Array, y: Array, square: Array) -> None:
             np.multiply(square, factor, out=y)
             np.add(y, self.bias, out=y)
             _raise(y, self.beta)
             np.divide(x, y, out=y)
 
-        result = map_blocks(block, x, out, total)
+        if len(along) == 1:
+            return map_slices(lambda x, y, axis: scale(x, y, _window_sums(np.square, x, axis, reach)), data, along, out)
+        x = half.converted(data, compute_dtype(data.dtype))
+        with np.errstate(all="ignore"):
+            total = np.square(x)
+            for axis in along:
+                total = _window_sums(np.positive, total, axis, reach)
+        result = map_blocks(scale, x, out, total, heavy=True)
         if out is None or result is out:
             return result.astype(data.dtype, copy=False)
-        np.copyto(out, result, casting="unsafe")
+        half.copy(result, out)
         return out
 
 
@@ -206,15 +210,20 @@ def _raise(x: Array, exponent: float) -> None:
         np.power(x, exponent, out=x)
 
 
-def _window_sum(x: Array, axis: int, reach: int) -> Array:
-    """Along an axis, the sum of each element and the ``reach`` ones to either side of it."""
+def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
+    """The sums, along an axis, of ``each`` element and the ``reach`` ones to either side of it."""
     source = np.moveaxis(x, axis, 0)
-    result = np.array(x)
-    target = np.moveaxis(result, axis, 0)
-    for step in range(1, min(reach, len(source) - 1) + 1):
-        target[step:] += source[:-step]
-        target[:-step] += source[step:]
-    return result
+    reach = min(reach, len(source))
+    padded = np.zeros((len(source) + 2 * reach, *source.shape[1:]), x.dtype)
+    each(source, out=padded[reach : reach + len(source)])
+    # Windows begin at every place, of 1 element at first; each step doubles them, and adds one more where that is due.
+    sums, width = padded, 1
+    for bit in bin(2 * reach + 1)[3:]:
+        sums, width = np.add(sums[:-width], sums[width:]), 2 * width
+        if bit == "1":
+            np.add(sums[:-1], padded[width:], out=sums[:-1])
+            sums, width = sums[:-1], width + 1
+    return np.moveaxis(sums, 0, axis)
 
 
 # --------------------------------------------------------------------------- given scale and shift
@@ -331,7 +340,7 @@ class GroupNormalization(_MVN):
         message = "{} channels cannot be divided into {} equal groups"
         self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
         dtype = compute_dtype(data.dtype)
-        x = data.astype(dtype, copy=False)
+        x = half.converted(data, dtype)
         y = result_array(x, out)
         groups = (count * self.num_groups, channels // self.num_groups, *data.shape[2:])
         self.normalized(x.reshape(groups), range(1, data.ndim), True, self.epsilon, True, y.reshape(groups))
@@ -344,7 +353,7 @@ class GroupNormalization(_MVN):
         apply(block, (y, *factors), y)
         if out is None or out is y:
             return y.astype(data.dtype, copy=False)
-        np.copyto(out, y, casting="unsafe")
+        half.copy(y, out)
         return out
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, integer_range, map_slices, result_array
+from ovir.kernels.blocked import compute_dtype, integer_range, map_rows, map_slices, result_array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape
@@ -28,6 +28,8 @@ _BLAS_LENGTH = 2048
 _CHUNK = 1024
 _SHORT = 24
 _LONG = 256
+# Rows of up to this many elements are summed up side by side: many short rows make long columns.
+_CUMULATED = 129
 
 
 class Reduction(Operator):
@@ -102,11 +104,10 @@ class Arithmetic(Reduction):
         with np.errstate(all="ignore"):
             if dtype.kind in "iu" and dtype.itemsize >= 4:
                 return self.integers(data, axes)
-            computed = self.reals(half.converted(data, compute_dtype(dtype)), axes)
-            return _narrowed(computed, dtype)
+            return _narrowed(self.reals(data, axes), dtype)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """The result for float32 or float64."""
+        """The result of all other types, in the type that they are computed in."""
         raise NotImplementedError
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
@@ -134,21 +135,42 @@ def _runs(axes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
         yield first, stop - first + 1
 
 
-def _along(step: Callable[[Array], Array], data: Array, axes: tuple[int, ...]) -> Array:
-    """Reduce one run of axes after the other. ``step`` takes [outer, length, inner] to [outer, inner]."""
+Step = Callable[[Array], Array]
+
+
+def _along(step: Step, data: Array, axes: tuple[int, ...], each: Step = np.positive) -> Array:
+    """Reduce one run of axes after the other. ``step`` takes [outer, length, inner] to [outer, inner].
+
+    Elements of integers of 32 and 64 bits stay what they are, others come in the type that they are computed in; of
+    all it is ``each`` that is reduced.
+    """
+    dtype = data.dtype if data.dtype.kind in "iu" and data.dtype.itemsize >= 4 else compute_dtype(data.dtype)
     if not axes:  # the result may not be the input's own memory
-        return data.copy()
+        return np.asarray(each(half.converted(data, dtype)))
     for first, number in _runs(axes):
         before, after = data.shape[:first], data.shape[first + number :]
         length = prod(data.shape[first : first + number])
         # NumPy adds up in memory order, whatever the axis: only in a contiguous array is the last one summed in pairs.
         flat = np.ascontiguousarray(data).reshape(prod(before), length, prod(after))
-        data = step(flat).reshape(before + (1,) * number + after)
+        reduced = _reduced_blocks(step, each, flat, dtype)
+        data, each = reduced.reshape(before + (1,) * number + after), np.positive
     return data
 
 
-def _sum(data: Array, axes: tuple[int, ...]) -> Array:
-    return _along(_sum_step, data, axes)
+def _reduced_blocks(step: Step, each: Step, data: Array, dtype: np.dtype[Any]) -> Array:
+    outer, length, inner = data.shape
+    result = np.empty((outer, inner), dtype)
+
+    def reduce(block: slice) -> None:
+        part = half.converted(data[block], dtype)
+        result[block] = step(part if each is np.positive else each(part)).reshape(len(part), inner)
+
+    map_rows(reduce, outer, length * inner, heavy=data.dtype != dtype)
+    return result
+
+
+def _sum(data: Array, axes: tuple[int, ...], each: Step = np.positive) -> Array:
+    return _along(_sum_step, data, axes, each)
 
 
 def _sum_step(data: Array) -> Array:
@@ -174,7 +196,10 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
         outer, length, inner = part.shape
         if not length:
             return np.full((outer, inner), empty, part.dtype)
-        while ufunc is np.multiply and inner == 1 and length >= _LONG:  # which NumPy multiplies one by one
+        # Products along the last axis NumPy would multiply one by one.
+        if ufunc is np.multiply and inner == 1 and outer >= _LONG:
+            return np.asarray(ufunc.reduce(np.ascontiguousarray(part[:, :, 0].T), axis=0))
+        while ufunc is np.multiply and inner == 1 and length >= _LONG:
             middle = length // 2
             product = ufunc(part[:, :middle], part[:, middle : 2 * middle])
             ufunc(product[:, : length % 2], part[:, 2 * middle :], out=product[:, : length % 2])
@@ -210,7 +235,8 @@ class ReduceMean(Arithmetic):
     """The arithmetic mean, of integers cut towards zero; 0 of nothing. Source: ReduceMean-1"""
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(_sum(data, axes) / data.dtype.type(_count(data, axes)))
+        total = _sum(data, axes)
+        return np.asarray(total / total.dtype.type(_count(data, axes)))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         total, count = _sum(data, axes), data.dtype.type(_count(data, axes))
@@ -250,7 +276,7 @@ class ReduceMax(Arithmetic):
     """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.fmax, data, axes, float(np.finfo(data.dtype).min))
+        return _fold(np.fmax, data, axes, float(np.finfo(compute_dtype(data.dtype)).min))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
@@ -277,7 +303,7 @@ class ReduceL1(Arithmetic):
     rises_from = 0
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _sum(np.absolute(data), axes)
+        return _sum(data, axes, np.absolute)
 
     integers = reals
 
@@ -289,9 +315,7 @@ class ReduceL2(Arithmetic):
     rises_from = 0
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        last = data.ndim - 1
-        is_long = axes == (last,) and data.shape[last] >= _SHORT
-        return np.asarray(np.sqrt(np.vecdot(data, data) if is_long else _sum(np.square(data), axes)))
+        return np.asarray(np.sqrt(_sum(data, axes, np.square)))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
@@ -347,7 +371,7 @@ class CumSum(Operator):
         if data.dtype.kind in "iu":
             self._sums(x, y, along)
         else:
-            map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1)
+            map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1, short=_CUMULATED)
         return out
 
     def _sums(self, x: Array, y: Array, axis: int) -> None:

@@ -35,6 +35,8 @@ class Select(Elementwise):
             return np.where(cond, then, other)
         # Bits are selected: NumPy's copies under a mask take ten times as long where the mask is irregular.
         bits = np.dtype(f"i{then.dtype.itemsize}")
+        if 2 * cond.size <= then.size:  # of a repeated condition each number is made once
+            cond = cond.astype(bits)
         target = None if out is None else out.view(bits)
         return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)
 
