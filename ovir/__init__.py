@@ -1,7 +1,8 @@
 """ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy."""
 
 from ovir.check import check
-from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError, Severity
+from ovir.codes import Severity
+from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError
 from ovir.element_types import ElementType
 from ovir.ir.reader import read_model
 from ovir.model import Layer, Model, Port

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import NOT_SUPPORTED, RunError, diagnostic
+from ovir.codes import NOT_SUPPORTED
+from ovir.diagnostics import RunError, diagnostic
 from ovir.model import Layer, Model, Port
 from ovir.ops.operator import Operator, signature
 from ovir.runtime.decompression import decompress, find_decompressions
