@@ -6,8 +6,11 @@ from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, Read
 from ovir.element_types import ElementType
 from ovir.ir.reader import read_model
 from ovir.model import Layer, Model, Port
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, register
 from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
 from ovir.types import Dimension, PartialShape
+from ovir.values import TensorType
 
 __version__ = "0.1.0"
 
@@ -21,6 +24,7 @@ __all__ = [
     "Layer",
     "Model",
     "ModelError",
+    "Operator",
     "OvirError",
     "PartialShape",
     "Port",
@@ -28,7 +32,10 @@ __all__ = [
     "Results",
     "RunError",
     "Severity",
+    "TensorType",
+    "attribute",
     "check",
     "compile_model",
     "read_model",
+    "register",
 ]

@@ -253,7 +253,8 @@ class LayerReader:
         self.findings.report(code, why, layer.place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], data: etree._Element | None, layer: Layer) -> None:
-        message = f"{cls.type} of opset{cls.opset} has no attribute '{name}'; it is ignored"
+        version = f"opset{cls.opset}" if cls.opset else layer.version
+        message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
         close = difflib.get_close_matches(name, cls.attributes, n=1)
         hint = f"did you mean '{close[0]}'?" if close else None
         self.findings.report(UNKNOWN_ATTRIBUTE, message, self._data_place(data, layer), hint)

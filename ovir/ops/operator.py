@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
-from ovir.diagnostics import OperatorError
+from ovir.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, USAGE, Code
+from ovir.diagnostics import InputError, OperatorError, diagnostic
 from ovir.element_types import ElementType, i32, i64
+from ovir.ops import opsets
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
 from ovir.types import PartialShape
@@ -257,11 +258,7 @@ def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
     """
 
     def register(cls: T) -> T:
-        cls.type = type_name
-        cls.opset = opset
-        cls.attributes = declared_attributes(cls)
-        cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
-        cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}
+        _declare(cls, type_name, opset)
         versions = _registry.setdefault(type_name.lower(), {})
         if opset in versions:
             raise ValueError(f"{type_name} of opset{opset} is registered twice")
@@ -269,6 +266,43 @@ def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
         return cls
 
     return register
+
+
+def _declare(cls: type[Operator], type_name: str, opset: int) -> None:
+    cls.type = type_name
+    cls.opset = opset
+    cls.attributes = declared_attributes(cls)
+    cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
+    cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}
+
+
+_users: dict[tuple[str, str], type[Operator]] = {}
+
+
+def register(type_name: str, *, version: str) -> Callable[[T], T]:
+    """Give ovir an operation that is in no opset: a decorator for a subclass of ``Operator``.
+
+    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers it is for, as ``"Swirl"`` and
+    ``"extension"``, in any case. Models that are read from then on use it. Registered again, it is replaced.
+    Raises InputError for an operation that an opset has, and for a class that is no Operator.
+    """
+    if opsets.resolve(type_name, version) is not None:
+        message = f"{version} has an operation {type_name}, which cannot be registered anew"
+        raise InputError(diagnostic(USAGE, message, hint="choose another type or version, as 'extension'"))
+
+    def add(cls: T) -> T:
+        if not (isinstance(cls, type) and issubclass(cls, Operator)):
+            raise InputError(diagnostic(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
+        _declare(cls, type_name, 0)
+        _users[type_name.lower(), version.lower()] = cls
+        return cls
+
+    return add
+
+
+def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
+    """The class that a user registered for a file's type and version, None for none."""
+    return _users.get((type_name.lower(), version.lower())) if _users else None
 
 
 def registered(type_name: str, opset: int) -> type[Operator] | None:

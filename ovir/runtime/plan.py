@@ -126,8 +126,9 @@ class _Builder:
             return
         op = layer.operator
         if op is None or not hasattr(op, "run"):
-            message = f"ovir does not execute {layer.type} of {layer.version} yet"
-            raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place))
+            message = f"ovir does not execute {layer.type} of {layer.version}"
+            hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
+            raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place, hint=hint))
         inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
         outputs = tuple(self.slot(port) for port in layer.outputs)
         kernel: Callable[..., Any]
