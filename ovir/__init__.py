@@ -1,6 +1,6 @@
 """ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy."""
 
-from ovir.check import check
+from ovir.checks import check
 from ovir.codes import Severity
 from ovir.diagnostics import Diagnostic, InputError, ModelError, OvirError, ReadError, RunError
 from ovir.element_types import ElementType

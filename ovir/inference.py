@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.codes import INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, OWN_TYPE, USAGE, VARIABLE_TYPE, Severity
+from ovir.codes import INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
 from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import Layer, Model, Port, ShapeLike
@@ -86,8 +86,8 @@ class _Walk:
         self.trust_stated = trust_stated
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
-        self.own_types: set[Port] = set()
-        """Those of them that state another element type than their Parameter or Const has."""
+        self.refused: set[Port] = set()
+        """Those of them of which an error has been told, for which the file is refused whatever else there is."""
 
     def model(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order; the types of the results. ``given``, of a body, replaces the parameters' own."""
@@ -104,15 +104,16 @@ class _Walk:
 
     def layer(self, layer: Layer, is_body: bool) -> None:
         inputs = [self._input(port) for port in layer.inputs]
-        is_doubtful = self._compare_inputs(layer, inputs, is_body)
+        is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
         outputs, found = self._attempt(layer, inputs)
         if is_doubtful and self.trust_stated and (outputs is None or not _all_agree(layer, outputs)):
-            if outputs is None and any(port.source in self.own_types for port in layer.inputs):
-                self.findings.extend(found)  # the layer's own type is what every reader goes by
+            if outputs is None and not is_refused:
+                self.findings.extend(found)  # for this the file is refused
             outputs, found = self._second_attempt(layer, inputs)
         self.findings.extend(found)
         if outputs is None:
             self.doubtful.update(layer.outputs)
+            self.refused.update(layer.outputs)
             _set_outputs(layer, [stated_type(p) if self.trust_stated else UNKNOWN_TENSOR for p in layer.outputs])
         elif is_body or layer.operator is None or _all_agree(layer, outputs):
             _set_outputs(layer, outputs)
@@ -124,16 +125,22 @@ class _Walk:
             return stated_type(port)
         return port.type
 
-    def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> bool:
-        """Compare what input ports state with what they are fed; whether there is doubt about any of them."""
-        is_doubtful = False
+    def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> tuple[bool, bool]:
+        """Compare what input ports state with what they are fed.
+
+        Whether there is doubt about any of them, and whether an error has been told for it.
+        """
+        is_doubtful = is_refused = False
         for port, tensor in zip(layer.inputs, inputs, strict=True):
             if port.source in self.doubtful:
                 is_doubtful = True
+                is_refused |= port.source in self.refused
             elif port.source is not None and not is_body and not agrees(port, tensor):
-                self.findings.extend(difference(port, tensor, self.ir_version))
+                found = difference(port, tensor, self.ir_version)
+                self.findings.extend(found)
                 is_doubtful = True
-        return is_doubtful
+                is_refused |= any(d.severity is Severity.ERROR for d in found)
+        return is_doubtful, is_refused
 
     def _attempt(
         self, layer: Layer, inputs: Sequence[TensorType]
@@ -175,9 +182,10 @@ class _Walk:
             found = difference(port, tensor, self.ir_version)
             self.findings.extend(found)
             self.doubtful.add(port)
-            if all(d.code == OWN_TYPE.id for d in found):
-                self.own_types.add(port)
-            elif self.trust_stated and port.index < len(chosen):
+            if not any(d.severity is Severity.ERROR for d in found):
+                continue
+            self.refused.add(port)
+            if self.trust_stated and port.index < len(chosen):
                 readers = [p for p in port.readers if has_stated(p)]
                 if readers and not any(agrees(reader, tensor) for reader in readers):
                     chosen[port.index] = stated_type(port)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import ovir
-from ovir.check.checker import check
+from ovir.checks.checker import check
 from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.output import complain, plural, say, say_json
 from ovir.cli.progress import FileProgress

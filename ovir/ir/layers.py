@@ -17,6 +17,7 @@ from ovir.codes import (
     DUPLICATE_PORT,
     INTERVAL_DIM,
     MISSING_ATTRIBUTE,
+    MISSING_ELEMENT,
     MISSING_KEY,
     NO_PRECISION,
     NO_WEIGHTS,
@@ -98,6 +99,10 @@ class LayerReader:
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
         for ports in (layer.inputs, layer.outputs):
             self._check_ids(ports, layer)
+        if layer.type == "Parameter" and not layer.outputs:
+            if layer.id not in lost.ports:
+                self.findings.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
+            layer.outputs.append(Port(layer, 0, 0, True))
         self._operator(data, layer)
         if layer.type == "Result" and layer.inputs and (names := element.get("output_names")):
             layer.inputs[0].names = frozenset(split_names(names))

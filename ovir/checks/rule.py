@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from typing import TypeVar
 
 from lxml import etree
@@ -47,6 +48,17 @@ class Context:
         found: dict[str, list[Layer]] = defaultdict(list)
         for layer in self.layers:
             found[layer.type].append(layer)
+        return found
+
+    @cached_property
+    def large(self) -> list[tuple[Port, int]]:
+        """The output ports of tensors of more than 2**30 elements, and how many each has at the least."""
+        found = []
+        for layer in self.layers:
+            for port in layer.outputs:
+                shape = port.type.shape
+                if shape.rank is not None and (count := prod([dim.lower for dim in shape.dims])) > 1 << 30:
+                    found.append((port, count))
         return found
 
     @cached_property

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isfinite
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.check.rule import Constant, Context, finding, rule
+from ovir.checks.rule import Constant, Context, finding, rule
 from ovir.codes import (
     F16_OVERFLOW,
     INDEX_RANGE,
@@ -58,10 +59,8 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
     nans = infinities = 0
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
-        if block.dtype in (np.float32, np.float64):
-            with np.errstate(over="ignore", invalid="ignore"):
-                if np.isfinite(np.dot(block, block)):
-                    continue  # neither NaN nor infinity survives that as a number
+        if block.dtype.itemsize >= 4 and isfinite(np.vdot(block, block)):
+            continue  # neither NaN nor infinity survives that as a number
         finite = np.isfinite(block)
         if not finite.all():
             odd = block[~finite]
@@ -85,12 +84,17 @@ def f16_overflow(context: Context) -> Iterator[Diagnostic]:
             yield finding(F16_OVERFLOW, f"the constant holds {most:g}; f16 ends at {largest:g}", layer)
 
 
+_INT32 = np.iinfo(np.int32)
+
+
 @rule(NARROWED)
 def narrowed(context: Context) -> Iterator[Diagnostic]:
     """Devices compute i64 and u64 in i32. The largest of i64 is left alone: it means an open end."""
     for constant in context.constants:
         if constant.op.element_type in (i64, u64) and (data := constant.data) is not None and data.size:
-            beyond = data[(data > np.iinfo(np.int32).max) | (data < np.iinfo(np.int32).min)]
+            if data.max() <= _INT32.max and data.min() >= _INT32.min:
+                continue
+            beyond = data[(data > _INT32.max) | (data < _INT32.min)]
             beyond = beyond[np.abs(beyond.astype(np.float64)) < 2.0**62]
             if beyond.size:
                 message = f"the constant holds {beyond[0]}, which devices that compute in i32 cut"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovir.check.rule import Context, finding, rule
+from ovir.checks.rule import Context, finding, rule
 from ovir.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
 from ovir.diagnostics import Diagnostic
 from ovir.element_types import f64
@@ -42,7 +42,7 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
 
 @rule(NO_OP)
 def no_op(context: Context) -> Iterator[Diagnostic]:
-    for layer in context.layers:
+    for layer in (layer for kind in ("Convert", "Reshape", "Transpose") for layer in context.by_type.get(kind, ())):
         if (why := _why_no_op(layer)) is not None:
             yield finding(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
 
@@ -87,9 +87,9 @@ def _order(layer: Layer) -> list[int] | None:
 def double(context: Context) -> Iterator[Diagnostic]:
     """The first layer that has f64 from something else; those after it follow."""
     for layer in context.layers:
-        if any(port.element_type == f64 for port in layer.outputs) and not any(
-            port.element_type == f64 for port in layer.inputs
-        ):
+        for port in layer.outputs:
+            if port.element_type != f64 or any(p.element_type == f64 for p in layer.inputs):
+                continue
             yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
 
 

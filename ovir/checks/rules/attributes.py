@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.check.rule import Context, finding, rule
+from ovir.checks.rule import Context, finding, rule
 from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE
 from ovir.diagnostics import Diagnostic
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.check.rule import Context, finding, rule
+from ovir.checks.rule import Context, finding, rule
 from ovir.codes import DEAD_LAYER, DUPLICATE_NAME, NO_RESULT, OUTPUT_COUNT, RESULT_NAME, TENSOR_NAME, UNUSED_PARAMETER
 from ovir.diagnostics import Diagnostic, Place
 from ovir.ir.elements import line_of

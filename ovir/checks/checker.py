@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from time import perf_counter
 from typing import Any
 
-import ovir.check.rules  # noqa: F401  (registers them)
-from ovir.check.rule import RULES, WHOLE_GRAPH, Context
+import ovir.checks.rules  # noqa: F401  (registers them)
+from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
 from ovir.codes import INTERNAL, USAGE, Severity
 from ovir.diagnostics import Diagnostic, Findings, InputError, Place, diagnostic
 from ovir.inference import infer_into

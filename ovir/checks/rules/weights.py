@@ -8,7 +8,7 @@ from math import prod
 
 import numpy as np
 
-from ovir.check.rule import Constant, Context, finding, rule
+from ovir.checks.rule import Constant, Context, finding, rule
 from ovir.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
 from ovir.diagnostics import Diagnostic, Place
 from ovir.element_types import boolean, string, u3, u6

@@ -4,6 +4,6 @@ Reading tells what is wrong with the XML, the graph and the attributes; inferenc
 need not know, the rules tell: one small function for one code, in the files of ``rules/``.
 """
 
-from ovir.check.checker import check
+from ovir.checks.checker import check
 
 __all__ = ["check"]
