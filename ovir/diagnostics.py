@@ -3,56 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-
-class Severity(StrEnum):
-    ERROR = "error"
-    WARNING = "warning"
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True)
-class Code:
-    """A kind of finding: its number, never reused, and what it means."""
-
-    id: str
-    meaning: str
-
-
-# 0xx the file as a file, 1xx the structure of the IR, 2xx inference, 3xx running, 4xx use of the API.
-UNREADABLE = Code("OVIR001", "a file cannot be read at all")
-NOT_XML = Code("OVIR002", "the topology is not well-formed XML")
-NOT_IR = Code("OVIR003", "the XML is not OpenVINO IR")
-OLD_IR = Code("OVIR004", "an IR version that OpenVINO itself no longer reads")
-NO_WEIGHTS = Code("OVIR005", "constants need a file of weights, and there is none")
-MISSING_ELEMENT = Code("OVIR101", "an element or attribute that the format requires is missing")
-BAD_ATTRIBUTE = Code("OVIR102", "an attribute's text is not a value of its type")
-UNKNOWN_OPERATION = Code("OVIR103", "an operation that the named opset does not contain")
-DUPLICATE_ID = Code("OVIR104", "an id stands twice")
-BAD_EDGE = Code("OVIR105", "an edge that leads from or to nothing, or two into one port")
-MISSING_INPUT = Code("OVIR106", "an input port without an edge")
-CYCLE = Code("OVIR107", "layers that depend on each other")
-WEIGHTS = Code("OVIR108", "a constant whose data the weights do not hold")
-BODY = Code("OVIR109", "a body or port map of If, Loop or TensorIterator that does not fit")
-UNKNOWN_ATTRIBUTE = Code("OVIR110", "an attribute that the operation does not have")
-DEAD_LAYER = Code("OVIR111", "a layer that no result depends on, and that OpenVINO drops")
-NAME_COLLISION = Code("OVIR112", "in a file of version 10, a tensor named as the layer of another")
-NO_PRECISION = Code("OVIR113", "an output port that does not state its precision")
-INFERENCE = Code("OVIR201", "an operation's inputs or attributes contradict its specification")
-STATED_SHAPE = Code("OVIR202", "a stated shape that differs from the inferred one")
-STATED_TYPE = Code("OVIR203", "a stated element type that differs from the inferred one")
-INTERNAL = Code("OVIR299", "ovir itself failed")
-RUN = Code("OVIR301", "a value that an operation cannot work on")
-NOT_SUPPORTED = Code("OVIR302", "an operation or variant that ovir does not execute")
-OUTSIDE_SPEC = Code("OVIR303", "a value on which devices may differ, as the specification excludes it")
-BAD_INPUT = Code("OVIR401", "an input tensor that does not fit the model")
-USAGE = Code("OVIR402", "a call with arguments that do not fit")
+from ovir.codes import CODES, OUTSIDE_SPEC, Code, Severity
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +54,16 @@ def diagnostic(
     message: str,
     place: Place | None = None,
     *,
-    severity: Severity = Severity.ERROR,
+    severity: Severity | None = None,
     hint: str | None = None,
     port: int | None = None,
     column: int | None = None,
 ) -> Diagnostic:
-    """A finding at a place."""
+    """A finding at a place, as grave as its code says unless ``severity`` says otherwise."""
     p = place or Place()
-    return Diagnostic(code.id, severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint)
+    return Diagnostic(
+        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
+    )
 
 
 class OvirError(Exception):
@@ -156,7 +115,7 @@ class OperatorError(Exception):
 
 
 class Findings:
-    """Collects the findings of one reading; an error in it makes ``raise_errors`` raise."""
+    """Collects the findings of one reading."""
 
     def __init__(self) -> None:
         self._found: dict[Diagnostic, None] = {}  # ordered, each once
@@ -164,11 +123,22 @@ class Findings:
     def add(self, found: Diagnostic) -> None:
         self._found.setdefault(found)
 
-    def error(self, code: Code, message: str, place: Place | None = None, hint: str | None = None) -> None:
-        self.add(diagnostic(code, message, place, hint=hint))
+    def extend(self, found: Iterable[Diagnostic]) -> None:
+        for item in found:
+            self.add(item)
 
-    def warning(self, code: Code, message: str, place: Place | None = None, hint: str | None = None) -> None:
-        self.add(diagnostic(code, message, place, severity=Severity.WARNING, hint=hint))
+    def report(
+        self,
+        code: Code,
+        message: str,
+        place: Place | None = None,
+        hint: str | None = None,
+        *,
+        severity: Severity | None = None,
+        port: int | None = None,
+    ) -> None:
+        """Add a finding; the arguments are those of ``diagnostic``."""
+        self.add(diagnostic(code, message, place, severity=severity, hint=hint, port=port))
 
     def __iter__(self) -> Iterator[Diagnostic]:
         return iter(self._found)
@@ -177,13 +147,22 @@ class Findings:
         return len(self._found)
 
     @property
-    def errors(self) -> list[Diagnostic]:
-        return [d for d in self if d.severity is Severity.ERROR]
+    def fatal(self) -> list[Diagnostic]:
+        """The errors that no reader can live with."""
+        return [d for d in self if d.severity is Severity.ERROR and not CODES[d.code].tolerated]
+
+    @property
+    def tolerable(self) -> list[Diagnostic]:
+        """The others, none of them graver than a warning."""
+        fatal = set(self.fatal)
+        return [
+            replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d for d in self if d not in fatal
+        ]
 
     def raise_errors(self, kind: type[OvirError] = ModelError) -> None:
-        """Raise ``kind`` with every error found; nothing happens where there is none."""
-        if errors := self.errors:
-            raise kind(*errors)
+        """Raise ``kind`` with every error that no reader can live with; nothing happens where there is none."""
+        if fatal := self.fatal:
+            raise kind(*fatal)
 
 
 # --------------------------------------------------------------------------- texts for people

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cache
@@ -11,27 +11,14 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import (
-    INFERENCE,
-    INTERNAL,
-    MISSING_INPUT,
-    STATED_SHAPE,
-    STATED_TYPE,
-    USAGE,
-    Diagnostic,
-    Findings,
-    InputError,
-    ModelError,
-    OperatorError,
-    Place,
-    Severity,
-    diagnostic,
-)
+from ovir.codes import INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
+from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
+from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
 
@@ -39,11 +26,11 @@ UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
-    """Infer every port of a model; what was found that is no error. ModelError with all errors."""
+    """Infer every port of a model; what was found that can be lived with. ModelError with all errors."""
     findings = Findings()
     infer_into(model, findings)
     findings.raise_errors()
-    return list(findings)
+    return findings.tolerable
 
 
 def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[Diagnostic]:
@@ -75,54 +62,200 @@ def _set_shapes(model: Model, shapes: Mapping[Parameter, PartialShape]) -> None:
             port.layer.operator.shape = port.layer.attributes["shape"] = shapes[port.layer.operator]
 
 
-def infer_into(model: Model, findings: Findings) -> None:
-    """Infer every port of a model; all that was found is added to ``findings``."""
+def infer_into(model: Model, findings: Findings, *, trust_stated: bool = False) -> list[Diagnostic]:
+    """Infer every port of a model; all that was found is added to ``findings``, and what can be lived with returned.
+
+    With ``trust_stated`` what the file states stands in where inference failed or was given something doubtful, so
+    that one fault does not show as many.
+    """
     model.revision += 1
-    _walk(model, findings)
-    _compare_with_stated(model, findings)
+    found = Findings()
+    walk = _Walk(found, model.version, trust_stated)
+    walk.model(model)
+    walk.compare_bodies(model)
+    findings.extend(found)
+    return found.tolerable
 
 
-def _walk(model: Model, findings: Findings, given: Sequence[TensorType] | None = None) -> list[TensorType]:
-    """Infer the layers in order; the types of the results. ``given`` replaces the parameters' own."""
-    given_by_layer = {}
-    if given is not None:
-        given_by_layer = {port.layer: tensor for port, tensor in zip(model.inputs, given, strict=True)}
-    for layer in model.layers:
-        if layer in given_by_layer:
-            _set_outputs(layer, (_merge_declared(layer, given_by_layer[layer]),))
-            continue
+class _Walk:
+    """One inference of a model and its bodies."""
+
+    def __init__(self, findings: Findings, ir_version: int, trust_stated: bool) -> None:
+        self.findings = findings
+        self.ir_version = ir_version
+        self.trust_stated = trust_stated
+        self.doubtful: set[Port] = set()
+        """Output ports whose type has been found fault with; what differs because of it is not told."""
+        self.refused: set[Port] = set()
+        """Those of them of which an error has been told, for which the file is refused whatever else there is."""
+
+    def model(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
+        """Infer the layers in order; the types of the results. ``given``, of a body, replaces the parameters' own."""
+        given_by_layer = {}
+        if given is not None:
+            given_by_layer = {port.layer: tensor for port, tensor in zip(model.inputs, given, strict=True)}
+        for layer in model.layers:
+            if layer in given_by_layer:
+                _set_outputs(layer, (_merge_declared(layer, given_by_layer[layer]),))
+            else:
+                self.layer(layer, is_body=given is not None)
+        check_variables(model, self.findings)
+        return [port.type for port in model.outputs]
+
+    def layer(self, layer: Layer, is_body: bool) -> None:
+        inputs = [self._input(port) for port in layer.inputs]
+        is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
+        outputs, found = self._attempt(layer, inputs)
+        if is_doubtful and self.trust_stated and (outputs is None or not _all_agree(layer, outputs)):
+            if outputs is None and not is_refused:
+                self.findings.extend(found)  # for this the file is refused
+            outputs, found = self._second_attempt(layer, inputs)
+        self.findings.extend(found)
+        if outputs is None:
+            self.doubtful.update(layer.outputs)
+            self.refused.update(layer.outputs)
+            _set_outputs(layer, [stated_type(p) if self.trust_stated else UNKNOWN_TENSOR for p in layer.outputs])
+        elif is_body or layer.operator is None or _all_agree(layer, outputs):
+            _set_outputs(layer, outputs)
+        else:
+            self._contradicted(layer, outputs)
+
+    def _input(self, port: Port) -> TensorType:
+        if port.source is None and self.trust_stated:
+            return stated_type(port)
+        return port.type
+
+    def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> tuple[bool, bool]:
+        """Compare what input ports state with what they are fed.
+
+        Whether there is doubt about any of them, and whether an error has been told for it.
+        """
+        is_doubtful = is_refused = False
+        for port, tensor in zip(layer.inputs, inputs, strict=True):
+            if port.source in self.doubtful:
+                is_doubtful = True
+                is_refused |= port.source in self.refused
+            elif port.source is not None and not is_body and not agrees(port, tensor):
+                found = difference(port, tensor, self.ir_version)
+                self.findings.extend(found)
+                is_doubtful = True
+                is_refused |= any(d.severity is Severity.ERROR for d in found)
+        return is_doubtful, is_refused
+
+    def _attempt(
+        self, layer: Layer, inputs: Sequence[TensorType]
+    ) -> tuple[tuple[TensorType, ...] | None, Iterable[Diagnostic]]:
+        """The outputs' types, None where inference fails, and what was found."""
+        outside, self.findings = self.findings, Findings()
         try:
-            outputs = _infer_layer(layer, findings)
+            return self._infer(layer, inputs), self.findings
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
-            found = diagnostic(error.code or INFERENCE, error.message, layer.place, severity=severity, hint=error.hint)
-            findings.add(found)
-            outputs = tuple(UNKNOWN_TENSOR for _ in layer.outputs)
+            code = error.code or INFERENCE
+            self.findings.report(code, error.message, layer.place, error.hint, severity=severity)
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
-            findings.error(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it")
-            outputs = tuple(UNKNOWN_TENSOR for _ in layer.outputs)
-        _set_outputs(layer, outputs)
-    _check_variables(model, findings)
-    return [port.type for port in model.outputs]
+            self.findings.report(INTERNAL, message, layer.place, "this is a fault of ovir; please report it")
+        finally:
+            found, self.findings = self.findings, outside
+        return None, found
+
+    def _second_attempt(
+        self, layer: Layer, inputs: Sequence[TensorType]
+    ) -> tuple[tuple[TensorType, ...] | None, Iterable[Diagnostic]]:
+        """The same with what the layer itself states of the inputs that are in doubt."""
+        stated = list(inputs)
+        for i, port in enumerate(layer.inputs):
+            if port.source in self.doubtful or not agrees(port, inputs[i]):
+                if not has_stated(port):
+                    return None, ()  # whatever is found follows from an earlier finding, or may do so
+                stated[i] = stated_type(port)
+        return self._attempt(layer, stated)
+
+    def _contradicted(self, layer: Layer, outputs: tuple[TensorType, ...]) -> None:
+        """Tell where outputs differ from what is stated, and go on with what most witnesses say."""
+        chosen = list(outputs)
+        for port in layer.outputs:
+            tensor = outputs[port.index] if port.index < len(outputs) else UNKNOWN_TENSOR
+            if agrees(port, tensor):
+                continue
+            found = difference(port, tensor, self.ir_version)
+            self.findings.extend(found)
+            self.doubtful.add(port)
+            if not any(d.severity is Severity.ERROR for d in found):
+                continue
+            self.refused.add(port)
+            if self.trust_stated and port.index < len(chosen):
+                readers = [p for p in port.readers if has_stated(p)]
+                if readers and not any(agrees(reader, tensor) for reader in readers):
+                    chosen[port.index] = stated_type(port)
+        _set_outputs(layer, chosen)
+
+    def compare_bodies(self, model: Model) -> None:
+        """Compare what ports in bodies state with their final types; inference may pass them more than once."""
+        for layer in model.layers:
+            for body in layer.bodies.values():
+                for inner in body.layers:
+                    self._compare_inner(inner)
+                self.compare_bodies(body)
+
+    def _compare_inner(self, layer: Layer) -> None:
+        if layer.operator is None:
+            return
+        is_doubtful = any(port.source in self.doubtful for port in layer.inputs)
+        for port in (*layer.inputs, *layer.outputs):
+            if not agrees(port, port.type):
+                if not is_doubtful:
+                    self.findings.extend(difference(port, port.type, self.ir_version))
+                self.doubtful.add(port if port.is_output or port.source is None else port.source)
+
+    def _infer(self, layer: Layer, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+        op = layer.operator
+        if op is None or not hasattr(op, "infer"):
+            for body in layer.bodies.values():
+                self.model(body)
+            return tuple(stated_type(port) for port in layer.outputs)
+        keywords = _check_arity(op, inputs)
+        if "bodies" in keywords:
+            bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
+            inferred = op.infer(*inputs, bodies=bodies)
+        else:
+            inferred = op.infer(*inputs)
+        outputs = inferred if isinstance(inferred, tuple) else (inferred,)
+        op.input_types = tuple([t.element_type for t in inputs])
+        op.output_types = tuple([t.element_type for t in outputs])
+        if not outputs or not inputs:
+            return outputs
+        try:
+            return _with_values(op, inputs, outputs)
+        except Exception as error:  # types and shapes are right without it
+            message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
+            hint = "this is a fault of ovir; please report it"
+            self.findings.report(INTERNAL, message, layer.place, hint, severity=Severity.WARNING)
+            return outputs
 
 
-def _check_variables(model: Model, findings: Findings) -> None:
+def _all_agree(layer: Layer, outputs: Sequence[TensorType]) -> bool:
+    return all(port.index >= len(outputs) or agrees(port, outputs[port.index]) for port in layer.outputs)
+
+
+def check_variables(model: Model, findings: Findings) -> None:
     """Every Assign has its ReadValue, which declares what the variable may hold."""
+    assigns = [layer for layer in model.layers if layer.type == "Assign"]
     declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValue)}
-    for layer in model.layers:
+    for layer in assigns:
         if not isinstance(op := layer.operator, Assign) or not layer.inputs:
             continue
         reader = declared.get(op.variable_id)
         if reader is None:
             message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
-            findings.error(INFERENCE, message, layer.place)
+            findings.report(NO_READ_VALUE, message, layer.place)
             continue
         value, variable = layer.inputs[0].type, reader.outputs[0].type
         same_type = value.element_type.merged_with(variable.element_type) is not None
         if not same_type or not value.shape.compatible(variable.shape):
             message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
-            findings.error(INFERENCE, message, layer.place)
+            findings.report(VARIABLE_TYPE, message, layer.place)
 
 
 def _merge_declared(layer: Layer, given: TensorType) -> TensorType:
@@ -131,38 +264,12 @@ def _merge_declared(layer: Layer, given: TensorType) -> TensorType:
     return TensorType(declared, given.shape, given.value) if given.element_type.is_dynamic else given
 
 
-def _infer_layer(layer: Layer, findings: Findings) -> tuple[TensorType, ...]:
-    op = layer.operator
-    if op is None or not hasattr(op, "infer"):
-        for body in layer.bodies.values():
-            _walk(body, findings)
-        return tuple(_stated_type(port) for port in layer.outputs)
-    inputs = [port.type for port in layer.inputs]
-    keywords = _check_arity(op, inputs)
-    if "bodies" in keywords:
-        bodies = {key: _BodyInference(body, findings) for key, body in layer.bodies.items()}
-        inferred = op.infer(*inputs, bodies=bodies)
-    else:
-        inferred = op.infer(*inputs)
-    outputs = inferred if isinstance(inferred, tuple) else (inferred,)
-    op.input_types = tuple(t.element_type for t in inputs)
-    op.output_types = tuple(t.element_type for t in outputs)
-    if not outputs or not inputs:
-        return outputs
-    try:
-        return _with_values(op, inputs, outputs)
-    except Exception as error:  # types and shapes are right without it
-        message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
-        findings.warning(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it")
-        return outputs
-
-
 @dataclass(frozen=True)
 class _BodyInference:
     """A body as its operation sees it while it infers."""
 
     body: Model
-    findings: Findings
+    walk: _Walk
 
     @property
     def parameters(self) -> list[TensorType]:
@@ -170,7 +277,7 @@ class _BodyInference:
         return [op.infer() if isinstance(op, Parameter) else UNKNOWN_TENSOR for op in operators]
 
     def __call__(self, given: Sequence[TensorType]) -> list[TensorType]:
-        return _walk(self.body, self.findings, given)
+        return self.walk.model(self.body, given)
 
 
 @cache
@@ -184,7 +291,7 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""
-        op.fail("takes {} {}inputs{}, got {}", required, most, listed, len(inputs), code=MISSING_INPUT)
+        op.fail("takes {} {}inputs{}, got {}", required, most, listed, len(inputs), code=INPUT_COUNT)
     return keywords
 
 
@@ -258,38 +365,3 @@ def _with_symbols(tensor: TensorType) -> TensorType:
         return tensor
     dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in shape)
     return TensorType(tensor.element_type, PartialShape(dims), tensor.value)
-
-
-def _stated_type(port: Port) -> TensorType:
-    """What the file says of a port; no dims at all may mean a scalar or an unknown rank."""
-    shape = port.stated_shape if port.stated_shape else None
-    return TensorType(port.stated_element_type or dynamic, shape if shape is not None else PartialShape(None))
-
-
-# --------------------------------------------------------------------------- stated against inferred
-
-
-def _compare_with_stated(model: Model, findings: Findings) -> None:
-    for layer in model.layers:
-        for body in layer.bodies.values():
-            _compare_with_stated(body, findings)
-        if layer.operator is None:
-            continue
-        for port in (*layer.inputs, *layer.outputs):
-            _compare_port(port, findings)
-
-
-def _compare_port(port: Port, findings: Findings) -> None:
-    layer = port.layer
-    kind = "output" if port.is_output else "input"
-    place = Place(layer.file, port.line or layer.line, layer.title, layer.id)
-    stated = port.stated_shape
-    # A port without dims is a scalar or of unknown rank; the format does not tell which.
-    if stated is not None and stated.rank and not stated.compatible(port.shape):
-        message = f"{kind} port {port.id} states shape {stated}, inferred is {port.shape}"
-        hint = "OpenVINO infers again and ignores what is stated; whoever reads the file may not"
-        findings.warning(STATED_SHAPE, message, place, hint)
-    stated_type = port.stated_element_type
-    if stated_type is not None and stated_type.merged_with(port.element_type) is None:
-        message = f"{kind} port {port.id} states type {stated_type}, inferred is {port.element_type}"
-        findings.warning(STATED_TYPE, message, place)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
-from ovir.diagnostics import CYCLE, USAGE, Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
+from ovir.codes import CYCLE, USAGE
+from ovir.diagnostics import Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
 from ovir.element_types import ElementType, dynamic
 from ovir.types import DimensionLike, PartialShape
 from ovir.values import TensorType
@@ -42,6 +43,8 @@ class Port:
     rt_info: _Element | None = None
     source: Port | None = None
     """For an input: the output port that feeds it."""
+    readers: list[Port] = field(default_factory=list)
+    """For an output: the input ports that it feeds."""
     inferred: TensorType | None = None
     """For an output: what inference knows of it; None before inference."""
 
@@ -150,6 +153,13 @@ class Model:
         self.layers: list[Layer] = self._topological_order()
         """In topological order."""
         self._mark_dead()
+        for layer in self._file_order:
+            for port in layer.outputs:
+                port.readers = []
+        for layer in self._file_order:
+            for port in layer.inputs:
+                if port.source is not None:
+                    port.source.readers.append(port)
         for port in self.outputs:
             if port.source is not None:
                 port.names |= port.source.names
@@ -230,18 +240,13 @@ class Model:
 
     def _topological_order(self) -> list[Layer]:
         position = {layer.id: i for i, layer in enumerate(self._file_order)}
+        pairs = [(e.from_layer, e.to_layer) for e in self.edges]
+        pairs += self._state_order()
+        if all(position[first] < position[second] for first, second in pairs):
+            return list(self._file_order)  # as most writers do
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(position)
-        graph.add_edges_from((e.from_layer, e.to_layer) for e in self.edges)
-        # An Assign writes the state that its ReadValue has read before.
-        readers: dict[Any, list[int]] = {}
-        for layer in self._file_order:
-            if layer.type == "ReadValue":
-                readers.setdefault(layer.attributes.get("variable_id"), []).append(layer.id)
-        for layer in self._file_order:
-            if layer.type == "Assign":
-                for reader in readers.get(layer.attributes.get("variable_id"), []):
-                    graph.add_edge(reader, layer.id)
+        graph.add_edges_from(pairs)
         try:
             order = list(nx.lexicographical_topological_sort(graph, key=position.__getitem__))
         except nx.NetworkXUnfeasible:
@@ -251,6 +256,17 @@ class Model:
             found = diagnostic(CYCLE, f"these layers depend on each other: {path}", first.place)
             raise ModelError(found) from None
         return [self._by_id[i] for i in order]
+
+    def _state_order(self) -> list[tuple[int, int]]:
+        """An Assign writes the state that its ReadValue has read before: (reader, assign)."""
+        readers: dict[Any, list[int]] = {}
+        for layer in self._file_order:
+            if layer.type == "ReadValue":
+                readers.setdefault(layer.attributes.get("variable_id"), []).append(layer.id)
+        assigns = (layer for layer in self._file_order if layer.type == "Assign") if readers else ()
+        return [
+            (reader, layer.id) for layer in assigns for reader in readers.get(layer.attributes.get("variable_id"), [])
+        ]
 
     def _mark_dead(self) -> None:
         alive = {layer.id for layer in self._file_order if layer.type in ("Result", "Assign")}

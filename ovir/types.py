@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -24,7 +25,7 @@ def new_symbol() -> int:
     return next(_symbol_ids)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
     """A size known to lie in ``[lower, upper]``; ``upper`` None means no bound.
 
@@ -34,7 +35,13 @@ class Dimension:
 
     lower: int = 0
     upper: int | None = None
-    symbol: int = field(default=0, compare=False)
+    symbol: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dimension) and self.lower == other.lower and self.upper == other.upper
+
+    def __hash__(self) -> int:
+        return hash((self.lower, self.upper))
 
     @property
     def is_static(self) -> bool:
@@ -49,11 +56,11 @@ class Dimension:
 
     def compatible(self, other: Dimension) -> bool:
         """Whether some size lies in both."""
-        return self.merged_with(other) is not None
+        return (other.upper is None or self.lower <= other.upper) and (self.upper is None or other.lower <= self.upper)
 
     def merged_with(self, other: Dimension) -> Dimension | None:
         """The sizes that both allow (this one's symbol first), or None when there are none."""
-        if self is other:
+        if self is other or (self.lower == self.upper == other.lower == other.upper):
             return self
         lower = max(self.lower, other.lower)
         uppers = [u for u in (self.upper, other.upper) if u is not None]
@@ -159,7 +166,13 @@ def _interval(lower: int, upper: int | None, text: object) -> Dimension:
         raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
     if max(lower, upper or 0) > MAX_SIZE:
         raise ValueError(f"'{text}' is not a dimension: a size is at most {MAX_SIZE}")
-    return Dimension(lower, upper)
+    return sized(lower) if lower == upper else Dimension(lower, upper)
+
+
+@lru_cache(1024)
+def sized(size: int) -> Dimension:
+    """The static dimension of a size, which must not be negative; common ones are made once."""
+    return Dimension(size, size)
 
 
 def as_dimension(value: DimensionLike) -> Dimension:
@@ -172,6 +185,8 @@ def as_dimension(value: DimensionLike) -> Dimension:
     if isinstance(value, tuple) and len(value) == 2:
         lower, upper = (_size(bound, value) for bound in value)
         return _interval(lower, None if upper == -1 else upper, value)
+    if type(value) is int and 0 <= value <= MAX_SIZE:
+        return sized(value)
     size = _size(value, value)
     if size < -1:
         raise ValueError(f"{size} is not a dimension: use -1 for an unknown size")
@@ -200,7 +215,9 @@ class PartialShape:
     __slots__ = ("_dims",)
 
     def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
-        self._dims = None if dims is None else tuple(as_dimension(d) for d in dims)
+        self._dims: tuple[Dimension, ...] | None = None
+        if dims is not None:
+            self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
 
     @property
     def rank(self) -> int | None:
@@ -299,7 +316,12 @@ class PartialShape:
 
     def compatible(self, other: PartialShape) -> bool:
         """Whether some static shape fits both."""
-        return self.merged_with(other) is not None
+        mine, theirs = self._dims, other._dims
+        if mine is None or theirs is None or mine is theirs:
+            return True
+        return len(mine) == len(theirs) and (
+            mine == theirs or all(a.compatible(b) for a, b in zip(mine, theirs, strict=True))
+        )
 
     def union(self, other: PartialShape) -> PartialShape:
         """The tightest shape that holds both."""

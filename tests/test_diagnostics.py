@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ovir.diagnostics import BAD_ATTRIBUTE, Place, diagnostic, readable
+from ovir.codes import BAD_ATTRIBUTE
+from ovir.diagnostics import Place, diagnostic, readable
 
 LONG = "n" * 200_000
 
@@ -35,6 +36,6 @@ def test_a_finding_is_short_for_people_and_whole_for_programs() -> None:
         BAD_ATTRIBUTE, f"'{LONG}' is no axis", Place("model\n.xml", 3, f"layer 1 '{LONG}' (ReLU, opset1)")
     )
     assert len(str(found)) < 400
-    assert str(found).startswith(r"model\n.xml:3: error[OVIR102] layer 1 'nnn")
+    assert str(found).startswith(r"model\n.xml:3: error[OVIR302] layer 1 'nnn")
     assert str(found).endswith("nnn' is no axis")
     assert found.to_dict()["message"] == f"'{LONG}' is no axis"

@@ -8,9 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ovir.diagnostics import STATED_SHAPE, USAGE, InputError, diagnostic
+from ovir.codes import USAGE
+from ovir.diagnostics import InputError, diagnostic
 from ovir.ir.reader import read_model
 from ovir.model import Model
+from ovir.stated import SHAPES
 from ovir.types import PartialShape
 
 Commands = Any  # argparse names the type of add_subparsers' result only in private
@@ -63,8 +65,9 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
         found = model.inference_diagnostics
         model.reshape(shapes)
         # What the file states is meant for its own shapes: that it differs for others is no news.
-        differences = (d for d in found if d.code == STATED_SHAPE.id)
-        others = (d for d in model.inference_diagnostics if d.code != STATED_SHAPE.id)
+        about_shapes = {code.id for code in SHAPES}
+        differences = (d for d in found if d.code in about_shapes)
+        others = (d for d in model.inference_diagnostics if d.code not in about_shapes)
         model.inference_diagnostics = [*differences, *others]
     return model
 

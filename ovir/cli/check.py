@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
+import sys
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import ovir
+from ovir.checks.checker import check
 from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.output import complain, plural, say, say_json
+from ovir.cli.progress import FileProgress
 from ovir.cli.status import is_unreadable, status_of
-from ovir.diagnostics import NO_WEIGHTS, Diagnostic, Severity
-from ovir.tools.sarif import known_codes, to_sarif
+from ovir.codes import CODES, NO_WEIGHTS, NOT_IR, Severity
+from ovir.diagnostics import Diagnostic
+from ovir.tools.sarif import to_sarif
 
 
 def add_to(commands: Any) -> None:
@@ -24,66 +32,174 @@ def add_to(commands: Any) -> None:
         run,
         "say everything that is wrong with IR files, and on which line",
         "  ovir check model.xml\n"
-        "  ovir check models/*.xml --ignore OVIR110 --sarif findings.sarif\n"
-        "\nexit status: 0 no errors, 1 errors (with --strict warnings, too), 2 a file that cannot be read at all\n",
+        "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif findings.sarif\n"
+        "  ovir check model.xml --runtime 2022.3\n"
+        "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
+        "what each code means: docs/findings.md\n",
     )
-    parser.add_argument("models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check")
+    parser.add_argument(
+        "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
+    )
     parser.add_argument(
         "--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only"
     )
+    parser.add_argument("--no-weights", action="store_true", help="look at the topology only; no .bin is needed")
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the findings as a JSON list")
     form.add_argument(
         "--sarif", type=file_name, metavar="FILE", help="write the findings as SARIF 2.1.0 (- for stdout)"
     )
     parser.add_argument(
-        "--select", action="append", default=[], metavar="CODES", help="only these findings: OVIR202,OVIR1 (all of 1xx)"
+        "--select", action="append", default=[], metavar="CODES", help="only these findings: OVIR402,OVIR1 (all of 1xx)"
     )
     parser.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these findings")
-    parser.add_argument("--strict", action="store_true", help="warnings make the exit status 1, too")
+    parser.add_argument(
+        "--fail-on",
+        choices=[severity.value for severity in Severity],
+        default=Severity.ERROR.value,
+        help="findings of this severity, or graver, make the exit status 1 (default: error)",
+    )
+    parser.add_argument(
+        "--runtime", type=_release, metavar="2022.3", help="also tell what this OpenVINO release does not know"
+    )
+    parser.add_argument("--profile", action="store_true", help="tell how long reading, inference and rules took")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.weights is not None and len(arguments.models) > 1:
-        misused(f"--weights is for one model, and {len(arguments.models)} are given")
+    if arguments.weights is not None and (len(arguments.models) > 1 or Path(arguments.models[0]).is_dir()):
+        misused("--weights is for one model, and several are given")
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     select, ignore = _codes("--select", arguments.select), _codes("--ignore", arguments.ignore)
+    files = _files(arguments.models)
+    skip = frozenset(code for code in CODES if not _is_selected(code, select, ignore))
+    one = partial(
+        _check_file,
+        weights=arguments.weights,
+        need_weights=not arguments.no_weights,
+        runtime=arguments.runtime,
+        skip=skip,
+    )
+    is_text = not arguments.json and arguments.sarif != "-"
     findings: list[Diagnostic] = []
-    for model in arguments.models:
-        for found in ovir.check(model, arguments.weights):
-            if _is_wanted(found, select, ignore):
-                findings.append(found)
-                if not arguments.json and arguments.sarif != "-":
-                    say(str(found))
+    times: Counter[str] = Counter()
+    checked = 0
+    with FileProgress(len(files)) as progress:
+        for (_, in_folder), (found, took) in zip(files, _each(one, [name for name, _ in files]), strict=True):
+            progress.advance()
+            if in_folder and any(d.code == NOT_IR.id for d in found):
+                continue  # a folder holds other XML, too
+            checked += 1
+            times.update(took)
+            wanted = [d for d in found if _is_wanted(d, select, ignore)]
+            findings += wanted
+            for finding in wanted if is_text else ():
+                progress.print(lambda finding=finding: say(_coloured(finding)))  # type: ignore[misc]
     if arguments.json:
         say_json([found.to_dict() for found in findings])
     if arguments.sarif is not None:
         _write_sarif(arguments.sarif, findings)
-    complain(_summary(len(arguments.models), findings))
-    return status_of(findings, (Severity.ERROR, Severity.WARNING) if arguments.strict else (Severity.ERROR,))
+    if arguments.profile:
+        _tell_times(times)
+    complain(_summary(checked, findings))
+    grave = list(Severity)[: list(Severity).index(Severity(arguments.fail_on)) + 1]
+    return status_of(findings, grave)
+
+
+# --------------------------------------------------------------------------- the files
+
+
+def _files(given: Sequence[str]) -> list[tuple[str, bool]]:
+    """Every file to check, and whether it was found in a folder."""
+    found: list[tuple[str, bool]] = []
+    for name in given:
+        if os.path.isdir(name):
+            inside = sorted(str(path) for path in Path(name).rglob("*.xml") if path.is_file())
+            if not inside:
+                misused(f"{name}: the folder holds no .xml file")
+            found += [(path, True) for path in inside]
+        else:
+            found.append((name, False))
+    return found
+
+
+def _each(one: Any, names: Sequence[str]) -> Iterator[tuple[list[Diagnostic], dict[str, float]]]:
+    """The findings of each file in order, by several processes where there are many files."""
+    workers = min(os.cpu_count() or 1, len(names))
+    if workers < 2 or len(names) < _FEW:
+        yield from map(one, names)
+        return
+    with ProcessPoolExecutor(workers) as pool:
+        yield from pool.map(one, names)
+
+
+_FEW = 4  # files; so few are checked before other processes are ready
+
+
+def _check_file(
+    name: str, weights: str | None, need_weights: bool, runtime: tuple[int, int] | None, skip: frozenset[str]
+) -> tuple[list[Diagnostic], dict[str, float]]:
+    times: dict[str, float] = {}
+    found = check(name, weights, need_weights=need_weights, runtime=runtime, skip=skip, clock=times.__setitem__)
+    return found, times
+
+
+# --------------------------------------------------------------------------- what is wanted
+
+
+def _release(text: str) -> tuple[int, int]:
+    """The type of ``--runtime``: a release as 2022.3 or 2024.5.1."""
+    match = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)*", text, re.ASCII)
+    if match is None:
+        raise argparse.ArgumentTypeError(f"'{text}' is not an OpenVINO release, as 2022.3")
+    return int(match[1]), int(match[2])
 
 
 def _codes(option: str, texts: list[str]) -> tuple[str, ...]:
     """The codes, or their beginnings, that an option lists."""
-    known = known_codes()
     codes = [code.strip().upper() for text in texts for code in text.split(",") if code.strip()]
     for code in codes:
-        if not re.fullmatch(r"OVIR\d{0,3}", code) or not any(k.startswith(code) for k in known):
-            misused(f"{option} {code}: no finding has this code; they are {', '.join(sorted(known))}")
+        if not re.fullmatch(r"OVIR\d{0,3}", code) or not any(k.startswith(code) for k in CODES):
+            misused(f"{option} {code}: no finding has this code; they are {', '.join(sorted(CODES))}")
     return tuple(codes)
+
+
+def _is_selected(code: str, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
+    return (not select or code.startswith(select)) and not (ignore and code.startswith(ignore))
 
 
 def _is_wanted(found: Diagnostic, select: tuple[str, ...], ignore: tuple[str, ...]) -> bool:
     if is_unreadable(found) and found.code != NO_WEIGHTS.id:
         return True  # otherwise a file that was not checked at all would seem to have passed
-    return (not select or found.code.startswith(select)) and not (ignore and found.code.startswith(ignore))
+    return _is_selected(found.code, select, ignore)
+
+
+# --------------------------------------------------------------------------- what is printed
+
+_COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+
+
+def _coloured(found: Diagnostic) -> str:
+    """The finding as a text, its severity in colour on a terminal that shows colours."""
+    text = str(found)
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return text
+    label = f"{found.severity}[{found.code}]"
+    return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)
 
 
 def _summary(files: int, findings: list[Diagnostic]) -> str:
     counts = Counter(found.severity for found in findings)
-    listed = ", ".join(plural(counts[s], s.value) for s in Severity if counts[s])
+    nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    listed = ", ".join(plural(counts[s], nouns[s]) for s in Severity if counts[s])
     return f"{plural(files, 'file')} checked: {listed or 'nothing found'}"
+
+
+def _tell_times(times: Counter[str]) -> None:
+    total = sum(times.values()) or 1.0
+    for stage, seconds in times.items():
+        complain(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
+    complain(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
 def _write_sarif(target: str, findings: list[Diagnostic]) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops import opsets
+from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Operator, registered
 
 
@@ -28,7 +29,8 @@ class Entry:
 
     @property
     def runs(self) -> bool:
-        return hasattr(self.cls, "run")
+        """A Parameter runs by being fed."""
+        return hasattr(self.cls, "run") or self.cls is Parameter
 
     @property
     def doc(self) -> str:

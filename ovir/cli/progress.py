@@ -1,10 +1,11 @@
-"""A progress bar for long runs: a listener of the executor."""
+"""Progress bars: of long runs, as a listener of the executor, and of many files."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
@@ -39,17 +40,53 @@ class ProgressBar:
         self.done += not layer.scope
 
     def _show(self) -> tuple[Progress, TaskID]:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        layer = TextColumn("{task.description}", markup=False)
-        console = Console(stderr=True)
-        progress = Progress(
-            BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), layer, console=console, transient=True
-        )
-        progress.start()
-        return progress, progress.add_task("", total=self.total)
+        return _shown_bar(self.total)
 
     def stop(self) -> None:
         if self._shown is not None:
             self._shown[0].stop()
+
+
+class FileProgress:
+    """Counts files, once that has taken a while, on a terminal."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self._start = perf_counter()
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown is not None:
+            self._shown[0].stop()
+
+    def advance(self) -> None:
+        """One more file is done."""
+        self.done += 1
+        late = perf_counter() - self._start > PATIENCE
+        if self._shown is None and late and self.done < self.total and sys.stderr.isatty():
+            self._shown = _shown_bar(self.total)
+        if self._shown is not None:
+            self._shown[0].update(self._shown[1], completed=self.done)
+
+    def print(self, say: Callable[[], None]) -> None:
+        """Call ``say``, which prints, without the bar in its way."""
+        if self._shown is not None:
+            self._shown[0].stop()
+        say()
+        if self._shown is not None:
+            self._shown[0].start()
+
+
+def _shown_bar(total: int) -> tuple[Progress, TaskID]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    what = TextColumn("{task.description}", markup=False)
+    console = Console(stderr=True)
+    progress = Progress(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what, console=console, transient=True)
+    progress.start()
+    return progress, progress.add_task("", total=total)

@@ -29,18 +29,8 @@ from ovir.cli.arguments import (
 from ovir.cli.output import complain, complain_of, listed_layers
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
-from ovir.diagnostics import (
-    BAD_INPUT,
-    MISSING_ELEMENT,
-    NOT_SUPPORTED,
-    InputError,
-    ModelError,
-    Place,
-    RunError,
-    diagnostic,
-    escaped,
-    readable,
-)
+from ovir.codes import BAD_INPUT, NO_RESULT, NOT_SUPPORTED, Severity
+from ovir.diagnostics import InputError, ModelError, Place, RunError, diagnostic, escaped, readable
 from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, Results
 from ovir.runtime.listeners import Listener, matching_layers
@@ -131,7 +121,7 @@ def run(arguments: argparse.Namespace) -> int:
     complain_of(model.diagnostics)
     if not model.outputs:
         message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
-        raise ModelError(diagnostic(MISSING_ELEMENT, message, Place(model.path)))
+        raise ModelError(diagnostic(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
     feeds, made, chosen = _inputs(model, arguments)
     try:
         taps = _taps(model, arguments.tap)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from ovir.diagnostics import USAGE, Diagnostic, Severity
+from ovir.codes import CODES, USAGE, Severity
+from ovir.diagnostics import Diagnostic
 
 DONE, WRONG, UNUSABLE = 0, 1, 2
 """Nothing wrong; the model or its data is at fault; wrong usage, or a file that cannot be read at all."""
@@ -13,7 +14,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 def is_unreadable(found: Diagnostic) -> bool:
     """Whether a file, not what it says, is at fault: it is not there, is something else, or ends in its middle."""
-    return found.code.startswith("OVIR0")
+    return CODES[found.code].unusable
 
 
 def status_of(findings: Iterable[Diagnostic], failing: Collection[Severity] = (Severity.ERROR,)) -> int:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from ovir.diagnostics import BAD_EDGE, MISSING_INPUT, Findings, Place
+from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT
+from ovir.diagnostics import Findings, Place
 from ovir.ir.elements import line_of, unsigned
-from ovir.model import Edge, Layer
+from ovir.model import Edge, Layer, Port
 
 
 @dataclass
@@ -22,6 +23,8 @@ class Lost:
     """Ids of the layers of which a port could not be read."""
     inputs: set[tuple[int, int | None]] = field(default_factory=set)
     """Ids of layer and input port to which an edge that was refused leads; None stands for an unknown port."""
+    doubled: set[int] = field(default_factory=set)
+    """Ids that two layers have, so that the edges of both lead to one of them."""
 
     def has_layer(self, number: int) -> bool:
         return number in self.layers or None in self.layers
@@ -30,65 +33,84 @@ class Lost:
         return (layer, port) in self.inputs or (layer, None) in self.inputs
 
 
-def read_edges(
-    element: etree._Element, layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings
-) -> list[Edge]:
-    """The edges of a <net> or body, their ports joined; what is wrong is added to ``findings``."""
+def parse_edges(element: etree._Element, lost: Lost, file: str | None, findings: Findings) -> list[Edge]:
+    """The edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
     for item in element.iterfind("edges/edge"):
-        place = Place(file, line_of(item))
-        keys = ("from-layer", "from-port", "to-layer", "to-port")
-        from_layer, from_port, to_layer, to_port = (unsigned(item, key, place, findings) for key in keys)
-        if from_layer is None or from_port is None or to_layer is None or to_port is None:
-            if to_layer is not None:
-                lost.inputs.add((to_layer, to_port))
-            continue
-        edge = Edge(from_layer, from_port, to_layer, to_port, place.line)
-        if _connect(edge, layers, lost, place, findings):
-            edges.append(edge)
-    _missing_inputs(layers, lost, file, findings)
+        numbers: list[int] = []
+        for key in ("to-layer", "to-port", "from-layer", "from-port"):
+            number = unsigned(item, key, None, findings, file)
+            if number is None:
+                break
+            numbers.append(number)
+        if len(numbers) == 4:
+            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item)))
+        elif numbers:
+            lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
     return edges
 
 
-def _connect(edge: Edge, layers: Mapping[int, Layer], lost: Lost, place: Place, findings: Findings) -> bool:
-    source, target = layers.get(edge.from_layer), layers.get(edge.to_layer)
-    if target is None:  # nothing can miss the edge
+def connect(
+    edges: list[Edge], layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings
+) -> list[Edge]:
+    """The edges that join two ports, which now are joined; what is wrong is added to ``findings``."""
+    outputs = {(layer.id, port.id): port for layer in layers.values() for port in reversed(layer.outputs)}
+    inputs = {(layer.id, port.id): port for layer in layers.values() for port in reversed(layer.inputs)}
+    joined: list[Edge] = []
+    for edge in edges:
+        source = outputs.get((edge.from_layer, edge.from_port))
+        target = inputs.get((edge.to_layer, edge.to_port))
+        if source is None or target is None:
+            _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
+        elif target.source is not None:
+            if target.layer.id not in lost.doubled:
+                message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
+                place = Place(file, edge.line, target.layer.title, target.layer.id)
+                findings.report(FED_TWICE, message, place, port=target.id)
+        else:
+            target.source = source
+            joined.append(edge)
+    _unfed(layers, lost, file, findings)
+    return joined
+
+
+def _explain(
+    edge: Edge,
+    source: Port | None,
+    target: Port | None,
+    layers: Mapping[int, Layer],
+    lost: Lost,
+    place: Place,
+    findings: Findings,
+) -> None:
+    """Say why an edge joins nothing, unless that has been told."""
+    from_layer, to_layer = layers.get(edge.from_layer), layers.get(edge.to_layer)
+    if to_layer is None:  # nothing can miss the edge
         if not lost.has_layer(edge.to_layer):
             message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
-            findings.warning(BAD_EDGE, message, place)
-        return False
-    if source is None:
+            findings.report(EDGE_TO_NOWHERE, message, place)
+        return
+    lost.inputs.add((edge.to_layer, target.id if target is not None else None))
+    if from_layer is None:
         if not lost.has_layer(edge.from_layer):
-            findings.error(BAD_EDGE, f"the edge leads from layer {edge.from_layer}, which does not exist", place)
-        lost.inputs.add((edge.to_layer, edge.to_port))
-        return False
-    output = next((p for p in source.outputs if p.id == edge.from_port), None)
-    target_port = next((p for p in target.inputs if p.id == edge.to_port), None)
-    for kind, number, layer, port in (
-        ("output", edge.from_port, source, output),
-        ("input", edge.to_port, target, target_port),
+            message = f"the edge leads from layer {edge.from_layer}, which does not exist"
+            findings.report(EDGE_FROM_NOWHERE, message, Place(place.file, place.line, to_layer.title, to_layer.id))
+        return
+    for kind, number, layer, ports, port in (
+        ("output", edge.from_port, from_layer, from_layer.outputs, source),
+        ("input", edge.to_port, to_layer, to_layer.inputs, target),
     ):
-        if port is None and layer.id not in lost.ports:
-            ids = [p.id for p in (layer.outputs if kind == "output" else layer.inputs)]
+        if port is None and layer.id not in lost.ports and layer.id not in lost.doubled:
+            ids = [p.id for p in ports]
             message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
-            findings.error(BAD_EDGE, message, place)
-    if output is None or target_port is None:
-        lost.inputs.add((edge.to_layer, target_port.id if target_port is not None else None))
-        return False
-    if target_port.source is not None:
-        other = target_port.source.layer
-        message = f"a second edge into port {edge.to_port} of {target.title}; the first comes from {other.title}"
-        findings.error(BAD_EDGE, message, place)
-        return False
-    target_port.source = output
-    return True
+            findings.report(EDGE_PORT, message, Place(place.file, place.line, layer.title, layer.id))
 
 
-def _missing_inputs(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
+def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
     for layer in layers.values():
         for port in layer.inputs:
             if port.source is None and not lost.has_input(layer.id, port.id):
                 place = Place(file, port.line, layer.title, layer.id)
-                findings.error(MISSING_INPUT, f"no edge leads to input port {port.id}", place)
+                findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", place, port=port.id)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
-            findings.error(MISSING_INPUT, "the Result has no input port", layer.place)
+            findings.report(UNFED_INPUT, "the Result has no input port", layer.place)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from lxml import etree
 
-from ovir.diagnostics import BAD_ATTRIBUTE, Findings, Place
+from ovir.codes import BAD_NUMBER, MISSING_KEY
+from ovir.diagnostics import Findings, Place
 from ovir.integers import UINT64, parse_integer
 
 
@@ -16,13 +17,22 @@ def line_of(element: etree._Element) -> int | None:
     return element.sourceline
 
 
-def unsigned(element: etree._Element, key: str, place: Place, findings: Findings) -> int | None:
-    """The number that an attribute gives, as an id; None, and a finding, where it gives none."""
+def unsigned(
+    element: etree._Element, key: str, place: Place | None, findings: Findings, file: str | None
+) -> int | None:
+    """The number that an attribute gives, as an id; None, and a finding, where it gives none.
+
+    Without ``place`` the finding is at the element itself.
+    """
     text = element.get(key)
+    if text is not None and len(text) < 19 and text.isdecimal() and text.isascii():
+        return int(text)  # as nearly all are
+    where = place or Place(file, line_of(element))
+    if text is None:
+        findings.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
+        return None
     try:
-        if text is None:
-            raise ValueError("it is missing")
         return parse_integer(text, UINT64)
     except ValueError as error:
-        findings.error(BAD_ATTRIBUTE, f"attribute '{key}' of <{tag_of(element)}>: {error}", place)
+        findings.report(BAD_NUMBER, f"attribute '{key}' of <{tag_of(element)}>: {error}", where)
         return None

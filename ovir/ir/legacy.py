@@ -16,18 +16,8 @@ from lxml import etree
 
 from ovir import ops
 from ovir.arrays import Array
-from ovir.diagnostics import (
-    BAD_ATTRIBUTE,
-    MISSING_ELEMENT,
-    NAME_COLLISION,
-    WEIGHTS,
-    Code,
-    Findings,
-    ModelError,
-    OperatorError,
-    Place,
-    diagnostic,
-)
+from ovir.codes import NAME_COLLISION, PRE_PROCESS, Code
+from ovir.diagnostics import Findings, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.integers import UINT64, parse_integer
 from ovir.ir.weights import Weights
@@ -133,7 +123,7 @@ class _PreProcess:
         # The batch comes first; three dimensions are an image without one.
         self.channels, *self.image = sizes if len(sizes) == 3 else sizes[1:]
 
-    def fail(self, element: etree._Element, message: str, code: Code = BAD_ATTRIBUTE) -> NoReturn:
+    def fail(self, element: etree._Element, message: str, code: Code = PRE_PROCESS) -> NoReturn:
         place = Place(self.model.path, element.sourceline)
         raise ModelError(diagnostic(code, f"<{element.tag!s}>: {message}", place))
 
@@ -162,7 +152,7 @@ class _PreProcess:
             elif mean.get("size") is not None and mean.get("offset") is not None:
                 images[channel] = self._image(mean)
             else:
-                self.fail(mean, "neither a value nor offset and size are given", MISSING_ELEMENT)
+                self.fail(mean, "neither a value nor offset and size are given")
         if values and images:
             self.fail(self.element, "some channels have a mean value, others a mean image: all must have the same")
         found = values or images
@@ -203,7 +193,7 @@ class _PreProcess:
         try:
             self.weights.check(element_type, self.image, offset, size)
         except OperatorError as error:
-            self.fail(element, error.message, error.code or WEIGHTS)
+            self.fail(element, error.message, error.code or PRE_PROCESS)
         return self.weights.array(element_type, self.image, offset, size)
 
 
@@ -237,7 +227,7 @@ def _claim(name: str, port: Port, owner: dict[str, Port], findings: Findings) ->
     if other is not port:
         message = f"'{name}' names this layer's tensor and that of {other.layer.title}"
         hint = "convert the original model again, to version 11, whose tensor names are apart from layer names"
-        findings.error(NAME_COLLISION, message, port.layer.place, hint)
+        findings.report(NAME_COLLISION, message, port.layer.place, hint)
 
 
 def node_name(port: Port) -> str:

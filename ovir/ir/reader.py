@@ -6,46 +6,40 @@ checked before it is used. All findings are collected; ``read_model`` raises tho
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import partial
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from lxml import etree
 
-from ovir import ops
-from ovir.diagnostics import (
-    BAD_ATTRIBUTE,
-    BODY,
-    DUPLICATE_ID,
+from ovir.codes import (
+    CODES,
+    IR_VERSION,
     MISSING_ELEMENT,
-    NO_PRECISION,
+    NO_BODY,
+    NO_WEIGHTS,
     NOT_IR,
-    OLD_IR,
-    UNKNOWN_ATTRIBUTE,
-    UNKNOWN_OPERATION,
-    WEIGHTS,
-    Findings,
-    ModelError,
-    OperatorError,
-    Place,
-    ReadError,
-    Severity,
-    diagnostic,
+    REPEATED_ELEMENT,
+    TOO_DEEP,
+    UNKNOWN_ELEMENT,
 )
-from ovir.element_types import ElementType
+from ovir.diagnostics import Findings, ModelError, Place, ReadError, diagnostic
 from ovir.inference import infer_into
 from ovir.integers import UINT64, parse_integer
-from ovir.ir.edges import Lost, read_edges
-from ovir.ir.elements import line_of, tag_of, unsigned
+from ovir.ir.edges import Lost, connect, parse_edges
+from ovir.ir.elements import line_of, tag_of
+from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
+from ovir.ir.repair import distinct, without_cycles
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
-from ovir.model import Layer, Model, Port
-from ovir.ops import opsets
-from ovir.ops.attributes import split_names
-from ovir.ops.infrastructure import Const
-from ovir.types import Dimension, PartialShape
+from ovir.model import Layer, Model
+
+MAX_DEPTH = 32
+"""Bodies within bodies are read to this depth; real models nest two or three."""
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
@@ -59,25 +53,65 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     carries all the findings.
     """
     findings = Findings()
-    result = load(model, weights, findings, legacy_io=legacy_io)
-    findings.raise_errors(ReadError if result is None else ModelError)
-    assert result is not None
+    with collecting_no_garbage():
+        document = load(model, weights, findings)
+        if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in findings):
+            findings.raise_errors(ReadError)
+        assert document is not None
+        result = document.model
+        found = infer_into(result, findings, trust_stated=bool(findings.fatal))
+        if result.version == 10:
+            check_names(result, findings)
+            if legacy_io and not findings.fatal:
+                result = apply_legacy_io(result)
+                found = infer_into(result, findings)
+    findings.raise_errors()
+    result.inference_diagnostics = found
+    result.read_diagnostics = [d for d in findings.tolerable if d not in set(found)]
     return result
 
 
-def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = False) -> Model | None:
-    """The same, with all findings added to ``findings``; None when there is no model to speak of."""
+@contextmanager
+def collecting_no_garbage() -> Iterator[None]:
+    """While it lasts, no cycles are looked for: a model is many objects, of which none becomes garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@dataclass(frozen=True)
+class Document:
+    """A file that has been read, its types and shapes not inferred yet."""
+
+    root: etree._Element
+    file: str | None
+    weights: Weights
+    model: Model
+
+
+def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool = True) -> Document | None:
+    """Read a file; what is wrong is added to ``findings``. None when there is no model to speak of.
+
+    Without ``need_weights`` no file of weights is opened, and constants have no data.
+    """
     try:
         root, name = parse_xml(model)
-        reader = _Reader(name, find_weights(name, weights), findings)
-        result = reader.document(root, legacy_io)
+        found = Weights.none("of weights")
+        if need_weights:
+            try:
+                found = find_weights(name, weights)
+            except ReadError as error:
+                findings.extend(error.diagnostics)
+                need_weights = False
+        reader = _Reader(name, found, findings, need_weights)
+        return Document(root, name, found, reader.document(root))
     except (ReadError, ModelError) as error:
-        for found in error.diagnostics:
-            findings.add(found)
+        findings.extend(error.diagnostics)
         return None
-    inferred = set(result.inference_diagnostics)
-    result.read_diagnostics = [d for d in findings if d.severity is not Severity.ERROR and d not in inferred]
-    return result
 
 
 # --------------------------------------------------------------------------- the document
@@ -86,33 +120,35 @@ def load(model: Source, weights: Any, findings: Findings, *, legacy_io: bool = F
 class _Reader:
     """Reads one document; remembers where it is for messages."""
 
-    def __init__(self, file: str | None, weights: Weights, findings: Findings) -> None:
+    def __init__(self, file: str | None, weights: Weights, findings: Findings, need_weights: bool) -> None:
         self.file = file
         self.weights = weights
         self.findings = findings
+        self.need_weights = need_weights
+        self.layers = LayerReader(file, weights, findings)
 
     def at(self, element: etree._Element) -> Place:
         return Place(self.file, line_of(element))
 
-    def document(self, root: etree._Element, legacy_io: bool) -> Model:
+    def document(self, root: etree._Element) -> Model:
         version = self._version(root)
         model = self.network(root, "", version, Lost())
-        if (pre_process := root.find("pre-process")) is not None:
+        if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
-        self._infer(model)
-        if version == 10:
-            check_names(model, self.findings)
-            if legacy_io and not self.findings.errors:
-                model = apply_legacy_io(model)
-                self._infer(model)
+        if self.need_weights:
+            self._missing_weights()
         return model
 
-    def _infer(self, model: Model) -> None:
-        found = Findings()
-        infer_into(model, found)
-        for item in found:
-            self.findings.add(item)
-        model.inference_diagnostics = [d for d in found if d.severity is not Severity.ERROR]
+    def _missing_weights(self) -> None:
+        """One finding for all the constants that have no data because there is no file."""
+        if constants := self.layers.without_data:
+            layer, place, _ = constants[0]
+            bytes_needed = sum(size for *_, size in constants)
+            many = f"{len(constants)} constants, of which this is the first, need"
+            these = "a constant needs" if len(constants) == 1 else many
+            message = f"{these} {bytes_needed} bytes of weights, and there is no file {self.weights.name}"
+            hint = "put the .bin beside the .xml, or give its path as the weights"
+            self.findings.report(NO_WEIGHTS, message, Place(place.file, place.line, layer.title, layer.id), hint)
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
@@ -134,27 +170,30 @@ class _Reader:
         else:
             message = f"this is IR version {version}; versions 10 and 11 are known"
             hint = "a newer release of ovir may read it"
-        raise ReadError(diagnostic(OLD_IR, message, self.at(root), hint=hint))
+        raise ReadError(diagnostic(IR_VERSION, message, self.at(root), hint=hint))
 
-    def network(self, element: etree._Element, scope: str, version: int, lost: Lost) -> Model:
+    def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
         """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``."""
-        layers: dict[int, Layer] = {}
-        if (group := element.find("layers")) is None:
-            self.findings.error(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
-            group = etree.Element("layers")
+        found: list[Layer] = []
+        groups = element.findall("layers")
+        if not groups:
+            self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             lost.layers.add(None)
-        for item in group.iterfind("layer"):
-            layer = self.layer(item, scope, version, lost)
-            if layer is None:
-                continue
-            if layer.id in layers:
-                other = layers[layer.id]
-                message = f"id {layer.id} is also that of layer '{other.name}' on line {other.line}"
-                self.findings.error(DUPLICATE_ID, message, layer.place)
-                lost.layers.add(None)  # it may be that another id was meant
-                continue
-            layers[layer.id] = layer
-        edges = read_edges(element, layers, lost, self.file, self.findings)
+        for group in groups[:1]:
+            for item in group:
+                if item.tag != "layer":
+                    message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
+                    self.findings.report(UNKNOWN_ELEMENT, message, self.at(item))
+                elif (layer := self.layers.read(item, scope, lost)) is not None:
+                    found.append(layer)
+                    if layer.type in BODY_OPERATIONS:
+                        self.bodies(item, layer, version, depth)
+        for group in groups[1:]:
+            self.findings.report(REPEATED_ELEMENT, "a second <layers>; it is ignored", self.at(group))
+        edges = parse_edges(element, lost, self.file, self.findings)
+        layers = distinct(found, edges, lost, self.findings)
+        edges = connect(edges, layers, lost, self.file, self.findings)
+        edges = without_cycles(layers, edges, self.file, self.findings)
         return Model(
             layers.values(),
             edges,
@@ -164,189 +203,27 @@ class _Reader:
             rt_info=element.find("rt_info"),
         )
 
-    # ----- layers
-
-    def layer(self, element: etree._Element, scope: str, version: int, lost: Lost) -> Layer | None:
-        required = ("id", "name", "type", "version")
-        missing = [key for key in required if element.get(key) is None]
-        if missing:
-            name = element.get("name") or element.get("id") or ""
-            message = f"<layer> {name!r} has no attribute '{missing[0]}'"
-            self.findings.error(MISSING_ELEMENT, message, self.at(element))
-        number = unsigned(element, "id", self.at(element), self.findings) if "id" in element.attrib else None
-        if missing or number is None:
-            lost.layers.add(number)
-            return None
-        layer = Layer(
-            number,
-            element.get("name", ""),
-            element.get("type", ""),
-            element.get("version", ""),
-            line=line_of(element),
-            file=self.file,
-            scope=scope,
-            rt_info=element.find("rt_info"),
-        )
-        layer.inputs = self.ports(element, layer, lost, is_output=False)
-        layer.outputs = self.ports(element, layer, lost, is_output=True)
-        self.operator(element, layer)
-        self._repeated_rt_info(element, layer)
-        if layer.type == "Result" and layer.inputs:
-            layer.inputs[0].names = frozenset(split_names(element.get("output_names", "")))
-        if layer.type in BODY_OPERATIONS:
-            self.bodies(element, layer, version)
-        return layer
-
-    def ports(self, element: etree._Element, layer: Layer, lost: Lost, *, is_output: bool) -> list[Port]:
-        ports: list[Port] = []
-        for group in element.iterfind("output" if is_output else "input"):
-            for item in group.iterfind("port"):
-                place = Place(self.file, line_of(item), layer.title, layer.id)
-                number = unsigned(item, "id", place, self.findings)
-                if number is None:
-                    lost.ports.add(layer.id)
-                    continue
-                port = Port(layer, len(ports), number, is_output, line=line_of(item))
-                port.names = frozenset(split_names(item.get("names", "")))
-                port.rt_info = item.find("rt_info")
-                self._stated(item, port)
-                if is_output and "precision" not in item.attrib:
-                    message = (
-                        f"output port {number} has no attribute 'precision', without which OpenVINO refuses the file"
-                    )
-                    self.findings.warning(NO_PRECISION, message, place)
-                ports.append(port)
-        ids = Counter(port.id for port in ports)
-        for port in ports:
-            if ids[port.id] > 1:
-                kind = "output" if is_output else "input"
-                message = f"{ids[port.id]} {kind} ports have the id {port.id}"
-                self.findings.error(DUPLICATE_ID, message, layer.place)
-                break
-        return ports
-
-    def _stated(self, element: etree._Element, port: Port) -> None:
-        place = Place(self.file, line_of(element), port.layer.title, port.layer.id)
-        if (text := element.get("precision")) is not None:
-            try:
-                port.stated_element_type = ElementType.parse(text)
-            except ValueError as error:
-                self.findings.error(BAD_ATTRIBUTE, f"port {port.id}: precision {error}", place)
-        dims: list[Dimension] = []
-        for item in element.iterfind("dim"):
-            text = (item.text or "").strip()
-            try:
-                dims.append(Dimension.parse(text))
-            except ValueError as error:
-                message = f"port {port.id}: <dim>: {error}"
-                self.findings.error(
-                    BAD_ATTRIBUTE, message, Place(self.file, line_of(item), place.layer, place.layer_id)
-                )
-                return
-        port.stated_shape = PartialShape(dims)
-
-    def _repeated_rt_info(self, element: etree._Element, layer: Layer) -> None:
-        """An attribute that stands twice in one <rt_info>; OpenVINO refuses such a file."""
-        for group in element.iterfind(".//rt_info"):
-            seen: set[tuple[str | None, str | None]] = set()
-            for item in group.iterfind("attribute"):
-                key = (item.get("name"), item.get("version"))
-                if key in seen:
-                    place = Place(self.file, line_of(item), layer.title, layer.id)
-                    self.findings.error(DUPLICATE_ID, f"attribute '{key[0]}' stands twice in one <rt_info>", place)
-                seen.add(key)
-
-    def operator(self, element: etree._Element, layer: Layer) -> None:
-        """Find the operation and parse its attributes by its declaration."""
-        data = element.find("data")
-        texts = dict(data.attrib) if data is not None else {}
-        place = layer.place if data is None else Place(self.file, line_of(data), layer.title, layer.id)
-        layer.type = opsets.canonical_type(layer.type) or layer.type
-        layer.attributes = dict(texts)
-        cls = ops.resolve(layer.type, layer.version)
-        if cls is None:
-            known = opsets.resolve(layer.type, layer.version)
-            if known is None:
-                why = opsets.why_unresolved(layer.type, layer.version)
-                hint = "its stated shapes are used; it can be run once it is registered with `ovir.register`"
-                found = diagnostic(UNKNOWN_OPERATION, why, layer.place, hint=hint, severity=Severity.WARNING)
-                self.findings.add(found)
-            return
-        values: dict[str, Any] = {}
-        wrong = False
-        for name, text in texts.items():
-            spec = cls.attributes.get(name)
-            if spec is None:
-                if name not in _ALWAYS_KNOWN:
-                    message = f"{cls.type} of opset{cls.opset} has no attribute '{name}'; it is ignored"
-                    self.findings.warning(UNKNOWN_ATTRIBUTE, message, place)
-                continue
-            try:
-                values[spec.field] = layer.attributes[name] = spec.parse(text)
-            except ValueError as error:
-                self.findings.error(BAD_ATTRIBUTE, f"attribute '{name}': {error}", place)
-                wrong = True
-        for spec in cls.attributes.values():
-            if spec.required and spec.name not in texts:
-                message = f"{cls.type} needs the attribute '{spec.name}', and <data> does not give it"
-                self.findings.error(MISSING_ELEMENT, message, place)
-                wrong = True
-        if wrong:
-            return
-        layer.operator = cls(**values)
-        if isinstance(layer.operator, Const):
-            self._constant(layer.operator, layer, data)
-
-    def _constant(self, op: Const, layer: Layer, data: etree._Element | None) -> None:
-        place = layer.place if data is None else Place(self.file, line_of(data), layer.title, layer.id)
-        weights, offset, size = self.weights, op.offset, op.size
-        if data is not None and "value" in data.attrib:
-            weights = Weights.of(op.value.encode())
-            offset, size = 0, weights.data.size
-        elif data is None or not {"offset", "size"} <= set(data.attrib):
-            missing = "offset" if data is None or "offset" not in data.attrib else "size"
-            self.findings.error(MISSING_ELEMENT, f"Const needs the attribute '{missing}'", place)
+    def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
+        if depth >= MAX_DEPTH:
+            message = f"bodies are nested more than {MAX_DEPTH} deep; what is in this one is not read"
+            self.findings.report(TOO_DEEP, message, layer.place)
             layer.operator = None
             return
-        try:
-            weights.check(op.element_type, op.shape, offset, size)
-        except OperatorError as error:
-            self.findings.error(error.code or WEIGHTS, error.message, layer.place, error.hint)
-            layer.operator = None
-            return
-        op.set_loader(
-            partial(weights.array, op.element_type, op.shape, offset, size),
-            partial(weights.slices, op.element_type, op.shape, offset),
-        )
-
-    # ----- bodies
-
-    def bodies(self, element: etree._Element, layer: Layer, version: int) -> None:
         for key, tags in BODY_OPERATIONS[layer.type].items():
             body = element.find(tags.body)
             if body is None:
-                self.findings.error(BODY, f"{layer.type} has no <{tags.body}>", layer.place)
+                self.findings.report(NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
                 layer.operator = None
                 continue
             lost = Lost()
-            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, lost)
+            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, lost, depth + 1)
             layer.bodies[key] = model
-            if lost.layers:  # the port map may name them
+            # What the port map names may be among what was lost.
+            wiring = None if lost.layers else read_body_map(element, tags, layer, model, self.file, self.findings)
+            if wiring is None:
                 layer.operator = None
-                continue
-            try:
-                wiring = read_body_map(element, tags, layer, model, self.file)
-            except ModelError as error:
-                for found in error.diagnostics:
-                    self.findings.add(found)
-                layer.operator = None
-                continue
-            if layer.operator is not None:
+            elif layer.operator is not None:
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
 
 
-_ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
-"""Attributes that any operation may have; they tell how to execute, not what."""
-
-
-__all__ = ["load", "read_model"]
+__all__ = ["Document", "load", "read_model"]

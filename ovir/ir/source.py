@@ -4,12 +4,14 @@ InputError where an argument is none of a file."""
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from lxml import etree
 
-from ovir.diagnostics import NOT_IR, NOT_XML, UNREADABLE, USAGE, Diagnostic, InputError, Place, ReadError, diagnostic
+from ovir.codes import ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
+from ovir.diagnostics import Diagnostic, InputError, Place, ReadError, diagnostic
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
@@ -74,7 +76,7 @@ def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> Non
             declared = [str(entity.name) for entity in dtd.iterentities()] if dtd is not None else []
             if declared:
                 message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
-                raise ReadError(diagnostic(NOT_IR, message, Place(name, 1), hint="write out what they stand for"))
+                raise ReadError(diagnostic(ENTITIES, message, Place(name, 1), hint="write out what they stand for"))
             return
         if failure is not None:
             raise failure
@@ -86,19 +88,25 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
         hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
         if data.startswith(b"version https://git-lfs"):
             message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
+            return diagnostic(LFS_POINTER, message, Place(name, 1), hint=hint)
         return diagnostic(NOT_XML, message, Place(name, 1), hint=hint)
     line, column = error.position
     lines = data.splitlines()
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
     reason = str(error.msg).rsplit(", line", 1)[0]
     hint = _SYNTAX_HINTS.get(int(error.code))
+    if (unclosed := _UNCLOSED.search(reason)) is not None:
+        hint = f"<{unclosed[1]}> of line {unclosed[2]} is not closed before </{unclosed[3]}>"
     at_end = line > len(lines) or (line == len(lines) and column >= len(lines[-1]))
     if at_end and b"</net" not in data:
-        hint = "the file ends before the model does: it seems to be truncated"
+        message = f"the file ends before the model does: {reason}"
+        hint = "it seems to be truncated; fetch or convert it again"
+        return diagnostic(TRUNCATED, message, Place(name, line), column=column, hint=hint)
     shown = f" in: {text[:120]}" if text else ""
     return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
+_UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
     etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet stands for what is left out",

@@ -18,18 +18,18 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.diagnostics import (
+from ovir.codes import (
     BAD_ATTRIBUTE,
     NO_WEIGHTS,
+    PAST_END,
+    SIZE_OVERFLOW,
+    STRING_DATA,
+    TOO_FEW_BYTES,
     UNREADABLE,
     USAGE,
-    WEIGHTS,
-    InputError,
-    OperatorError,
-    Place,
-    ReadError,
-    diagnostic,
+    WEIGHTS_LFS,
 )
+from ovir.diagnostics import InputError, OperatorError, Place, ReadError, diagnostic
 from ovir.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
 from ovir.strings import split_strings
 
@@ -59,7 +59,7 @@ class Weights:
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
             raise ReadError(
                 diagnostic(
-                    UNREADABLE,
+                    WEIGHTS_LFS,
                     "this is a git-LFS pointer, a text that stands in place of the weights",
                     Place(name),
                     hint="fetch the real file with `git lfs pull`",
@@ -99,7 +99,7 @@ class Weights:
         itemsize = element_type.to_dtype().itemsize
         if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy counts without the zeros
             shown = ",".join(map(str, shape))
-            raise OperatorError(f"{element_type}[{shown}] is larger than any memory", BAD_ATTRIBUTE)
+            raise OperatorError(f"{element_type}[{shown}] is larger than any memory", SIZE_OVERFLOW)
         if self.missing and size:
             raise OperatorError(
                 f"the constant needs {size} bytes of weights, and there is no file {self.name}",
@@ -110,13 +110,13 @@ class Weights:
             raise OperatorError(
                 f"the constant needs bytes [{offset}, {offset + size}) of {self.name}, which has {self.data.size}: "
                 "the file is truncated, or belongs to another .xml",
-                WEIGHTS,
+                PAST_END,
             )
         needed = -(-math.prod(shape) * element_type.bits // 8)
         if size < needed:
             shown = ",".join(map(str, shape))
             raise OperatorError(
-                f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", WEIGHTS
+                f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", TOO_FEW_BYTES
             )
 
     def array(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> NDArray[Any]:
@@ -236,12 +236,12 @@ def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
     head = raw[: raw.size // 4 * 4].view("<i4") if raw.size else np.zeros(1, np.int32)
     stated = int(head[0])
     if stated != count:
-        raise OperatorError(f"the string data holds {stated} strings, the shape {count}", WEIGHTS)
+        raise OperatorError(f"the string data holds {stated} strings, the shape {count}", STRING_DATA)
     ends = head[1 : count + 2].astype(np.int64)
     text = raw[4 * (count + 2) :]
     if ends.size < count + 1:
-        raise OperatorError(f"the string data ends within the offsets of its {count} strings", WEIGHTS)
+        raise OperatorError(f"the string data ends within the offsets of its {count} strings", STRING_DATA)
     try:
         return split_strings(text, ends[:-1], ends[1:])
     except OperatorError as error:
-        raise OperatorError(error.message, WEIGHTS) from None
+        raise OperatorError(error.message, STRING_DATA) from None

@@ -25,8 +25,8 @@ lock between the threads, of which there is one a pass, would cost more than the
 # Elements that a thread must have at least, or waking it and passing the lock costs more than it gains: where a pass is
 # a function as exp, and where all passes are as fast as the memory.
 _HEAVY, _LIGHT = 1 << 17, 1 << 21
-# Elements of a block that is copied into another order: what is read and what is written stay in a core's own cache.
-_COPIED = 1 << 16
+# Elements of a block that is copied into another order, so that both sides stay in the cache of a core.
+_COPIED = 3 << 14
 # From so many elements for each value that 8 or 16 bits can have it pays to compute all values instead.
 _TIMES_A_CODE = 4
 # Reducing the last axis costs NumPy a call a row; shorter rows than this are turned to stand side by side.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -11,6 +12,10 @@ from typing import Any
 from ovir.element_types import ElementType
 from ovir.integers import parse_integer, shortened
 from ovir.types import Dimension, PartialShape
+
+
+class ChoiceError(ValueError):
+    """A value of the right kind that is not one of those the attribute takes."""
 
 
 class _Required:
@@ -45,11 +50,13 @@ class Attribute:
         if self.choices:
             value = str(value).lower()
             if value not in self.choices:
-                raise ValueError(f"'{value}' is not one of {', '.join(self.choices)}")
+                close = difflib.get_close_matches(value, self.choices, n=1)
+                meant = f"; did you mean {close[0]}?" if close else ""
+                raise ChoiceError(f"'{shortened(value)}' is not one of {', '.join(self.choices)}{meant}")
         if self.minimum is not None:
             for item in value if isinstance(value, tuple) else (value,):
                 if not item >= self.minimum:
-                    raise ValueError(f"{item} is below {self.minimum}")
+                    raise ChoiceError(f"{item} is below {self.minimum}")
         return value
 
 
@@ -121,6 +128,8 @@ def split_list(text: str) -> list[str]:
 
 def split_names(text: str) -> list[str]:
     """Comma-separated names in which a comma of the name itself is written as ``\\,``."""
+    if "\\" not in text:
+        return [name for name in text.split(",") if name]
     return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ovir.arrays import Array
-from ovir.diagnostics import BODY
+from ovir.codes import BODY
 from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.iteration import NOT_FED, Iteration, WithBodies, by_output, from_front, is_true, known_truth
 from ovir.ops.operator import operator

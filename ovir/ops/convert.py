@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import NOT_SUPPORTED
+from ovir.codes import NOT_SUPPORTED
 from ovir.element_types import (
     ElementType,
     boolean,

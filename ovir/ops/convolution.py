@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import NOT_SUPPORTED
+from ovir.codes import NOT_SUPPORTED
 from ovir.element_types import ElementType, u1
 from ovir.kernels.correlation import Index, correlate
 from ovir.ops.attributes import attribute

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import NOT_SUPPORTED
+from ovir.codes import NOT_SUPPORTED
 from ovir.element_types import ElementType, nf4, u1, u3, u6
 from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute

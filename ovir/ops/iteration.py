@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import BODY
+from ovir.codes import BODY
 from ovir.element_types import ElementType
 from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.operator import Operator

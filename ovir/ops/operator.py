@@ -10,13 +10,15 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import Code, OperatorError
+from ovir.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, USAGE, Code
+from ovir.diagnostics import InputError, OperatorError, diagnostic
 from ovir.element_types import ElementType, i32, i64
+from ovir.ops import opsets
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
 from ovir.types import PartialShape
@@ -48,6 +50,8 @@ class Operator:
     type: ClassVar[str]
     opset: ClassVar[int]
     attributes: ClassVar[dict[str, Attribute]] = {}
+    required_attributes: ClassVar[tuple[Attribute, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     views: ClassVar[bool] = False
     """Whether an output may share memory with an input."""
@@ -82,6 +86,14 @@ class Operator:
             setattr(self, field, value)
         if attributes:
             raise ValueError(f"{self.type} has no attribute '{next(iter(attributes))}'")
+
+    @classmethod
+    def of_parsed(cls, values: Mapping[str, Any]) -> Self:
+        """An operation whose attribute values, by Python name, have been checked, and none that is required misses."""
+        op = cls.__new__(cls)
+        op.__dict__.update(cls._defaults)
+        op.__dict__.update(values)
+        return op
 
     # ----- to be defined by each operation
 
@@ -125,7 +137,7 @@ class Operator:
         low, high = (-rank, rank - 1) if rank else (-1, 0)
         if not low <= axis <= high:
             place = f" for data of shape {of}" if of is not None else f" of a tensor of rank {rank}"
-            self.fail("{} {} is outside [{}, {}]{}", name, axis, low, high, place)
+            self.fail("{} {} is outside [{}, {}]{}", name, axis, low, high, place, code=AXIS)
         return axis + max(rank, 1) if axis < 0 else axis
 
     def normalize_axes(
@@ -134,7 +146,8 @@ class Operator:
         """Each axis counted from the front; a repeated one is an error unless ``unique`` is False."""
         result = [self.normalize_axis(int(axis), rank, name) for axis in axes]
         if unique:
-            self.require(len(set(result)) == len(result), "{} {} names a dimension twice", name, list(map(int, axes)))
+            named = list(map(int, axes))
+            self.require(len(set(result)) == len(result), "{} {} names a dimension twice", name, named, code=AXIS)
         return result
 
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
@@ -144,7 +157,8 @@ class Operator:
             both = merged.merged_with(other)
             if both is None:
                 first, second = (names[0], names[i]) if names else ("input 0", f"input {i}")
-                self.fail("{} is {} and {} is {}: their element types must be equal", first, merged, second, other)
+                message = "{} is {} and {} is {}: their element types must be equal"
+                self.fail(message, first, merged, second, other, code=TYPES_DIFFER)
             merged = both
         return merged
 
@@ -153,7 +167,7 @@ class Operator:
     ) -> None:
         """Raise unless the element type is dynamic or one of those allowed, which ``words`` describe."""
         if not (element_type.is_dynamic or allowed(element_type)):
-            self.fail("{} must be {}, got {}", name, words, element_type)
+            self.fail("{} must be {}, got {}", name, words, element_type, code=ELEMENT_TYPE)
 
     def require_integers(self, name: str, element_type: ElementType) -> None:
         """Raise unless the element type is an integer one (or not known yet)."""
@@ -162,12 +176,13 @@ class Operator:
     def require_index_type(self, name: str, element_type: ElementType, *, known: bool = False) -> None:
         """Raise unless the element type is i32 or i64, or not known yet; an attribute's is ``known``."""
         if known or not element_type.is_dynamic:
-            self.require(element_type in (i32, i64), "{} must be i32 or i64, got {}", name, element_type)
+            allowed = element_type in (i32, i64)
+            self.require(allowed, "{} must be i32 or i64, got {}", name, element_type, code=ELEMENT_TYPE)
 
     def require_rank(self, name: str, shape: PartialShape, *ranks: int) -> None:
         """Raise unless the shape's rank is one of those given (or not known yet)."""
         if shape.rank is not None and shape.rank not in ranks:
-            self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape)
+            self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape, code=RANK)
 
     # ----- value propagation
 
@@ -243,9 +258,7 @@ def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
     """
 
     def register(cls: T) -> T:
-        cls.type = type_name
-        cls.opset = opset
-        cls.attributes = declared_attributes(cls)
+        _declare(cls, type_name, opset)
         versions = _registry.setdefault(type_name.lower(), {})
         if opset in versions:
             raise ValueError(f"{type_name} of opset{opset} is registered twice")
@@ -253,6 +266,43 @@ def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
         return cls
 
     return register
+
+
+def _declare(cls: type[Operator], type_name: str, opset: int) -> None:
+    cls.type = type_name
+    cls.opset = opset
+    cls.attributes = declared_attributes(cls)
+    cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
+    cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}
+
+
+_users: dict[tuple[str, str], type[Operator]] = {}
+
+
+def register(type_name: str, *, version: str) -> Callable[[T], T]:
+    """Give ovir an operation that is in no opset: a decorator for a subclass of ``Operator``.
+
+    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers it is for, as ``"Swirl"`` and
+    ``"extension"``, in any case. Models that are read from then on use it. Registered again, it is replaced.
+    Raises InputError for an operation that an opset has, and for a class that is no Operator.
+    """
+    if opsets.resolve(type_name, version) is not None:
+        message = f"{version} has an operation {type_name}, which cannot be registered anew"
+        raise InputError(diagnostic(USAGE, message, hint="choose another type or version, as 'extension'"))
+
+    def add(cls: T) -> T:
+        if not (isinstance(cls, type) and issubclass(cls, Operator)):
+            raise InputError(diagnostic(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
+        _declare(cls, type_name, 0)
+        _users[type_name.lower(), version.lower()] = cls
+        return cls
+
+    return add
+
+
+def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
+    """The class that a user registered for a file's type and version, None for none."""
+    return _users.get((type_name.lower(), version.lower())) if _users else None
 
 
 def registered(type_name: str, opset: int) -> type[Operator] | None:

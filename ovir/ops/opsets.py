@@ -7,6 +7,7 @@ its reader accepts beside them: ``extension`` and ``experimental`` as opset name
 from __future__ import annotations
 
 import re
+from difflib import get_close_matches
 from functools import cache
 
 NEWEST_OPSET = 17
@@ -258,15 +259,22 @@ def resolve(type_name: str, version: str) -> int | None:
     return None if name is None else _holders(name).get(version.lower())
 
 
-def why_unresolved(type_name: str, version: str) -> str:
-    """A sentence on why ``resolve`` found nothing."""
+def is_opset(version: str) -> bool:
+    """Whether a file's version names an opset that exists."""
+    number = re.fullmatch(r"opset(\d+)", version.lower(), re.ASCII)
+    return number is not None and len(number[1]) < 4 and 1 <= int(number[1]) <= NEWEST_OPSET
+
+
+def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
+    """A sentence on why ``resolve`` found nothing, and a hint on what may be meant."""
     name = canonical_type(type_name)
-    number = re.fullmatch(r"opset(\d+)", version.lower())
     if name is None:
-        return f"no opset has an operation '{type_name}'"
-    if number is None or not 1 <= int(number[1]) <= NEWEST_OPSET:
-        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}"
-    return f"{version} does not contain {name}; it is in {', '.join(_opset_ranges(name))}"
+        close = get_close_matches(type_name.lower(), _CANONICAL, n=1, cutoff=0.75)
+        hint = f"did you mean {_CANONICAL[close[0]]}?" if close else None
+        return f"no opset has an operation '{type_name}'", hint
+    if not is_opset(version):
+        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None
+    return f"{version} does not contain {name}; it is in {', '.join(_opset_ranges(name))}", None
 
 
 def _opset_ranges(name: str) -> list[str]:

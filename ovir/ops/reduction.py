@@ -15,7 +15,7 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, integer_range, map_rows, map_slices, result_array
+from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows, map_slices, result_array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape
@@ -196,9 +196,6 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
         outer, length, inner = part.shape
         if not length:
             return np.full((outer, inner), empty, part.dtype)
-        # Products along the last axis NumPy would multiply one by one.
-        if ufunc is np.multiply and inner == 1 and outer >= _LONG:
-            return np.asarray(ufunc.reduce(np.ascontiguousarray(part[:, :, 0].T), axis=0))
         while ufunc is np.multiply and inner == 1 and length >= _LONG:
             middle = length // 2
             product = ufunc(part[:, :middle], part[:, middle : 2 * middle])
@@ -214,6 +211,10 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
             return result
         return np.asarray(ufunc.reduce(part, axis=1, dtype=part.dtype))
 
+    kept = [axis for axis in range(data.ndim) if axis not in axes]
+    if ufunc is np.multiply and data.ndim - 1 in axes and prod(data.shape[axis] for axis in kept) >= _LONG:
+        # Along the last axis NumPy would multiply one by one.
+        data, axes = contiguous_copy(data.transpose([*axes, *kept])), tuple(range(len(axes)))
     return _along(step, data, axes)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import USAGE, Diagnostic, InputError, NotFoundError, Place, diagnostic, reporting_to
+from ovir.codes import USAGE
+from ovir.diagnostics import Diagnostic, InputError, NotFoundError, Place, diagnostic, reporting_to
 from ovir.kernels import parallel
 from ovir.model import Model, Port
 from ovir.runtime.executor import Executor

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import RUN, OperatorError, Place, RunError, diagnostic
+from ovir.codes import RUN
+from ovir.diagnostics import OperatorError, Place, RunError, diagnostic
 from ovir.kernels.blocked import contiguous_copy
 from ovir.model import Layer
 from ovir.ops.body import RunBody

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.arrays import Array
-from ovir.diagnostics import INTERNAL, RUN, OperatorError, OvirError, RunError, diagnostic
+from ovir.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
+from ovir.diagnostics import OperatorError, OvirError, RunError, diagnostic
 from ovir.inference import explain_failure
 from ovir.model import Layer
 
@@ -23,7 +24,12 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
-        return RunError(diagnostic(error.code or RUN, error.message, layer.place, hint=error.hint))
+        return RunError(diagnostic(_code_of(error), error.message, layer.place, hint=error.hint))
     shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnostic(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it"))
+
+
+def _code_of(error: OperatorError) -> Code:
+    """Of what an operation says while it runs, that it is not supported, or else that the values are at fault."""
+    return error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC) else RUN

@@ -8,7 +8,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import BAD_INPUT, InputError, Place, diagnostic
+from ovir.codes import BAD_INPUT
+from ovir.diagnostics import InputError, Place, diagnostic
 from ovir.element_types import ElementType, nf4
 from ovir.model import Model, Port
 

@@ -9,15 +9,8 @@ from typing import Protocol
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import (
-    USAGE,
-    Code,
-    Diagnostic,
-    InputError,
-    OperatorError,
-    Severity,
-    diagnostic,
-)
+from ovir.codes import USAGE, Code, Severity
+from ovir.diagnostics import Diagnostic, InputError, OperatorError, diagnostic
 from ovir.model import Layer, Model
 
 MAX_REPORTS = 1000

@@ -4,30 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
-from ovir import diagnostics
-from ovir.diagnostics import Code, Diagnostic, Severity
+from ovir.codes import CODES, Code, Severity
+from ovir.diagnostics import Diagnostic
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
-
-
-def known_codes() -> dict[str, Code]:
-    """Every kind of finding by its number."""
-    return {code.id: code for code in vars(diagnostics).values() if isinstance(code, Code)}
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def to_sarif(findings: Iterable[Diagnostic], version: str) -> dict[str, Any]:
     """A SARIF log with one run; ``version`` is ovir's."""
     found = list(findings)
-    codes = known_codes()
     used = sorted({d.code for d in found})
-    rules = [
-        {"id": code, **({"shortDescription": {"text": codes[code].meaning}} if code in codes else {})} for code in used
-    ]
-    driver = {"name": "ovir", "version": version, "rules": rules}
+    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code]) for code in used]}
     results = [_result(d, used.index(d.code)) for d in found]
-    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.id,
+        "shortDescription": {"text": code.meaning},
+        "defaultConfiguration": {"level": _LEVELS[code.severity]},
+        "help": {"text": f"see docs/findings.md, {code.id}"},
+    }
 
 
 def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
         "message": {"text": f"{layer}{found.message}{hint}"},
     }
     if found.file:
-        place: dict[str, Any] = {"artifactLocation": {"uri": found.file.replace("\\", "/")}}
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.file)}}
         if found.line:
             column = {"startColumn": found.column} if found.column else {}
             place["region"] = {"startLine": found.line, **column}
@@ -49,3 +51,9 @@ def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
             location["logicalLocations"] = [{"fullyQualifiedName": found.layer, "kind": "module"}]
         result["locations"] = [location]
     return result
+
+
+def _uri(path: str) -> str:
+    """A path as a relative or file URI reference; what a URI does not allow is escaped."""
+    text = quote(path.replace("\\", "/"))
+    return f"file://{text}" if text.startswith("/") else text

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.diagnostics import BAD_INPUT, UNREADABLE, InputError, Place, ReadError, diagnostic
+from ovir.codes import BAD_INPUT, UNREADABLE
+from ovir.diagnostics import InputError, Place, ReadError, diagnostic
 from ovir.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
 
 RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u2)}

@@ -59,7 +59,7 @@ def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) ->
     path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', stated, path.read_text()))
     result = cli("infer", path)
     assert result.status == 0
-    assert "warning[OVIR202] layer 1 'relu' (ReLU, opset1): output port 1 states shape [2,9], inferred is" in result.err
+    assert "warning[OVIR402] layer 1 'relu' (ReLU, opset1): output port 1 states shape [2,9], inferred is" in result.err
 
 
 def test_stated_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_stated_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: 
     for command in ("infer", "show", "run"):
         result = cli(command, path, "--shape", "4,3")
         assert result.status == 0
-        assert "OVIR202" not in result.err
+        assert "OVIR402" not in result.err
     path.write_text(path.read_text().replace("<dim>3</dim>", "<dim>9</dim>"))
     assert "states shape [2,9], inferred is [2,3]" in cli("infer", path, "--shape", "4,3").err
 
@@ -101,7 +101,7 @@ def test_all_that_cannot_be_run_is_listed(cli: Any, tmp_path: Path) -> None:
     assert json.loads(cli("show", path, "--json").out)["not_run"] == {"Foo of opset1": 2, "Bar of opset1": 1}
     result = cli("run", path)
     assert result.status == 1
-    assert "error[OVIR302]" in result.err
+    assert "error[OVIR802]" in result.err
     assert listed in result.err
 
 

@@ -141,8 +141,8 @@ def test_runtime_warnings_and_strict(cli: Any, model: Path, tmp_path: Path) -> N
     np.savez(tmp_path / "in.npz", data=DATA, indices=np.array([0, 99, 0, 0]))
     lax = cli("run", model, "--input", tmp_path / "in.npz")
     assert lax.status == 0
-    assert "warning[OVIR303]" in lax.err
+    assert "warning[OVIR803]" in lax.err
     strict = cli("run", model, "--input", tmp_path / "in.npz", "--strict")
     assert strict.status == 1
-    assert "error[OVIR303]" in strict.err
+    assert "error[OVIR803]" in strict.err
     assert strict.out == ""

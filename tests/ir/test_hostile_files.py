@@ -84,7 +84,7 @@ def test_constants(attributes: str, message: str) -> None:
     text = re.sub(r"<data [^>]*offset[^>]*>", f"<data {data}/>", XML)
     with pytest.raises(ovir.ModelError, match=message) as caught:
         ovir.read_model(text, BLOB)
-    assert caught.value.diagnostic.code in ("OVIR102", "OVIR108")
+    assert caught.value.diagnostic.code in ("OVIR302", "OVIR411", "OVIR502", "OVIR503")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.9])

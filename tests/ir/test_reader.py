@@ -7,7 +7,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.diagnostics import Severity
+from ovir.codes import Severity
 
 
 def small() -> Net:
@@ -109,7 +109,7 @@ def test_faults(old: str, new: str, message: str, tmp_path: Path) -> None:
         (b"", "the file is empty"),
         (b"hello world", "this is not XML"),
         (b"version https://git-lfs.github.com/spec/v1\n", "git-LFS pointer"),
-        (b'<net version="11">\n<layers>\n', "not well-formed XML"),
+        (b'<net version="11">\n<layers>\n', "the file ends before the model does"),
         (b'<net version="11">\n<data axis=1 />\n</net>', r"(?s):2:\d+: .*in quotes"),
         (b'<... type="Gather" ...>', r"(?s):1:2: .*a tag needs a name"),
     ],
@@ -158,8 +158,7 @@ def test_size_too_small_for_the_shape() -> None:
 def test_all_errors_are_found_not_the_first() -> None:
     text = replaced('shape="2,?"', 'shape="2,x"').replace(b"</edges>", b'<edge from-layer="7"/></edges>')
     codes = [found.code for found in ovir.check(text) if found.severity is Severity.ERROR]
-    assert "OVIR102" in codes
-    assert len(codes) >= 2
+    assert codes == ["OVIR302", "OVIR110"]
 
 
 def test_unknown_operation_keeps_its_stated_shape() -> None:
@@ -170,7 +169,7 @@ def test_unknown_operation_keeps_its_stated_shape() -> None:
     )
     model = ovir.read_model(text)
     assert str(model.layer("relu").outputs[0].type) == "f16[2,9]"
-    assert [found.code for found in model.diagnostics] == ["OVIR103"]
+    assert [found.code for found in model.diagnostics] == ["OVIR201"]
     with pytest.raises(ovir.RunError, match="Sparkle"):
         ovir.compile_model(model)
 
@@ -178,5 +177,5 @@ def test_unknown_operation_keeps_its_stated_shape() -> None:
 def test_unknown_attribute_is_a_warning() -> None:
     text = replaced('type="ReLU" version="opset1">', 'type="ReLU" version="opset1"><data slope="3"/>')
     found = ovir.read_model(text).diagnostics
-    assert [(d.code, d.severity) for d in found] == [("OVIR110", Severity.WARNING)]
+    assert [(d.code, d.severity) for d in found] == [("OVIR304", Severity.WARNING)]
     assert "'slope'" in found[0].message

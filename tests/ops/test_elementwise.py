@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import Code, OperatorError, reporting_to
+from ovir.codes import Code
+from ovir.diagnostics import OperatorError, reporting_to
 from ovir.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u8
 from ovir.kernels import blocked
 from ovir.ops import arithmetic as ar

@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import Code, OperatorError, reporting_to
+from ovir.codes import Code
+from ovir.diagnostics import OperatorError, reporting_to
 from ovir.element_types import ElementType, boolean, f16, f32, i32, i64
 from ovir.ops.grouped_matmul import GroupedMatMul
 from ovir.types import PartialShape

@@ -1,0 +1,78 @@
+"""Reads a file, infers it, and asks every rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from time import perf_counter
+from typing import Any
+
+import ovir.checks.rules  # noqa: F401  (registers them)
+from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
+from ovir.codes import INTERNAL, USAGE, Severity
+from ovir.diagnostics import Diagnostic, Findings, InputError, Place, diagnostic
+from ovir.inference import infer_into
+from ovir.ir.legacy import check_names
+from ovir.ir.reader import collecting_no_garbage, load
+from ovir.ir.source import Source
+from ovir.model import Model
+
+Clock = Callable[[str, float], None]
+"""Told of each stage, ``reading``, ``inference`` and ``rules``, and the seconds it took."""
+
+
+def check(
+    model: Source,
+    weights: Any = None,
+    *,
+    need_weights: bool = True,
+    runtime: tuple[int, int] | None = None,
+    skip: Collection[str] = (),
+    clock: Clock | None = None,
+) -> list[Diagnostic]:
+    """All findings of a file, in its order: errors, warnings and advice.
+
+    ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and what
+    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``(2022, 3)``: what it does
+    not know is told. ``skip`` names codes (``OVIR510``) whose rules need not run. ``clock`` is told what took how long.
+
+    A finding that only follows from another is left out. Nothing is raised for a file that is wrong or unreadable;
+    InputError for what is none of a file.
+    """
+    if isinstance(model, Model):
+        message = "check() takes a file or its content, not a Model: a Model has been checked when it was read"
+        raise InputError(diagnostic(USAGE, message, hint="its findings are in model.diagnostics"))
+    tell = clock or (lambda stage, seconds: None)
+    findings = Findings()
+    with collecting_no_garbage():
+        start = perf_counter()
+        document = load(model, weights, findings, need_weights=need_weights)
+        read = perf_counter()
+        tell("reading", read - start)
+        if document is not None:
+            infer_into(document.model, findings, trust_stated=True)
+            if document.model.version == 10:
+                check_names(document.model, findings)
+            tell("inference", perf_counter() - read)
+            inferred = perf_counter()
+            context = Context(document.root, document.file, document.weights, document.model, runtime)
+            _apply_rules(context, skip, findings)
+            tell("rules", perf_counter() - inferred)
+    rank = list(Severity)
+    return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+
+
+_OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR6")
+"""Codes of errors after which layers or edges may be missing."""
+
+
+def _apply_rules(context: Context, skip: Collection[str], findings: Findings) -> None:
+    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_OF_STRUCTURE) for d in findings)
+    for code, rule in RULES.items():
+        if code in skip or (has_holes and code in WHOLE_GRAPH):
+            continue
+        try:
+            findings.extend(rule(context))
+        except Exception as error:  # a fault of ovir's own must not hide what else there is
+            message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
+            hint = "this is a fault of ovir; please report it"
+            findings.report(INTERNAL, message, Place(context.file), hint, severity=Severity.WARNING)

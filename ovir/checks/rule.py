@@ -1,0 +1,127 @@
+"""What a rule is: a function that looks at a model which has been read, and yields findings of one kind."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TypeVar
+
+from lxml import etree
+
+from ovir.arrays import Array
+from ovir.codes import Code, Severity
+from ovir.diagnostics import Diagnostic, OperatorError, Place, diagnostic
+from ovir.ir.weights import Weights
+from ovir.model import Layer, Model, Port
+from ovir.ops.infrastructure import Const
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the rules look at."""
+
+    root: etree._Element
+    file: str | None
+    weights: Weights
+    model: Model
+    runtime: tuple[int, int] | None = None
+    """The OpenVINO release that is to read the file, as (2022, 3)."""
+
+    @cached_property
+    def models(self) -> list[Model]:
+        """The model and all bodies in it, each once."""
+        found = [self.model]
+        for model in found:  # which grows while it is walked
+            found.extend(body for layer in model.layers for body in layer.bodies.values())
+        return found
+
+    @cached_property
+    def layers(self) -> list[Layer]:
+        """The layers of all of them."""
+        return [layer for model in self.models for layer in model.layers]
+
+    @cached_property
+    def by_type(self) -> dict[str, list[Layer]]:
+        found: dict[str, list[Layer]] = defaultdict(list)
+        for layer in self.layers:
+            found[layer.type].append(layer)
+        return found
+
+    @cached_property
+    def large(self) -> list[tuple[Port, int]]:
+        """The output ports of tensors of more than 2**30 elements, and how many each has at the least."""
+        found = []
+        for layer in self.layers:
+            for port in layer.outputs:
+                shape = port.type.shape
+                if shape.rank is not None and (count := prod([dim.lower for dim in shape.dims])) > 1 << 30:
+                    found.append((port, count))
+        return found
+
+    @cached_property
+    def constants(self) -> list[Constant]:
+        """The constants that have data in the weights."""
+        return [
+            Constant(layer, op)
+            for layer in self.by_type.get("Const", ())
+            if isinstance(op := layer.operator, Const) and "value" not in layer.attributes
+        ]
+
+
+@dataclass(frozen=True)
+class Constant:
+    """A Const with its bytes in the weights."""
+
+    layer: Layer
+    op: Const
+
+    @cached_property
+    def data(self) -> Array | None:
+        """Its array; None where the bytes are no data, or no weights are looked at."""
+        try:
+            return self.op.data
+        except OperatorError:
+            return None
+
+
+def finding(
+    code: Code,
+    message: str,
+    at: Layer | Port | Place,
+    *,
+    hint: str | None = None,
+    severity: Severity | None = None,
+) -> Diagnostic:
+    """A finding at a layer, at one of its ports, or elsewhere; in a layer that is dropped, at most a warning."""
+    layer = at.layer if isinstance(at, Port) else at if isinstance(at, Layer) else None
+    if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
+        severity = Severity.WARNING
+    if isinstance(at, Port):
+        place = Place(at.layer.file, at.line or at.layer.line, at.layer.title, at.layer.id)
+        return diagnostic(code, message, place, hint=hint, severity=severity, port=at.id)
+    return diagnostic(code, message, at.place if isinstance(at, Layer) else at, hint=hint, severity=severity)
+
+
+Rule = Callable[[Context], Iterator[Diagnostic]]
+R = TypeVar("R", bound=Rule)
+RULES: dict[str, Rule] = {}
+"""Each by the code of its findings."""
+WHOLE_GRAPH: set[str] = set()
+"""The codes of rules on what is not there; where layers could not be read, their findings would only follow."""
+
+
+def rule(code: Code, *, whole_graph: bool = False) -> Callable[[R], R]:
+    """Register a function as the rule for ``code``; one for ``whole_graph`` is not asked about a graph with holes."""
+
+    def register(function: R) -> R:
+        if code.id in RULES:
+            raise ValueError(f"{code.id} has two rules")
+        RULES[code.id] = function
+        if whole_graph:
+            WHOLE_GRAPH.add(code.id)
+        return function
+
+    return register

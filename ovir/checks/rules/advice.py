@@ -1,0 +1,101 @@
+"""What is right, and could be better."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ovir.checks.rule import Context, finding, rule
+from ovir.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
+from ovir.diagnostics import Diagnostic
+from ovir.element_types import f64
+from ovir.model import Layer
+
+RELEASES = {
+    (2020, 1): 1, (2020, 2): 2, (2020, 4): 3, (2021, 1): 4, (2021, 2): 5, (2021, 3): 6, (2021, 4): 7, (2022, 1): 8,
+    (2022, 2): 9, (2022, 3): 10, (2023, 0): 11, (2023, 1): 12, (2023, 2): 13, (2024, 0): 14, (2024, 5): 15,
+    (2025, 0): 16, (2026, 4): 17,
+}  # fmt: skip
+"""The newest opset of each OpenVINO release that brought one; from its page on available operation sets."""
+
+
+def newest_opset(release: tuple[int, int]) -> int:
+    """The newest opset that a release knows, 0 for one before the first."""
+    return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
+
+
+@rule(NEWER_THAN_RUNTIME)
+def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
+    """Asked with --runtime. What counts is the opset that brought the operation, and the one that the file names."""
+    if context.runtime is None:
+        return
+    newest = newest_opset(context.runtime)
+    release = f"{context.runtime[0]}.{context.runtime[1]}"
+    for layer in context.layers:
+        number = layer.version.lower().removeprefix("opset")
+        named = int(number) if number.isdecimal() and number.isascii() else 0
+        if named > newest:
+            message = f"{layer.type} is of {layer.version}; OpenVINO {release} knows opset1 to opset{newest}"
+            yield finding(NEWER_THAN_RUNTIME, message, layer)
+
+
+@rule(NO_OP)
+def no_op(context: Context) -> Iterator[Diagnostic]:
+    for layer in (layer for kind in ("Convert", "Reshape", "Transpose") for layer in context.by_type.get(kind, ())):
+        if (why := _why_no_op(layer)) is not None:
+            yield finding(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
+
+
+def _why_no_op(layer: Layer) -> str | None:
+    if len(layer.outputs) != 1 or not layer.inputs:
+        return None
+    data, output = layer.inputs[0], layer.outputs[0]
+    if layer.type == "Convert" and data.element_type == output.element_type and not data.element_type.is_dynamic:
+        return f"it converts {data.element_type} to {output.element_type}"
+    if layer.type == "Reshape" and data.shape.is_static and data.shape == output.shape:
+        return f"it reshapes {data.shape} to {output.shape}"
+    if layer.type == "Transpose" and (order := _order(layer)) is not None and order == sorted(order):
+        return f"it transposes by {order}"
+    return None
+
+
+@rule(CANCELLED)
+def cancelled(context: Context) -> Iterator[Diagnostic]:
+    """A Transpose that undoes the one before it."""
+    for layer in context.by_type.get("Transpose", ()):
+        source = layer.inputs[0].source if layer.inputs else None
+        if source is None or source.layer.type != "Transpose":
+            continue
+        first, second = _order(source.layer), _order(layer)
+        if first is None or second is None or len(first) != len(second) or first == sorted(first):
+            continue
+        if [first[axis] for axis in second] == list(range(len(first))):
+            yield finding(CANCELLED, f"the layer undoes {source.layer.title}", layer)
+
+
+def _order(layer: Layer) -> list[int] | None:
+    """The constant order of a Transpose."""
+    order = layer.inputs[1].type.constant if len(layer.inputs) > 1 else None
+    if order is None or not order.size:
+        return None
+    axes = [int(axis) for axis in np.ravel(order)]
+    return axes if sorted(axes) == list(range(len(axes))) else None
+
+
+@rule(DOUBLE)
+def double(context: Context) -> Iterator[Diagnostic]:
+    """The first layer that has f64 from something else; those after it follow."""
+    for layer in context.layers:
+        for port in layer.outputs:
+            if port.element_type != f64 or any(p.element_type == f64 for p in layer.inputs):
+                continue
+            yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
+
+
+@rule(UNKNOWN_RANK)
+def unknown_rank(context: Context) -> Iterator[Diagnostic]:
+    for port in context.model.inputs:
+        if port.shape.rank is None:
+            message = f"input '{port.any_name}' is of unknown rank: most devices cannot compile the model as it is"
+            yield finding(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")

@@ -1,0 +1,33 @@
+"""Attributes that say less, or more, than they seem to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ovir.checks.rule import Context, finding, rule
+from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE
+from ovir.diagnostics import Diagnostic
+
+
+@rule(NO_ELEMENT_TYPE)
+def no_element_type(context: Context) -> Iterator[Diagnostic]:
+    """OpenVINO takes such a Parameter as of dynamic type, which few devices compile."""
+    for layer in context.by_type.get("Parameter", ()):
+        if layer.operator is not None and "element_type" not in layer.attributes:
+            yield finding(NO_ELEMENT_TYPE, "the Parameter has no attribute 'element_type': it is dynamic", layer)
+
+
+@rule(IGNORED_PADS)
+def ignored_pads(context: Context) -> Iterator[Diagnostic]:
+    """An auto_pad other than explicit computes the pads anew."""
+    for layer in context.layers:
+        attributes = layer.attributes
+        auto_pad = attributes.get("auto_pad", "explicit")
+        if auto_pad in ("explicit", "notset"):
+            continue
+        for name in ("pads_begin", "pads_end"):
+            pads = attributes.get(name)
+            if isinstance(pads, tuple) and any(pads):
+                shown = ",".join(map(str, pads))
+                message = f'{name}="{shown}" is without effect, as auto_pad is "{auto_pad}"'
+                yield finding(IGNORED_PADS, message, layer)

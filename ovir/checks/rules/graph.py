@@ -1,0 +1,84 @@
+"""Layers and tensors that are idle, nameless or named alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ovir.checks.rule import Context, finding, rule
+from ovir.codes import DEAD_LAYER, DUPLICATE_NAME, NO_RESULT, OUTPUT_COUNT, RESULT_NAME, TENSOR_NAME, UNUSED_PARAMETER
+from ovir.diagnostics import Diagnostic, Place
+from ovir.ir.elements import line_of
+from ovir.model import Layer, Port
+
+
+@rule(DEAD_LAYER, whole_graph=True)
+def dead_layer(context: Context) -> Iterator[Diagnostic]:
+    """Only the last layers of what is dead are told: the others follow."""
+    for layer in context.layers:
+        if layer.is_dead and not any(port.readers for port in layer.outputs):
+            yield finding(DEAD_LAYER, "no result and no state depends on this layer; OpenVINO drops it", layer)
+
+
+@rule(DUPLICATE_NAME)
+def duplicate_name(context: Context) -> Iterator[Diagnostic]:
+    """Legal, but whoever asks for a layer by name gets one of them; within each model."""
+    for model in context.models:
+        first: dict[str, Layer] = {}
+        for layer in model.layers:
+            other = first.setdefault(layer.name, layer)
+            if other is not layer:
+                yield finding(DUPLICATE_NAME, f"the name is also that of layer {other.id} on line {other.line}", layer)
+
+
+@rule(TENSOR_NAME)
+def tensor_name(context: Context) -> Iterator[Diagnostic]:
+    """A tensor name finds an input or output of the model, so it must stand for one tensor."""
+    for model in context.models:
+        first: dict[str, Port] = {}
+        for layer in model.layers:
+            for port in layer.outputs:
+                for name in sorted(port.names):
+                    other = first.setdefault(name, port)
+                    if other is not port:
+                        message = f"tensor name '{name}' is also that of {other.layer.title}"
+                        yield finding(TENSOR_NAME, message, port)
+
+
+@rule(NO_RESULT, whole_graph=True)
+def no_result(context: Context) -> Iterator[Diagnostic]:
+    """A model that gives nothing; one that only assigns a state is told, too."""
+    model = context.model
+    if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
+        message = "the model has no Result: it gives nothing"
+        yield finding(NO_RESULT, message, Place(context.file, line_of(context.root)))
+
+
+@rule(UNUSED_PARAMETER, whole_graph=True)
+def unused_parameter(context: Context) -> Iterator[Diagnostic]:
+    for model in context.models:
+        for port in model.inputs:
+            if not port.readers:
+                yield finding(UNUSED_PARAMETER, "nothing reads this Parameter", port.layer)
+
+
+@rule(OUTPUT_COUNT)
+def output_count(context: Context) -> Iterator[Diagnostic]:
+    """Ports that the operation does not have, or outputs without a port."""
+    for layer in context.layers:
+        if layer.operator is None or not layer.operator.output_types:
+            continue
+        stated = sum(port.line is not None for port in layer.outputs)
+        has = len(layer.operator.output_types)
+        if stated > has:
+            yield finding(OUTPUT_COUNT, f"the layer states {stated} outputs, {layer.type} has {has} here", layer)
+
+
+@rule(RESULT_NAME)
+def result_name(context: Context) -> Iterator[Diagnostic]:
+    """Two outputs of different tensors that can both be meant by one name."""
+    first: dict[str, Port] = {}
+    for port in context.model.outputs:
+        for name in sorted(port.names):
+            other = first.setdefault(name, port)
+            if other is not port and other.source is not port.source:
+                yield finding(RESULT_NAME, f"'{name}' also names the output at {other.layer.title}", port.layer)

@@ -1,0 +1,205 @@
+"""What constants hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.checks.rule import Constant, Context, finding, rule
+from ovir.codes import (
+    F16_OVERFLOW,
+    INDEX_RANGE,
+    NARROWED,
+    NEGATIVE_INDEX,
+    NON_FINITE,
+    STRING_DATA,
+    ZERO_DIVISOR,
+    ZERO_SCALE,
+    Severity,
+)
+from ovir.diagnostics import Diagnostic, OperatorError
+from ovir.element_types import bf16, f16, f32, f64, i64, string, u64
+from ovir.model import Layer, Port
+from ovir.ops.infrastructure import Const
+
+_SCANNED = {f16, bf16, f32, f64}
+_BLOCK = 1 << 16  # numbers looked at in one go
+
+
+@rule(STRING_DATA)
+def string_data(context: Context) -> Iterator[Diagnostic]:
+    """Bytes that are no strings; reading them is put off until they are used."""
+    for constant in context.constants:
+        if constant.op.element_type == string:
+            try:
+                constant.op.data  # noqa: B018  (decodes)
+            except OperatorError as error:
+                yield finding(STRING_DATA, error.message, constant.layer)
+
+
+@rule(NON_FINITE)
+def non_finite(context: Context) -> Iterator[Diagnostic]:
+    """NaN is hardly ever meant; infinity may be, as in masks and bounds."""
+    for constant in context.constants:
+        if constant.op.element_type in _SCANNED and (data := constant.data) is not None and data.size:
+            nans, infinities = _count_non_finite(data)
+            if nans:
+                yield finding(NON_FINITE, f"{nans} of the {data.size} values are NaN", constant.layer)
+            elif infinities:
+                message = f"{infinities} of the {data.size} values are infinite"
+                yield finding(NON_FINITE, message, constant.layer, severity=Severity.INFO)
+
+
+def _count_non_finite(data: Array) -> tuple[int, int]:
+    """How many values are NaN, and how many infinite."""
+    flat = data.reshape(-1)
+    nans = infinities = 0
+    for start in range(0, flat.size, _BLOCK):
+        block = flat[start : start + _BLOCK]
+        if block.dtype.itemsize >= 4 and isfinite(np.vdot(block, block)):
+            continue  # neither NaN nor infinity survives that as a number
+        finite = np.isfinite(block)
+        if not finite.all():
+            odd = block[~finite]
+            nans += int(np.isnan(odd).sum())
+            infinities += int(np.isinf(odd).sum())
+    return nans, infinities
+
+
+@rule(F16_OVERFLOW)
+def f16_overflow(context: Context) -> Iterator[Diagnostic]:
+    """A Convert to f16 of a constant that f16 cannot hold, which becomes infinite."""
+    largest = float(np.finfo(np.float16).max)
+    for layer in context.by_type.get("Convert", ()):
+        if not layer.outputs or layer.outputs[0].element_type != f16:
+            continue
+        data = _constant_of(layer.inputs[0]) if layer.inputs else None
+        if data is None or data.dtype not in (np.float32, np.float64) or not data.size:
+            continue
+        most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
+        if most > largest:
+            yield finding(F16_OVERFLOW, f"the constant holds {most:g}; f16 ends at {largest:g}", layer)
+
+
+_INT32 = np.iinfo(np.int32)
+
+
+@rule(NARROWED)
+def narrowed(context: Context) -> Iterator[Diagnostic]:
+    """Devices compute i64 and u64 in i32. The largest of i64 is left alone: it means an open end."""
+    for constant in context.constants:
+        if constant.op.element_type in (i64, u64) and (data := constant.data) is not None and data.size:
+            if data.max() <= _INT32.max and data.min() >= _INT32.min:
+                continue
+            beyond = data[(data > _INT32.max) | (data < _INT32.min)]
+            beyond = beyond[np.abs(beyond.astype(np.float64)) < 2.0**62]
+            if beyond.size:
+                message = f"the constant holds {beyond[0]}, which devices that compute in i32 cut"
+                yield finding(NARROWED, message, constant.layer)
+
+
+@rule(ZERO_DIVISOR)
+def zero_divisor(context: Context) -> Iterator[Diagnostic]:
+    """An integer by zero: what comes out is undefined, or the process ends."""
+    for kind in ("Divide", "Mod", "FloorMod"):
+        for layer in context.by_type.get(kind, ()):
+            data = _constant_of(layer.inputs[1]) if len(layer.inputs) == 2 else None
+            if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
+                yield finding(ZERO_DIVISOR, f"the divisor holds {int((data == 0).sum())} zeros", layer)
+
+
+@rule(ZERO_SCALE)
+def zero_scale(context: Context) -> Iterator[Diagnostic]:
+    """Weights of few bits times a scale that loses them."""
+    for layer in context.by_type.get("Multiply", ()):
+        if len(layer.inputs) != 2 or not _is_decompressed(layer.inputs[0]):
+            continue
+        scale = _constant_of(layer.inputs[1])
+        if scale is not None and scale.size and scale.dtype.kind == "f":
+            bad = int((~np.isfinite(scale) | (scale == 0)).sum())
+            if bad:
+                message = f"{bad} of the {scale.size} scales of compressed weights are zero, NaN or infinite"
+                yield finding(ZERO_SCALE, message, layer)
+
+
+def _is_decompressed(port: Port) -> bool:
+    """Whether a tensor is a constant of integers, converted, perhaps less a zero point."""
+    for _ in range(3):
+        source = port.source
+        if source is None or not source.layer.inputs:
+            return False
+        if source.layer.type == "Convert":
+            below = source.layer.inputs[0]
+            return below.source is not None and below.source.layer.type == "Const" and below.element_type.is_integral
+        if source.layer.type != "Subtract":
+            return False
+        port = source.layer.inputs[0]
+    return False
+
+
+# --------------------------------------------------------------------------- indices
+
+
+@rule(INDEX_RANGE)
+def index_range(context: Context) -> Iterator[Diagnostic]:
+    for layer, indices, size in _indexed(context):
+        low = -size  # the specifications of all but Gather-1 and Gather-7 let negative ones count from the end
+        outside = indices[(indices < low) | (indices >= size)]
+        if outside.size:
+            message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the axis that it indexes"
+            yield finding(INDEX_RANGE, message, layer)
+
+
+@rule(NEGATIVE_INDEX)
+def negative_index(context: Context) -> Iterator[Diagnostic]:
+    """Gather-1 and Gather-7 leave open what it means: the reference counts from the end, the CPU plugin gives 0."""
+    for layer, indices, size in _indexed(context):
+        if layer.type == "Gather" and layer.operator is not None and layer.operator.opset < 8:
+            negative = indices[(indices < 0) & (indices >= -size)]
+            if negative.size:
+                message = f"index {negative.flat[0]} is negative, which Gather-{layer.operator.opset} leaves open"
+                yield finding(NEGATIVE_INDEX, message, layer, hint="write it from the front, or use Gather-8")
+
+
+def _indexed(context: Context) -> Iterator[tuple[Layer, Array, int]]:
+    """(layer, constant indices, the static size of the axis that they index)"""
+    for kind in ("Gather", "GatherElements", "ScatterUpdate", "ScatterElementsUpdate"):
+        for layer in context.by_type.get(kind, ()):
+            indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
+            axis = _axis_of(layer)
+            data = layer.inputs[0].shape if layer.inputs else None
+            if indices is None or not indices.size or axis is None or data is None or data.rank is None:
+                continue
+            if -data.rank <= axis < data.rank and data[axis].is_static:
+                yield layer, indices, data[axis].length
+    for kind in ("GatherND", "ScatterNDUpdate"):
+        for layer in context.by_type.get(kind, ()):
+            indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
+            if indices is None or indices.ndim == 0 or layer.inputs[0].shape.rank is None:
+                continue
+            batch = layer.attributes.get("batch_dims", 0)
+            for column, dim in enumerate(layer.inputs[0].shape.dims[batch:][: indices.shape[-1]]):
+                if dim.is_static and indices.size:
+                    yield layer, indices[..., column], dim.length
+
+
+def _axis_of(layer: Layer) -> int | None:
+    """The axis, an attribute or the last constant input but the updates."""
+    if "axis" in layer.attributes:
+        axis = layer.attributes["axis"]
+        return axis if isinstance(axis, int) else None
+    if layer.type == "GatherElements":
+        return 0
+    position = 2 if layer.type == "Gather" else 3
+    data = _constant_of(layer.inputs[position]) if len(layer.inputs) > position else None
+    return int(data.flat[0]) if data is not None and data.size == 1 else None
+
+
+def _constant_of(port: Port) -> Array | None:
+    """The content of an input that is a Const of the file, else None."""
+    if port.source is None or not isinstance(op := port.source.layer.operator, Const):
+        return None
+    return Constant(port.source.layer, op).data

@@ -1,0 +1,124 @@
+"""Where constants lie in the weights, byte by byte."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+
+from ovir.checks.rule import Constant, Context, finding, rule
+from ovir.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
+from ovir.diagnostics import Diagnostic, Place
+from ovir.element_types import boolean, string, u3, u6
+from ovir.ir.elements import line_of
+
+_WHOLE_BLOCKS = {u3: 8, u6: 4}
+"""Types whose values come in blocks of so many, in 3 bytes."""
+
+
+def _needed(constant: Constant) -> int:
+    """The bytes that a constant's shape and type take."""
+    op = constant.op
+    count = prod(op.shape)
+    if op.element_type in _WHOLE_BLOCKS:
+        return -(-count // _WHOLE_BLOCKS[op.element_type]) * 3
+    return -(-count * op.element_type.bits // 8)
+
+
+@rule(TOO_MANY_BYTES)
+def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
+    """OpenVINO takes the first bytes; the shape, the type or the size may be the wrong one."""
+    for constant in context.constants:
+        op = constant.op
+        if op.element_type != string and op.size > (needed := _needed(constant)):
+            shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
+            message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
+            yield finding(TOO_MANY_BYTES, message, constant.layer)
+
+
+@rule(MISALIGNED)
+def misaligned(context: Context) -> Iterator[Diagnostic]:
+    """Such constants are copied on reading instead of mapped. One finding for all of them, at the first."""
+    found = []
+    for constant in context.constants:
+        step = constant.op.element_type.bits // 8
+        if step > 1 and constant.op.size and constant.op.offset % step:
+            found.append((constant, step))
+    if found:
+        constant, step = found[0]
+        message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
+        more = f"; nor are those of {len(found) - 1} others" if len(found) > 1 else ""
+        yield finding(MISALIGNED, message + more, constant.layer)
+
+
+@rule(OVERLAP)
+def overlap(context: Context) -> Iterator[Diagnostic]:
+    """Constants may share bytes if they are the same, or one is the other's beginning; else an offset is wrong."""
+    spans = sorted(((c.op.offset, c.op.offset + c.op.size, c) for c in context.constants if c.op.size), key=_ends)
+    reach, owner = 0, None
+    for begin, end, constant in spans:
+        if owner is not None and begin < reach and begin != owner.op.offset:
+            message = (
+                f"bytes [{begin}, {end}) overlap with [{owner.op.offset}, {reach}) of {owner.layer.title}, "
+                "yet begin elsewhere"
+            )
+            yield finding(OVERLAP, message, constant.layer)
+        if end > reach:
+            reach, owner = end, constant
+
+
+def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
+    return span[0], -span[1]
+
+
+@rule(UNUSED_BYTES, whole_graph=True)
+def unused_bytes(context: Context) -> Iterator[Diagnostic]:
+    """Beyond the few bytes with which writers align constants; perhaps the file belongs to another model."""
+    total = context.weights.data.size
+    used, reach, gaps = 0, 0, 0
+    for begin, end in sorted((c.op.offset, c.op.offset + c.op.size) for c in context.constants):
+        if begin > reach:
+            gaps += begin - reach if begin - reach >= _PADDING else 0
+        used += max(end - max(begin, reach), 0)
+        reach = max(reach, end)
+    gaps += total - reach if total - reach >= _PADDING else 0
+    if gaps and not context.weights.missing:
+        place = Place(context.file, line_of(context.root))
+        yield finding(UNUSED_BYTES, f"no constant uses {gaps} of the {total} bytes of {context.weights.name}", place)
+
+
+_PADDING = 64  # bytes; writers align to that at most
+
+
+@rule(BOOLEAN_BYTES)
+def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
+    for constant in context.constants:
+        op = constant.op
+        if op.element_type == boolean and constant.data is not None:
+            raw = context.weights.data[op.offset : op.offset + prod(op.shape)]
+            if raw.size and (most := int(raw.max())) > 1:
+                message = f"a boolean constant holds the byte {most}, which devices take differently"
+                yield finding(BOOLEAN_BYTES, message, constant.layer, hint="write 1 for true and 0 for false")
+
+
+@rule(DUPLICATE_CONSTANT)
+def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
+    """Large constants only: those of a few bytes cost nothing."""
+    by_size: dict[int, dict[int, Constant]] = defaultdict(dict)
+    for constant in context.constants:
+        if constant.op.size >= _LARGE:
+            by_size[constant.op.size].setdefault(constant.op.offset, constant)
+    for size, found in by_size.items():
+        first: dict[bytes, Constant] = {}
+        for offset, constant in found.items() if len(found) > 1 else ():
+            raw = context.weights.data[offset : offset + size]
+            key = raw[:: max(size // 256, 1)].tobytes()  # most differ there
+            other = first.setdefault(key, constant)
+            if other is not constant and np.array_equal(raw, context.weights.data[other.op.offset :][:size]):
+                message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
+                yield finding(DUPLICATE_CONSTANT, message, constant.layer, hint="let both name one offset")
+
+
+_LARGE = 1 << 16

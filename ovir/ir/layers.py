@@ -1,0 +1,302 @@
+"""Reads one layer: its ports, its operation with typed attributes, its constant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import partial
+
+from lxml import etree
+
+from ovir import ops
+from ovir.codes import (
+    ATTRIBUTE_CHOICE,
+    BAD_ATTRIBUTE,
+    BAD_DIM,
+    BAD_PRECISION,
+    DUPLICATE_PORT,
+    INTERVAL_DIM,
+    MISSING_ATTRIBUTE,
+    MISSING_ELEMENT,
+    MISSING_KEY,
+    NO_PRECISION,
+    NO_WEIGHTS,
+    NOT_IN_OPSET,
+    PAST_END,
+    REPEATED_ELEMENT,
+    REPEATED_RT_INFO,
+    UNKNOWN_ATTRIBUTE,
+    UNKNOWN_ELEMENT,
+    UNKNOWN_OPSET,
+    UNKNOWN_TYPE,
+    Code,
+)
+from ovir.diagnostics import Findings, OperatorError, Place
+from ovir.element_types import ElementType
+from ovir.ir.edges import Lost
+from ovir.ir.elements import line_of, tag_of, unsigned
+from ovir.ir.weights import Weights
+from ovir.model import Layer, Port
+from ovir.ops import opsets
+from ovir.ops.attributes import ChoiceError, split_names
+from ovir.ops.infrastructure import Const
+from ovir.ops.operator import Operator
+from ovir.types import Dimension, PartialShape
+
+
+class LayerReader:
+    """Reads the layers of one document. What stands in many layers is parsed once."""
+
+    def __init__(self, file: str | None, weights: Weights, findings: Findings) -> None:
+        self.file = file
+        self.weights = weights
+        self.findings = findings
+        self.without_data: list[tuple[Layer, Place, int]] = []
+        """The constants whose weights are missing, and how many bytes they need."""
+        self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
+        self._precisions: dict[str, ElementType] = {}
+        self._values: dict[tuple[type[Operator], str, str], object] = {}
+
+    def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
+        """The layer without its bodies; None where not even its id can be read."""
+        attributes = element.attrib
+        missing = [key for key in ("id", "name", "type", "version") if key not in attributes]
+        if missing:
+            name = element.get("name") or element.get("id") or ""
+            message = f"<layer> {name!r} has no attribute '{missing[0]}'"
+            self.findings.report(MISSING_KEY, message, Place(self.file, line_of(element)))
+        number = unsigned(element, "id", None, self.findings, self.file) if "id" in attributes else None
+        if missing or number is None:
+            lost.layers.add(number)
+            return None
+        layer = Layer(
+            number,
+            str(attributes["name"]),
+            str(attributes["type"]),
+            str(attributes["version"]),
+            line=line_of(element),
+            file=self.file,
+            scope=scope,
+        )
+        data = None
+        for child in element:
+            tag = child.tag
+            if tag == "output" or tag == "input":
+                self._ports(child, layer, lost, is_output=tag == "output")
+            elif tag == "data":
+                if data is None:
+                    data = child
+                else:
+                    self._repeated(child, layer)
+            elif tag == "rt_info":
+                if layer.rt_info is None:
+                    layer.rt_info = child
+                self._rt_info(child, layer)
+            elif _BODY_TAGS.fullmatch(str(tag)) is None:
+                message = f"<{tag_of(child)}> is not part of a layer; it is ignored"
+                close = difflib.get_close_matches(str(tag), ("data", "input", "output", "rt_info"), n=1)
+                hint = f"did you mean <{close[0]}>?" if close else None
+                self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
+        for ports in (layer.inputs, layer.outputs):
+            self._check_ids(ports, layer)
+        if layer.type == "Parameter" and not layer.outputs:
+            if layer.id not in lost.ports:
+                self.findings.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
+            layer.outputs.append(Port(layer, 0, 0, True))
+        self._operator(data, layer)
+        if layer.type == "Result" and layer.inputs and (names := element.get("output_names")):
+            layer.inputs[0].names = frozenset(split_names(names))
+        return layer
+
+    def _at(self, element: etree._Element, layer: Layer) -> Place:
+        return Place(self.file, line_of(element), layer.title, layer.id)
+
+    def _repeated(self, element: etree._Element, layer: Layer) -> None:
+        message = f"a second <{tag_of(element)}> in one layer; it is ignored"
+        self.findings.report(REPEATED_ELEMENT, message, self._at(element, layer))
+
+    # ----- ports
+
+    def _ports(self, group: etree._Element, layer: Layer, lost: Lost, *, is_output: bool) -> None:
+        ports = layer.outputs if is_output else layer.inputs
+        for item in group:
+            if item.tag != "port":
+                message = f"<{tag_of(item)}> is not a <port>; it is ignored"
+                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item, layer))
+                continue
+            number = unsigned(item, "id", None, self.findings, self.file)
+            if number is None:
+                lost.ports.add(layer.id)
+                continue
+            port = Port(layer, len(ports), number, is_output, line=line_of(item))
+            if names := item.get("names"):
+                port.names = frozenset(split_names(names))
+            self._stated(item, port)
+            ports.append(port)
+
+    def _stated(self, element: etree._Element, port: Port) -> None:
+        """The type and shape that a port states."""
+        precision = element.get("precision")
+        if precision is None:
+            if port.is_output:
+                message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
+                self.findings.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
+        else:
+            port.stated_element_type = self._precisions.get(precision)
+            if port.stated_element_type is None:
+                try:
+                    port.stated_element_type = self._precisions[precision] = ElementType.parse(precision)
+                except ValueError as error:
+                    message = f"port {port.id}: precision {error}"
+                    self.findings.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+        texts: list[str | None] = []
+        for item in element:
+            if item.tag == "dim":
+                texts.append(item.text)
+            elif item.tag == "rt_info":
+                port.rt_info = item
+                self._rt_info(item, port.layer)
+            else:
+                message = f"<{tag_of(item)}> is not part of a port; it is ignored"
+                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item, port.layer))
+        key = tuple(texts)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shape(element, port)
+            if shape is not None and not any(".." in (text or "") for text in key):
+                self._shapes[key] = shape
+        port.stated_shape = shape
+
+    def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
+        dims: list[Dimension] = []
+        for item in element.iterfind("dim"):
+            text = (item.text or "").strip()
+            try:
+                dims.append(Dimension.parse(text))
+            except ValueError as error:
+                message = f"port {port.id}: <dim>: {error}"
+                self.findings.report(BAD_DIM, message, self._at(item, port.layer), port=port.id)
+                return None
+            if ".." in text:
+                message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
+                hint = "write -1; intervals belong into the attribute 'shape' of a Parameter"
+                self.findings.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
+        return PartialShape(dims)
+
+    def _check_ids(self, ports: list[Port], layer: Layer) -> None:
+        if len({port.id for port in ports}) == len(ports):
+            return
+        seen: set[int] = set()
+        for port in ports:
+            if port.id in seen:
+                kind = "output" if port.is_output else "input"
+                place = Place(self.file, port.line, layer.title, layer.id)
+                self.findings.report(DUPLICATE_PORT, f"a second {kind} port has the id {port.id}", place, port=port.id)
+            seen.add(port.id)
+
+    def _rt_info(self, group: etree._Element, layer: Layer) -> None:
+        """An attribute that stands twice; OpenVINO refuses such a file."""
+        seen: set[tuple[str | None, str | None]] = set()
+        for item in group.iterfind("attribute"):
+            key = (item.get("name"), item.get("version"))
+            if key in seen:
+                message = f"attribute '{key[0]}' stands twice in one <rt_info>"
+                self.findings.report(REPEATED_RT_INFO, message, self._at(item, layer))
+            seen.add(key)
+
+    # ----- the operation
+
+    def _operator(self, data: etree._Element | None, layer: Layer) -> None:
+        """Find the operation and parse its attributes by its declaration."""
+        texts: dict[str, str] = {str(k): str(v) for k, v in data.attrib.items()} if data is not None else {}
+        layer.attributes = dict(texts)
+        cls = ops.resolve(layer.type, layer.version)
+        layer.type = opsets.canonical_type(layer.type) or layer.type
+        if cls is None:
+            self._unresolved(layer)
+            return
+        values: dict[str, object] = {}
+        wrong = False
+        for name, text in texts.items():
+            key = (cls, name, text)
+            spec = cls.attributes.get(name)
+            if spec is None:
+                if name not in _ALWAYS_KNOWN:
+                    self._unknown_attribute(name, cls, data, layer)
+                continue
+            if key not in self._values:
+                try:
+                    self._values[key] = spec.parse(text)
+                except ValueError as error:
+                    code = ATTRIBUTE_CHOICE if isinstance(error, ChoiceError) else BAD_ATTRIBUTE
+                    self.findings.report(code, f"attribute '{name}': {error}", self._data_place(data, layer))
+                    wrong = True
+                    continue
+            values[spec.field] = layer.attributes[name] = self._values[key]
+        for spec in cls.required_attributes:
+            if spec.name not in texts:
+                message = f"{cls.type} needs the attribute '{spec.name}', and <data> does not give it"
+                self.findings.report(MISSING_ATTRIBUTE, message, self._data_place(data, layer))
+                wrong = True
+        if wrong:
+            return
+        layer.operator = cls.of_parsed(values)
+        if isinstance(layer.operator, Const):
+            self._constant(layer.operator, layer, data)
+
+    def _data_place(self, data: etree._Element | None, layer: Layer) -> Place:
+        return layer.place if data is None else self._at(data, layer)
+
+    def _unresolved(self, layer: Layer) -> None:
+        if opsets.resolve(layer.type, layer.version) is not None:
+            return  # it is known what it is, and ovir has none of it
+        why, hint = opsets.why_unresolved(layer.type, layer.version)
+        code = UNKNOWN_TYPE
+        if opsets.canonical_type(layer.type) is not None:
+            code = NOT_IN_OPSET if opsets.is_opset(layer.version) else UNKNOWN_OPSET
+        hint = hint or "its stated shapes are used; it can be run once it is registered with `ovir.register`"
+        self.findings.report(code, why, layer.place, hint)
+
+    def _unknown_attribute(self, name: str, cls: type[Operator], data: etree._Element | None, layer: Layer) -> None:
+        version = f"opset{cls.opset}" if cls.opset else layer.version
+        message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
+        close = difflib.get_close_matches(name, cls.attributes, n=1)
+        hint = f"did you mean '{close[0]}'?" if close else None
+        self.findings.report(UNKNOWN_ATTRIBUTE, message, self._data_place(data, layer), hint)
+
+    def _constant(self, op: Const, layer: Layer, data: etree._Element | None) -> None:
+        weights, offset, size = self.weights, op.offset, op.size
+        given: set[str] = set(layer.attributes)
+        if "value" in given:
+            weights = Weights.of(op.value.encode())
+            offset, size = 0, weights.data.size
+        elif not {"offset", "size"} <= given:
+            missing = "size" if "offset" in given else "offset"
+            message = f"Const needs the attribute '{missing}'"
+            self.findings.report(MISSING_ATTRIBUTE, message, self._data_place(data, layer))
+            layer.operator = None
+            return
+        try:
+            weights.check(op.element_type, op.shape, offset, size)
+        except OperatorError as error:
+            place = self._data_place(data, layer)
+            code: Code = error.code or PAST_END
+            if code is NO_WEIGHTS:
+                self.without_data.append((layer, place, size))
+            else:
+                self.findings.report(code, error.message, place, error.hint)
+            layer.operator = None
+            return
+        op.set_loader(
+            partial(weights.array, op.element_type, op.shape, offset, size),
+            partial(weights.slices, op.element_type, op.shape, offset),
+        )
+
+
+_ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
+"""Attributes that any operation may have; they tell how to execute, not what."""
+
+_BODY_TAGS = re.compile(
+    r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
+)
+"""What layers with bodies hold besides, and what writers of older versions left in layers."""

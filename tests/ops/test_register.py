@@ -1,0 +1,73 @@
+"""Operations that users add."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.arrays import Array
+from ovir.ops import operator
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operator, "_users", {})
+
+
+def model_text(**attributes: object) -> bytes:
+    net = Net()
+    net.result(net.op("Swirl", net.parameter("x", "2,3"), name="swirl", **attributes))
+    text = net.xml().replace('type="Swirl" version="opset1"', 'type="Swirl" version="extension"')
+    stated = '<port id="1" precision="FP32" names="swirl"><dim>2</dim><dim>3</dim></port>'
+    return text.replace('<port id="1" precision="UNSPECIFIED" names="swirl"/>', stated).encode()
+
+
+def register_swirl() -> None:
+    @ovir.register("Swirl", version="extension")
+    class Swirl(ovir.Operator):
+        """Each row rolled by ``turns`` times its number."""
+
+        turns: int = ovir.attribute(default=1, minimum=0)
+
+        def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+            self.require_rank("data", data.shape, 2)
+            return data
+
+        def run(self, data: Array) -> Array:
+            columns = np.arange(data.shape[1]) - self.turns * np.arange(data.shape[0])[:, None]
+            return np.take_along_axis(data, columns % data.shape[1], axis=1)
+
+
+def test_a_registered_operation_is_read_inferred_and_run() -> None:
+    register_swirl()
+    model = ovir.read_model(model_text(turns=2))
+    assert str(model.outputs[0].shape) == "[2,3]"
+    assert ovir.check(model_text(turns=2)) == []
+    result = ovir.compile_model(model)([np.arange(6, dtype=np.float32).reshape(2, 3)])[0]
+    np.testing.assert_array_equal(result, [[0, 1, 2], [4, 5, 3]])
+
+
+def test_its_attributes_are_checked() -> None:
+    register_swirl()
+    with pytest.raises(ovir.ModelError, match="attribute 'turns': -1 is below 0"):
+        ovir.read_model(model_text(turns=-1))
+    assert [d.message for d in ovir.check(model_text(twists=1))] == [
+        "Swirl of extension has no attribute 'twists'; it is ignored"
+    ]
+
+
+def test_without_it_the_model_is_read_and_not_run() -> None:
+    model = ovir.read_model(model_text())
+    assert str(model.outputs[0].type) == "f32[2,3]"
+    assert [d.code for d in ovir.check(model_text())] == ["OVIR201"]
+    with pytest.raises(ovir.RunError, match=r"Swirl.*\n?.*ovir\.register"):
+        ovir.compile_model(model)
+
+
+def test_what_an_opset_has_is_not_registered() -> None:
+    with pytest.raises(ovir.InputError, match="opset1 has an operation Relu"):
+        ovir.register("Relu", version="opset1")
+    with pytest.raises(ovir.InputError, match=r"derived from ovir\.Operator, got <class 'int'>"):
+        ovir.register("Swirl", version="extension")(int)  # type: ignore[type-var]
