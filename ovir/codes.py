@@ -101,6 +101,7 @@ ATTRIBUTE_CHOICE = _code(303, "an attribute has a value that is not among its ch
 UNKNOWN_ATTRIBUTE = _warning(304, "an attribute that the operation does not have, and that is ignored")
 AXIS = _code(305, "an axis is outside the rank of its tensor, or named twice")
 NO_ELEMENT_TYPE = _warning(306, "a Parameter does not state its element type")
+UNSPECIFIED = _warning(308, "an attribute that the specification requires is missing; readers take a default")
 IGNORED_PADS = _info(307, "pads stand beside an auto_pad that overrules them")
 
 # --------------------------------------------------------------------------- types and shapes

@@ -36,6 +36,7 @@ class Attribute:
     default: Any
     choices: tuple[str, ...]
     minimum: int | float | None
+    specified: bool = False
 
     @property
     def required(self) -> bool:
@@ -48,7 +49,8 @@ class Attribute:
     def check(self, value: Any) -> Any:
         """The value, in canonical form, if it is one that the attribute takes; else ValueError."""
         if self.choices:
-            value = str(value).lower()
+            spelling = {choice.lower(): choice for choice in self.choices}
+            value = spelling.get(str(value).lower(), str(value))
             if value not in self.choices:
                 close = difflib.get_close_matches(value, self.choices, n=1)
                 meant = f"; did you mean {close[0]}?" if close else ""
@@ -66,6 +68,7 @@ class _Declared:
     name: str | None
     choices: tuple[str, ...]
     minimum: int | float | None
+    specified: bool
 
 
 def attribute(
@@ -74,15 +77,17 @@ def attribute(
     name: str | None = None,
     choices: tuple[str, ...] = (),
     minimum: int | float | None = None,
+    specified: bool = False,
 ) -> Any:
     """Declare an attribute in the body of an Operator class.
 
     The annotation is its type: int, float, bool, str, ElementType, PartialShape, Dimension, or
     ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``. Without ``default`` the file must give it.
     ``choices`` makes a text an enumeration, written in any case; ``name`` is the file's name where
-    it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed.
+    it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks one that
+    the specification requires, although readers go on without it, with the default: ``ovir check`` warns.
     """
-    return _Declared(default, name, choices, minimum)
+    return _Declared(default, name, choices, minimum, specified)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
@@ -94,7 +99,13 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
             if isinstance(declared, _Declared):
                 file_name = declared.name or name
                 found[file_name] = Attribute(
-                    file_name, name, hints[name], declared.default, declared.choices, declared.minimum
+                    file_name,
+                    name,
+                    hints[name],
+                    declared.default,
+                    declared.choices,
+                    declared.minimum,
+                    declared.specified,
                 )
     return found
 

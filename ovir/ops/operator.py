@@ -17,11 +17,11 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, USAGE, Code
 from ovir.diagnostics import InputError, OperatorError, diagnostic
-from ovir.element_types import ElementType, i32, i64
+from ovir.element_types import ElementType, i32, i64, nf4
 from ovir.ops import opsets
 from ovir.ops.attributes import Attribute, declared_attributes
 from ovir.ops.body import BodyMap
-from ovir.types import PartialShape
+from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import MAX_ELEMENTS, TensorType, Value, from_bounds, from_moved
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
@@ -169,6 +169,14 @@ class Operator:
         if not (element_type.is_dynamic or allowed(element_type)):
             self.fail("{} must be {}, got {}", name, words, element_type, code=ELEMENT_TYPE)
 
+    def require_real(self, name: str, element_type: ElementType) -> None:
+        """Raise unless the element type is a floating-point one (or not known yet); nf4 holds codes, not numbers."""
+        self.require_type(name, element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+
+    def require_numeric(self, name: str, element_type: ElementType) -> None:
+        """Raise unless the element type is a floating-point or an integer one (or not known yet)."""
+        self.require_type(name, element_type, lambda t: (t.is_real and t != nf4) or t.is_integral, "of a numeric type")
+
     def require_integers(self, name: str, element_type: ElementType) -> None:
         """Raise unless the element type is an integer one (or not known yet)."""
         self.require_type(name, element_type, lambda t: t.is_integral, "of an integer type")
@@ -183,6 +191,36 @@ class Operator:
         """Raise unless the shape's rank is one of those given (or not known yet)."""
         if shape.rank is not None and shape.rank not in ranks:
             self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape, code=RANK)
+
+    def require_one_element(self, name: str, shape: PartialShape) -> None:
+        """Raise unless the shape is that of a scalar or of one element (or may be, as far as it is known)."""
+        one = shape.rank is None or all(dim.contains(1) for dim in shape)
+        self.require(
+            one and (shape.rank or 0) <= 1, "{} must be a scalar or have one element, got shape {}", name, shape
+        )
+
+    def merge_dims(self, what: str, **places: tuple[PartialShape, int]) -> Dimension:
+        """The one size that a dimension of each input has, given as ``name=(shape, axis)``; an error names two."""
+        (first, (shape, axis)), *others = places.items()
+        size = shape[axis]
+        for name, (other, position) in others:
+            merged = size.merged_with(other[position])
+            if merged is None:
+                message = "{} of shape {} and {} of shape {} must have equally many {}, in dimensions {} and {}"
+                self.fail(message, first, shape, name, other, what, axis, position)
+            size = merged
+        return size
+
+    def count_of(self, name: str, tensor: TensorType) -> Dimension:
+        """The size that a tensor of one element gives, as far as it is known; an error for one below 0."""
+        if tensor.value is None:
+            return UNKNOWN
+        self.check_count(name, float(tensor.value.upper.item()))
+        return tensor.value.dimensions()[0]
+
+    def check_count(self, name: str, count: float) -> None:
+        """Raise for a count below 0."""
+        self.require(count >= 0, "{} must not be negative, got {:.0f}", name, count)
 
     # ----- value propagation
 

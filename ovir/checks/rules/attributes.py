@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ovir.checks.rule import Context, finding, rule
-from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE
+from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
 from ovir.diagnostics import Diagnostic
 
 
@@ -15,6 +15,22 @@ def no_element_type(context: Context) -> Iterator[Diagnostic]:
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
             yield finding(NO_ELEMENT_TYPE, "the Parameter has no attribute 'element_type': it is dynamic", layer)
+
+
+@rule(UNSPECIFIED)
+def unspecified(context: Context) -> Iterator[Diagnostic]:
+    """OpenVINO goes on with a default of its own, which the specification does not promise."""
+    expected = {}
+    for layer in context.layers:
+        op = layer.operator
+        if op is None:
+            continue
+        if type(op) not in expected:
+            expected[type(op)] = [a for a in op.attributes.values() if a.specified]
+        for spec in expected[type(op)]:
+            if spec.name not in layer.attributes:
+                message = f"the specification requires '{spec.name}' of {layer.type}; {spec.default!r} is assumed"
+                yield finding(UNSPECIFIED, message, layer)
 
 
 @rule(IGNORED_PADS)
