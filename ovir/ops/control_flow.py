@@ -88,7 +88,7 @@ class Loop(Iteration):
         bodies: Mapping[str, InferBody],
     ) -> tuple[TensorType, ...]:
         self.require_integers("trip_count", trip_count.element_type)
-        self.require_one_element("trip_count", trip_count)
+        self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
         position = self._condition()
         given, results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))

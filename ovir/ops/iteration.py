@@ -25,9 +25,9 @@ class WithBodies(Operator):
     def require_condition(self, name: str, tensor: TensorType) -> None:
         """Raise unless the tensor can be one truth value."""
         self.require_type(name, tensor.element_type, _can_be_true, "boolean or of an integer type")
-        self.require_one_element(name, tensor)
+        self.require_one_known(name, tensor)
 
-    def require_one_element(self, name: str, tensor: TensorType) -> None:
+    def require_one_known(self, name: str, tensor: TensorType) -> None:
         """Raise where a constant has several elements; a shape of another size matters only once it is run."""
         self.require_rank(name, tensor.shape, 0, 1)
         several = tensor.value is not None and tensor.value.size > 1
@@ -106,7 +106,7 @@ class Iteration(WithBodies):
 
     def _infer_counter(self, declared: TensorType) -> TensorType:
         self.require_integers("the current iteration", declared.element_type)
-        self.require_one_element("the current iteration", declared)
+        self.require_one_known("the current iteration", declared)
         return TensorType(declared.element_type, PartialShape([] if declared.shape.rank == 0 else [1]))
 
     def _part_type(self, item: InputMap, tensor: TensorType) -> TensorType:
