@@ -24,6 +24,8 @@ class Elementwise(Operator):
     ``b`` is repeated, and those at its end may reach beyond. Source: "Broadcast rules for elementwise operations".
     """
 
+    guards_sizes = True
+
     auto_broadcast: str = attribute(default="numpy", choices=("none", "explicit", "numpy", "pdpd"))
     axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)
 

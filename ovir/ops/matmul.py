@@ -32,12 +32,14 @@ class MatMul(Operator):
     bounds, wider ones wrap around. Source: MatMul-1
     """
 
+    guards_sizes = True
+
     transpose_a: bool = attribute(default=False)
     transpose_b: bool = attribute(default=False)
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
-        self.require_type("a", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("a", element_type)
         if a.shape.rank is None or b.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
         for name, tensor in (("a", a), ("b", b)):

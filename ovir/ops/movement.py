@@ -25,6 +25,8 @@ class Concat(Operator):
     Source: Concat-1.
     """
 
+    guards_sizes = True
+
     axis: int = attribute()
 
     carries = ALL

@@ -59,6 +59,9 @@ class Operator:
     """The inputs that ``out`` may be the same array as."""
     pure: ClassVar[bool] = True
     """Whether equal inputs give equal outputs, so that constants may be folded."""
+    guards_sizes: ClassVar[bool] = False
+    """Whether ``run`` itself fails on inputs whose sizes do not fit together. Where they were unknown to inference,
+    that of any other operation is asked again, with the sizes of the run."""
     carries: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
     monotone: ClassVar[tuple[int, ...]] = ()

@@ -11,6 +11,7 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.codes import RUN
 from ovir.diagnostics import OperatorError, Place, RunError, diagnostic
+from ovir.inference import explain_failure
 from ovir.kernels.blocked import contiguous_copy
 from ovir.model import Layer
 from ovir.ops.body import RunBody
@@ -42,6 +43,10 @@ class Executor:
             index: {key: Executor(body, variables) for key, body in bodies.items()}
             for index, bodies in plan.bodies.items()
         }
+        self._fitting: dict[int, set[tuple[tuple[int, ...], ...]]] = {
+            i: set() for i, s in enumerate(plan.steps) if s.is_open
+        }
+        """Of steps whose sizes inference has not seen: the shapes of inputs that fit together."""
         self._listeners: Sequence[Listener] = ()
         self._given_away = False
         """Whether the blocks of the results belong to the caller of the last run."""
@@ -103,6 +108,8 @@ class Executor:
         if listeners:
             self._tell(listeners, "will_run", step.layer, arguments)
         try:
+            if step.is_open:
+                self._check_sizes(index, step, arguments)
             result = self._call(index, step, arguments)
             outputs = result if type(result) is tuple else (result,)
             if len(outputs) < len(step.outputs):
@@ -115,6 +122,18 @@ class Executor:
             self._tell(listeners, "did_run", step.layer, arguments, outputs)
         for slot in step.release:
             slots[slot] = None
+
+    def _check_sizes(self, index: int, step: Step, arguments: list[Array]) -> None:
+        """Ask inference about shapes that it has not seen; OperatorError where they do not fit together."""
+        shapes = tuple([array.shape for array in arguments])
+        fitting = self._fitting[index]
+        if shapes in fitting:
+            return
+        if (error := explain_failure(step.layer, arguments)) is not None:
+            raise error
+        if len(fitting) >= _MOST_SHAPES:
+            fitting.clear()
+        fitting.add(shapes)
 
     @staticmethod
     def _tell(listeners: Sequence[Listener], event: str, *what: Any) -> None:
@@ -170,5 +189,6 @@ class Executor:
 
 
 _ONLY_OUT = frozenset({"out"})
+_MOST_SHAPES = 1000  # of a step are remembered
 # In bytes, a cache line: rows copied to elsewhere in one can take several times as long.
 _ALIGNMENT = 64

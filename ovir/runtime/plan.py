@@ -28,7 +28,8 @@ computed at each run instead: Broadcast or Tile of a scalar must not fill the me
 @dataclass(slots=True)
 class Step:
     """One layer of the plan. ``inputs`` and ``outputs`` are slots; those in ``release`` are not used
-    after it. ``takes`` are the keywords its kernel asks for; ``wanted`` tells which outputs are read."""
+    after it. ``takes`` are the keywords its kernel asks for; ``wanted`` tells which outputs are read. With ``is_open``
+    the sizes of its inputs may turn out not to fit together."""
 
     layer: Layer
     operator: Operator
@@ -38,6 +39,7 @@ class Step:
     takes: frozenset[str]
     release: tuple[int, ...] = ()
     wanted: tuple[bool, ...] = ()
+    is_open: bool = False
 
 
 @dataclass
@@ -151,7 +153,14 @@ class _Builder:
         takes = signature(kernel)[3]
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
-        self.steps.append(Step(layer, op, kernel, inputs, outputs, takes))
+        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
+        self.steps.append(Step(layer, op, kernel, inputs, outputs, takes, is_open=is_open))
+
+    def _is_open(self, layer: Layer, op: Operator) -> bool:
+        """Whether inference has not seen the sizes of several inputs, and the kernel relies on it."""
+        computed = [port for port in layer.inputs if port.type.constant is None]
+        unknown = any(not port.shape.is_static for port in computed)
+        return unknown and len(computed) > 1 and not op.guards_sizes and not layer.bodies
 
     def _plan_of(self, body: Model) -> Plan:
         return make_plan(body, self.keep, keep_compressed=self.keep_compressed)

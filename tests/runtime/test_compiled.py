@@ -189,3 +189,23 @@ def test_threads_must_be_positive() -> None:
         with pytest.raises(ovir.InputError, match=f"threads must be an integer of at least 1, got {threads!r}"):
             add_and_multiply().compiled(threads=threads)
     np.testing.assert_array_equal(add_and_multiply().compiled(threads=1)([X, X])[1], X + 1)
+
+
+def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
+    """Kernels rely on inference, which has not seen them."""
+    net = Net()
+    data = net.parameter("data", "1,1,4,4")
+    rois, batches = net.parameter("rois", "?,4"), net.parameter("batches", "?", "i64")
+    attributes = {"pooled_h": 1, "pooled_w": 1, "sampling_ratio": 1, "spatial_scale": 1, "mode": "avg"}
+    net.result(net.op("ROIAlign", data, rois, batches, name="align", opset=3, **attributes))
+    compiled = ovir.compile_model(net.model())
+    image = np.ones((1, 1, 4, 4), np.float32)
+
+    def run(count: int, indices: int) -> Any:
+        return compiled([image, np.full((count, 4), [0, 0, 2, 2], np.float32), np.zeros(indices, np.int64)])[0]
+
+    assert run(3, 3).shape == (3, 1, 1, 1)
+    for count, indices in ((3, 2), (2, 3)):
+        with pytest.raises(ovir.RunError, match=r"layer 3 'align' \(ROIAlign, opset3\)"):
+            run(count, indices)
+    assert run(2, 2).shape == (2, 1, 1, 1)
