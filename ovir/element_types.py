@@ -13,7 +13,7 @@ from numpy.dtypes import StringDType
 from ovir.integers import shortened
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ElementType:
     """One of OpenVINO's element types.
 
@@ -26,6 +26,9 @@ class ElementType:
     bits: int
     kind: str  # "float", "signed", "unsigned", "boolean", "string", "dynamic"
     dtype: np.dtype[Any] | None
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return ElementType.parse, (self.name,)  # each exists once, and is compared as such
 
     def to_dtype(self) -> np.dtype[Any]:
         """The NumPy dtype (ml_dtypes' where NumPy has none); ValueError for ``dynamic``."""

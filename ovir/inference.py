@@ -18,6 +18,7 @@ from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
+from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
@@ -84,6 +85,7 @@ class _Walk:
         self.findings = findings
         self.ir_version = ir_version
         self.trust_stated = trust_stated
+        self.memory = Memory()
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
@@ -218,9 +220,15 @@ class _Walk:
         keywords = _check_arity(op, inputs)
         if "bodies" in keywords:
             bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
-            inferred = op.infer(*inputs, bodies=bodies)
-        else:
-            inferred = op.infer(*inputs)
+            return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
+        if not inputs:
+            return self._complete(layer, op, inputs, op.infer())
+        return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
+
+    def _complete(
+        self, layer: Layer, op: Operator, inputs: Sequence[TensorType], inferred: TensorType | tuple[TensorType, ...]
+    ) -> tuple[TensorType, ...]:
+        """What was inferred, with what can be known of the outputs' content."""
         outputs = inferred if isinstance(inferred, tuple) else (inferred,)
         op.input_types = tuple([t.element_type for t in inputs])
         op.output_types = tuple([t.element_type for t in outputs])
@@ -297,12 +305,12 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
 
 def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
     """The outputs with what can be known of their content; it is not sought in large or strange tensors."""
-    if any(t.value is not None for t in outputs) or all(t.value is None for t in inputs):
-        return outputs
     for tensor in outputs:
         upper = tensor.shape.size().upper
         if upper is None or upper > MAX_ELEMENTS or tensor.element_type.is_dynamic:
             return outputs
+    if any(t.value is not None for t in outputs) or all(t.value is None for t in inputs):
+        return outputs
     try:
         with np.errstate(all="ignore"):
             values = _values_of(op, inputs, outputs)

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Port:
     """An input or output of a layer.
 
@@ -73,7 +73,7 @@ class Port:
         return f"<{kind} {self.index} of {self.layer.name!r}: {self.type}>"
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Layer:
     """One operation of a model.
 
@@ -113,8 +113,7 @@ class Layer:
         return f"<{self.title}>"
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """From an output port to an input port, by the ids of the file."""
 
     from_layer: int

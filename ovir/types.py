@@ -212,9 +212,10 @@ class PartialShape:
     of an unknown rank read as unknown, so that most inference needs no case for it.
     """
 
-    __slots__ = ("_dims",)
+    __slots__ = ("_dims", "_identity")
 
     def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
+        self._identity: object = None
         self._dims: tuple[Dimension, ...] | None = None
         if dims is not None:
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
@@ -238,6 +239,14 @@ class PartialShape:
     def to_tuple(self) -> tuple[int, ...]:
         """The sizes of a static shape; ValueError otherwise."""
         return tuple(d.length for d in self.dims)
+
+    @property
+    def identity(self) -> object:
+        """Equal for shapes that are equal in their symbols, too; hashable."""
+        if self._identity is None:
+            dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])
+            self._identity = (dims,)
+        return self._identity
 
     def __len__(self) -> int:
         return len(self.dims)

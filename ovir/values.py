@@ -59,6 +59,14 @@ class Value:
         """The symbol of each element, 0 for none."""
         return np.zeros(self.lower.shape, np.int64) if self._symbols is None else self._symbols
 
+    @cached_property
+    def identity(self) -> object:
+        """Equal for values that are equal in bounds and symbols; hashable."""
+        if self.constant is not None:
+            numbers = self.constant.tolist() if self.constant.dtype.kind == "T" else self.constant.tobytes()
+            return str(numbers) if isinstance(numbers, list) else numbers
+        return self.lower.tobytes(), self.upper.tobytes(), self.symbols.tobytes()
+
     def _as_bounds(self, below: float, above: float) -> Bounds:
         """The constant, with the two bounds given in place of integers that are too small or too large."""
         assert self.constant is not None

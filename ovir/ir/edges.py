@@ -9,7 +9,7 @@ from lxml import etree
 
 from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT
 from ovir.diagnostics import Findings, Place
-from ovir.ir.elements import line_of, unsigned
+from ovir.ir.elements import unsigned
 from ovir.model import Edge, Layer, Port
 
 
@@ -36,15 +36,20 @@ class Lost:
 def parse_edges(element: etree._Element, lost: Lost, file: str | None, findings: Findings) -> list[Edge]:
     """The edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
+    known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
     for item in element.iterfind("edges/edge"):
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
-            number = unsigned(item, key, None, findings, file)
+            text = item.get(key)
+            number = known.get(text)
             if number is None:
-                break
+                number = unsigned(item, key, None, findings, file)
+                if number is None:
+                    break
+                known[text] = number
             numbers.append(number)
         if len(numbers) == 4:
-            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item)))
+            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], item.sourceline))
         elif numbers:
             lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
     return edges

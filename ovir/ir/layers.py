@@ -54,6 +54,7 @@ class LayerReader:
         self.without_data: list[tuple[Layer, Place, int]] = []
         """The constants whose weights are missing, and how many bytes they need."""
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
+        self._port_ids: dict[str | None, int] = {}
         self._precisions: dict[str, ElementType] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
 
@@ -124,11 +125,15 @@ class LayerReader:
                 message = f"<{tag_of(item)}> is not a <port>; it is ignored"
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(item, layer))
                 continue
-            number = unsigned(item, "id", None, self.findings, self.file)
+            text = item.get("id")
+            number = self._port_ids.get(text)
             if number is None:
-                lost.ports.add(layer.id)
-                continue
-            port = Port(layer, len(ports), number, is_output, line=line_of(item))
+                number = unsigned(item, "id", None, self.findings, self.file)
+                if number is None:
+                    lost.ports.add(layer.id)
+                    continue
+                self._port_ids[text] = number
+            port = Port(layer, len(ports), number, is_output, line=item.sourceline)
             if names := item.get("names"):
                 port.names = frozenset(split_names(names))
             self._stated(item, port)

@@ -51,6 +51,8 @@ class Operator:
     opset: ClassVar[int]
     attributes: ClassVar[dict[str, Attribute]] = {}
     required_attributes: ClassVar[tuple[Attribute, ...]] = ()
+    fields: ClassVar[frozenset[str]] = frozenset()
+    """The Python names of the attributes."""
     _defaults: ClassVar[dict[str, Any]] = {}
 
     views: ClassVar[bool] = False
@@ -314,6 +316,7 @@ def _declare(cls: type[Operator], type_name: str, opset: int) -> None:
     cls.opset = opset
     cls.attributes = declared_attributes(cls)
     cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
+    cls.fields = frozenset(a.field for a in cls.attributes.values())
     cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}
 
 

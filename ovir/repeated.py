@@ -1,0 +1,84 @@
+"""Remembers what inference has found, for layers that are alike: large models repeat a few blocks many times.
+
+Inference of an operation is a function of its attributes and of what is known of its inputs. Two layers that are equal
+in both have equal outputs, unless these hold symbols of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ovir.ops.operator import Operator
+from ovir.values import TensorType
+
+Types = tuple[TensorType, ...]
+Infer = Callable[[Sequence[TensorType]], Types]
+
+_SMALL = 64
+"""The content of a tensor of so many elements is compared; of larger ones it must not have been looked at."""
+
+
+class Memory:
+    """What one pass over a model has found so far."""
+
+    def __init__(self) -> None:
+        self._found: dict[Any, tuple[Types, dict[str, Any]]] = {}
+
+    def infer(
+        self, op: Operator, inputs: Sequence[TensorType], infer: Callable[[Sequence[TensorType]], Types]
+    ) -> Types:
+        """The outputs of ``infer``, or those of an equal operation on equal inputs."""
+        key = (type(op), tuple([getattr(op, field) for field in op.fields]), tuple(map(_key_of, inputs)))
+        found = self._found.get(key)
+        if found is None:
+            watched = [_Watched.of(tensor) if _is_large(tensor) else tensor for tensor in inputs]
+            outputs = tuple([t.with_value(t.value) if isinstance(t, _Watched) else t for t in infer(watched)])
+            looked_at = any(isinstance(tensor, _Watched) and tensor.looked_at for tensor in watched)
+            if not looked_at and _symbols(outputs) <= _symbols(inputs):
+                left_behind = {name: value for name, value in vars(op).items() if name not in op.fields}
+                self._found[key] = outputs, left_behind
+            return outputs
+        outputs, left_behind = found
+        vars(op).update(left_behind)
+        return outputs
+
+
+def _is_large(tensor: TensorType) -> bool:
+    return tensor.value is not None and tensor.value.size > _SMALL
+
+
+def _key_of(tensor: TensorType) -> Any:
+    value = tensor.value
+    if value is None:
+        return tensor.element_type, tensor.shape.identity
+    if value.size > _SMALL:
+        return tensor.element_type, tensor.shape.identity, None
+    return tensor.element_type, tensor.shape.identity, value.identity
+
+
+def _symbols(tensors: Iterable[TensorType]) -> set[int]:
+    found = {0}
+    for tensor in tensors:
+        if tensor.shape.rank is not None:
+            found.update(dim.symbol for dim in tensor.shape.dims)
+        if tensor.value is not None and tensor.value.constant is None:
+            found.update(np.unique(tensor.value.symbols).tolist())
+    return found
+
+
+class _Watched(TensorType):
+    """A tensor type that tells whether its content has been looked at."""
+
+    looked_at = False
+
+    @classmethod
+    def of(cls, tensor: TensorType) -> _Watched:
+        return cls(tensor.element_type, tensor.shape, tensor.value)
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "value":
+            object.__setattr__(self, "looked_at", True)
+        return super().__getattribute__(name)
