@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from functools import partial
+from typing import Any
 
 from lxml import etree
 
@@ -60,25 +61,19 @@ class LayerReader:
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
         """The layer without its bodies; None where not even its id can be read."""
-        attributes = element.attrib
-        missing = [key for key in ("id", "name", "type", "version") if key not in attributes]
-        if missing:
-            name = element.get("name") or element.get("id") or ""
-            message = f"<layer> {name!r} has no attribute '{missing[0]}'"
+        name, kind, version = element.get("name"), element.get("type"), element.get("version")
+        if name is None or kind is None or version is None or element.get("id") is None:
+            missing = next(key for key in ("id", "name", "type", "version") if element.get(key) is None)
+            message = f"<layer> {name or element.get('id') or ''!r} has no attribute '{missing}'"
             self.findings.report(MISSING_KEY, message, Place(self.file, line_of(element)))
-        number = unsigned(element, "id", None, self.findings, self.file) if "id" in attributes else None
-        if missing or number is None:
-            lost.layers.add(number)
+            known = element.get("id") is not None
+            lost.layers.add(unsigned(element, "id", None, self.findings, self.file) if known else None)
             return None
-        layer = Layer(
-            number,
-            str(attributes["name"]),
-            str(attributes["type"]),
-            str(attributes["version"]),
-            line=line_of(element),
-            file=self.file,
-            scope=scope,
-        )
+        number = unsigned(element, "id", None, self.findings, self.file)
+        if number is None:
+            lost.layers.add(None)
+            return None
+        layer = Layer(number, name, kind, version, line=line_of(element), file=self.file, scope=scope)
         data = None
         for child in element:
             tag = child.tag
@@ -99,7 +94,8 @@ class LayerReader:
                 hint = f"did you mean <{close[0]}>?" if close else None
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
         for ports in (layer.inputs, layer.outputs):
-            self._check_ids(ports, layer)
+            if len(ports) > 1:
+                self._check_ids(ports, layer)
         if layer.type == "Parameter" and not layer.outputs:
             if layer.id not in lost.ports:
                 self.findings.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
@@ -213,8 +209,8 @@ class LayerReader:
 
     def _operator(self, data: etree._Element | None, layer: Layer) -> None:
         """Find the operation and parse its attributes by its declaration."""
-        texts: dict[str, str] = {str(k): str(v) for k, v in data.attrib.items()} if data is not None else {}
-        layer.attributes = dict(texts)
+        texts: dict[str, Any] = dict(data.attrib) if data is not None else {}
+        layer.attributes = texts.copy()
         cls = ops.resolve(layer.type, layer.version)
         layer.type = opsets.canonical_type(layer.type) or layer.type
         if cls is None:
