@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.codes import RUN
+from ovir.codes import RUN, TOO_LARGE, Severity
 from ovir.diagnostics import OperatorError, Place, RunError, diagnostic
 from ovir.inference import explain_failure
 from ovir.kernels.blocked import contiguous_copy
+from ovir.machine import physical_memory
 from ovir.model import Layer
 from ovir.ops.body import RunBody
 from ovir.runtime.failures import failed
@@ -32,6 +33,7 @@ class Executor:
         self._template: list[Any] = [None] * plan.slot_count
         for slot, array in plan.constants.items():
             self._template[slot] = array
+        self._refuse_what_does_not_fit()
         self._blocks = [self._allocate(size) for size in plan.memory.block_sizes]
         self._outs = [self._out(buffers) for buffers in plan.memory.buffers]
         self._fresh_steps = [
@@ -50,6 +52,16 @@ class Executor:
         self._listeners: Sequence[Listener] = ()
         self._given_away = False
         """Whether the blocks of the results belong to the caller of the last run."""
+
+    def _refuse_what_does_not_fit(self) -> None:
+        """RunError for buffers beyond the machine's memory, before the system grants and then cannot give them."""
+        needed, memory = sum(self.plan.memory.block_sizes), physical_memory()
+        if memory is not None and needed > memory:
+            message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
+            hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
+            raise RunError(
+                diagnostic(TOO_LARGE, message, Place(self.plan.model.path), hint=hint, severity=Severity.ERROR)
+            )
 
     def _allocate(self, size: int) -> Array:
         try:

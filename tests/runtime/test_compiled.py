@@ -9,6 +9,7 @@ from builder import Net
 
 import ovir
 from ovir.model import Layer
+from ovir.runtime import executor
 
 
 def add_and_multiply() -> Net:
@@ -209,3 +210,19 @@ def test_sizes_that_only_a_run_shows_must_fit_together() -> None:
         with pytest.raises(ovir.RunError, match=r"layer 3 'align' \(ROIAlign, opset3\)"):
             run(count, indices)
     assert run(2, 2).shape == (2, 1, 1, 1)
+
+
+def test_tensors_beyond_the_memory_are_refused_before_they_are_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.op("Abs", net.parameter("x", "1000,1000"))))
+    monkeypatch.setattr(executor, "physical_memory", lambda: 1 << 20)
+    with pytest.raises(ovir.RunError, match=r"OVIR412.*take \d+ bytes at once; this machine has 1048576"):
+        ovir.compile_model(net.model()).create_infer_request()
+
+
+def test_a_petabyte_is_not_allocated() -> None:
+    net = Net()
+    shape = net.const(np.array([1 << 25, 1 << 25]))
+    net.result(net.op("Broadcast", net.parameter("x", "1,1"), shape, opset=3, mode="numpy"))
+    with pytest.raises(ovir.RunError, match="this machine has"):
+        ovir.compile_model(net.model())(np.ones((1, 1), np.float32))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 from ovir.checks.rule import Context, finding, rule
 from ovir.codes import SIZE_OVERFLOW, TOO_LARGE
 from ovir.diagnostics import Diagnostic
 from ovir.integers import MAX_SIZE
+from ovir.machine import physical_memory
 
 
 @rule(SIZE_OVERFLOW)
@@ -21,10 +21,10 @@ def size_overflow(context: Context) -> Iterator[Diagnostic]:
 
 @rule(TOO_LARGE)
 def too_large(context: Context) -> Iterator[Diagnostic]:
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else 2**40
+    memory = physical_memory()
     for port, count in context.large:
         needed = count * port.element_type.bits // 8
-        if memory < needed and count <= MAX_SIZE:
+        if memory is not None and memory < needed and count <= MAX_SIZE:
             shown = f"{port.element_type}{port.shape}"
             message = f"output port {port.id}, {shown}, takes {needed} bytes; this machine has {memory}"
             yield finding(TOO_LARGE, message, port)
