@@ -22,6 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import ovir
+from ovir.tools.random_inputs import fix_shapes, random_inputs
 
 SECONDS = 5
 MEMORY = 1 << 30  # bytes more than a process has from the start
@@ -188,7 +189,7 @@ def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | N
     """What ovir does wrong with a file; None where it is fine.
 
     It must return findings, one of severity error with its line where ``read_model`` refuses the file, and blame itself for
-    nothing.
+    nothing; what ``read_model`` takes must run, or end with an error of ovir's.
     """
     start = time.perf_counter()
     try:
@@ -200,10 +201,11 @@ def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | N
             if errors and not any(d.line for d in errors) and text.strip():
                 return f"no line: {errors[0]}"
             try:
-                ovir.read_model(text, weights)
+                model = ovir.read_model(text, weights)
             except ovir.OvirError:
-                if not errors:
-                    return "read_model refuses what check lets pass"
+                return None if errors else "read_model refuses what check lets pass"
+            with contextlib.suppress(ovir.OvirError):  # it says what is wrong
+                _run(model)
     except _Late:
         return f"more than {seconds} s"
     except MemoryError:
@@ -214,12 +216,19 @@ def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | N
     return f"took {took:.1f} s" if took > seconds else None
 
 
+def _run(model: ovir.Model) -> None:
+    """Run a small model on random inputs."""
+    fix_shapes(model)
+    if all(port.shape.size().lower < 1 << 20 for layer in model.layers for port in layer.outputs):
+        ovir.compile_model(model)([random.array for random in random_inputs(model)])
+
+
 def seeds(folders: list[str]) -> list[tuple[str, bytes, bytes | None]]:
     """(name, topology, weights) of the files in the folders that are not too large to be mutated in numbers."""
     found = []
     for folder in folders:
         for path in sorted(Path(folder).rglob("*.xml")):
-            if path.stat().st_size < 1 << 18:
+            if 0 < path.stat().st_size < 1 << 18:
                 bins = [p for p in (path.with_suffix(".bin"), path.with_suffix(".synth.bin")) if p.exists()]
                 small = bins and bins[0].stat().st_size < 1 << 24
                 found.append((str(path), path.read_bytes(), bins[0].read_bytes() if small else None))
