@@ -88,6 +88,8 @@ class _Walk:
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
         """Those of them of which an error has been told, for which the file is refused whatever else there is."""
+        self.vague: set[Port] = set()
+        """Output ports of which less is known than of others, as a layer before them could not be read."""
 
     def model(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order; the types of the results. ``given``, of a body, replaces the parameters' own."""
@@ -111,6 +113,11 @@ class _Walk:
                 self.findings.extend(found)  # for this the file is refused
             outputs, found = self._second_attempt(layer, inputs)
         self.findings.extend(found)
+        if self.trust_stated and not is_body:
+            if outputs is not None and any(port.source in self.vague for port in layer.inputs):
+                outputs = self._completed(layer, outputs)
+            if layer.operator is None:
+                self.vague.update(layer.outputs)
         if outputs is None:
             self.doubtful.update(layer.outputs)
             self.refused.update(layer.outputs)
@@ -171,6 +178,17 @@ class _Walk:
                     return None, ()  # whatever is found follows from an earlier finding, or may do so
                 stated[i] = stated_type(port)
         return self._attempt(layer, stated)
+
+    def _completed(self, layer: Layer, outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The outputs' types, and where they leave open what the file states, that."""
+        found = list(outputs)
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            shape = tensor.shape.merged_with(port.stated_shape) if port.stated_shape else None
+            if shape is not None and agrees(port, tensor):
+                found[port.index] = TensorType(tensor.element_type, shape, tensor.value)
+            if not found[port.index].shape.is_static:
+                self.vague.add(port)
+        return tuple(found)
 
     def _contradicted(self, layer: Layer, outputs: tuple[TensorType, ...]) -> None:
         """Tell where outputs differ from what is stated, and go on with what most witnesses say."""

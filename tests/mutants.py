@@ -219,7 +219,7 @@ def seeds(folders: list[str]) -> list[tuple[str, bytes, bytes | None]]:
     found = []
     for folder in folders:
         for path in sorted(Path(folder).rglob("*.xml")):
-            if path.stat().st_size < 1 << 18:
+            if 0 < path.stat().st_size < 1 << 18:
                 bins = [p for p in (path.with_suffix(".bin"), path.with_suffix(".synth.bin")) if p.exists()]
                 small = bins and bins[0].stat().st_size < 1 << 24
                 found.append((str(path), path.read_bytes(), bins[0].read_bytes() if small else None))

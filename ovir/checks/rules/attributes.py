@@ -14,7 +14,8 @@ def no_element_type(context: Context) -> Iterator[Diagnostic]:
     """OpenVINO takes such a Parameter as of dynamic type, which few devices compile."""
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
-            yield finding(NO_ELEMENT_TYPE, "the Parameter has no attribute 'element_type': it is dynamic", layer)
+            message = "the Parameter has no attribute 'element_type': it is dynamic"
+            yield finding(NO_ELEMENT_TYPE, message, layer.data_place)
 
 
 @rule(IGNORED_PADS)
@@ -30,4 +31,4 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
                 message = f'{name}="{shown}" is without effect, as auto_pad is "{auto_pad}"'
-                yield finding(IGNORED_PADS, message, layer)
+                yield finding(IGNORED_PADS, message, layer.data_place)
