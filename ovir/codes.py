@@ -89,7 +89,7 @@ TENSOR_NAME = _warning(214, "one tensor name stands for two tensors")
 NO_RESULT = _warning(215, "the model has no Result")
 UNUSED_PARAMETER = _info(216, "nothing reads a Parameter")
 INPUT_COUNT = _code(217, "an operation has more or fewer inputs than it takes")
-OUTPUT_COUNT = _warning(218, "a layer states more or fewer outputs than its operation has")
+OUTPUT_COUNT = _code(218, "a layer states more outputs than its operation has", tolerated=True)
 NAME_COLLISION = _code(219, "in a file of version 10, a tensor is named as the layer of another")
 RESULT_NAME = _warning(220, "two Results answer to one name")
 

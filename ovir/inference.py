@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.codes import INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
-from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, diagnostic
+from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
+from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
@@ -40,7 +40,9 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
     wanted: dict[Parameter, PartialShape] = {}
     for key, shape in shapes.items():
         operator = parameters[model.input_index(key)]
-        assert isinstance(operator, Parameter)
+        if not isinstance(operator, Parameter):
+            message = f"input {key!r} takes no other shape: what its file says of it could not be read"
+            raise InputError(diagnostic(USAGE, message))
         if operator in wanted:
             raise InputError(diagnostic(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
         try:
@@ -90,6 +92,8 @@ class _Walk:
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
         """Those of them of which an error has been told, for which the file is refused whatever else there is."""
+        self.vague: set[Port] = set()
+        """Output ports of which less is known than of others, as a layer before them could not be read."""
 
     def model(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order; the types of the results. ``given``, of a body, replaces the parameters' own."""
@@ -113,6 +117,11 @@ class _Walk:
                 self.findings.extend(found)  # for this the file is refused
             outputs, found = self._second_attempt(layer, inputs)
         self.findings.extend(found)
+        if self.trust_stated and not is_body:
+            if outputs is not None and any(port.source in self.vague for port in layer.inputs):
+                outputs = self._completed(layer, outputs)
+            if layer.operator is None:
+                self.vague.update(layer.outputs)
         if outputs is None:
             self.doubtful.update(layer.outputs)
             self.refused.update(layer.outputs)
@@ -121,6 +130,16 @@ class _Walk:
             _set_outputs(layer, outputs)
         else:
             self._contradicted(layer, outputs)
+        if outputs is not None and len(layer.outputs) > len(outputs):
+            self._refuse_surplus(layer, len(outputs))
+
+    def _refuse_surplus(self, layer: Layer, count: int) -> None:
+        """An output that the operation does not have may be stated, but not read."""
+        for port in layer.outputs[count:]:
+            if port.readers:
+                place = Place(layer.file, port.line or layer.line, layer.title, layer.id)
+                message = f"output port {port.id} is read, yet {layer.type} has {count} outputs here"
+                self.findings.report(EDGE_PORT, message, place, port=port.id)
 
     def _input(self, port: Port) -> TensorType:
         if port.source is None and self.trust_stated:
@@ -173,6 +192,17 @@ class _Walk:
                     return None, ()  # whatever is found follows from an earlier finding, or may do so
                 stated[i] = stated_type(port)
         return self._attempt(layer, stated)
+
+    def _completed(self, layer: Layer, outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+        """The outputs' types, and where they leave open what the file states, that."""
+        found = list(outputs)
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            shape = tensor.shape.merged_with(port.stated_shape) if port.stated_shape else None
+            if shape is not None and agrees(port, tensor):
+                found[port.index] = TensorType(tensor.element_type, shape, tensor.value)
+            if not found[port.index].shape.is_static:
+                self.vague.add(port)
+        return tuple(found)
 
     def _contradicted(self, layer: Layer, outputs: tuple[TensorType, ...]) -> None:
         """Tell where outputs differ from what is stated, and go on with what most witnesses say."""

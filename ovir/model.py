@@ -92,6 +92,8 @@ class Layer:
     outputs: list[Port] = field(default_factory=list)
     bodies: dict[str, Model] = field(default_factory=dict)
     line: int | None = None
+    data_line: int | None = None
+    """That of its <data>."""
     file: str | None = None
     scope: str = ""
     """Of a layer in a body: the names of the layers around it, as ``loop/body/``."""
@@ -108,6 +110,11 @@ class Layer:
     @property
     def place(self) -> Place:
         return Place(self.file, self.line, self.title, self.id)
+
+    @property
+    def data_place(self) -> Place:
+        """Where its attributes stand."""
+        return Place(self.file, self.data_line or self.line, self.title, self.id)
 
     def __repr__(self) -> str:
         return f"<{self.title}>"

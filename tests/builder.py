@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from lxml import etree
 
 import ovir
 from ovir.element_types import ElementType
@@ -83,6 +84,22 @@ class Net:
         head = ['<?xml version="1.0"?>', f'<net name="test" version="{self.version}">']
         body = ["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>", "<rt_info/>"]
         return "\n".join([*head, *body, "</net>"])
+
+    def stated_xml(self) -> str:
+        """The same with one element a line, and every port stating the type and shape that are inferred of it."""
+        model = self.model()
+        root = etree.fromstring(self.xml().encode())
+        for element in root.iter("layer"):
+            layer = model.layer(int(element.get("id", "")))
+            for port, item in zip((*layer.inputs, *layer.outputs), element.iter("port"), strict=True):
+                item.set("precision", _PRECISION.get(str(port.element_type), str(port.element_type).upper()))
+                for dim in port.shape:
+                    etree.SubElement(item, "dim").text = str(dim.length) if dim.is_static else "-1"
+        for item in root.iter():
+            item.text = item.text and item.text.strip()
+            item.tail = None
+        etree.indent(root)
+        return '<?xml version="1.0"?>\n' + etree.tostring(root, encoding="unicode") + "\n"
 
     def model(self) -> ovir.Model:
         return ovir.read_model(self.xml().encode(), bytes(self.blob))

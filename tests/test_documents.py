@@ -1,17 +1,22 @@
-"""Generated documents are those that the code generates today."""
+"""Documents say what is: generated ones are those that the code generates today, commands and files in them exist."""
 
+import argparse
 import io
 import re
+import shlex
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from ovir.cli.main import main
+from ovir.cli.main import main, parser
 from ovir.ops import operator
 
 ROOT = Path(__file__).parent.parent
-DOCS = Path(__file__).parent.parent / "docs"
+DOCS = ROOT / "docs"
+FINDINGS = (DOCS / "findings.md").read_text(encoding="utf-8")
+IN_CI = (DOCS / "checking-in-ci.md").read_text(encoding="utf-8")
 
 
 def test_operations() -> None:
@@ -33,3 +38,75 @@ def test_the_example_of_an_operation_of_ones_own(monkeypatch: pytest.MonkeyPatch
     promised = re.search(r"print\(.*# (.*)", code)
     assert promised is not None
     assert printed.getvalue().strip() == promised[1]
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text(encoding="utf-8")):
+        assert (path.parent / target).exists(), target
+
+
+# --------------------------------------------------------------------------- checking
+
+
+def options_of_check() -> set[str]:
+    """The options of ``ovir check``."""
+    commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
+    return {option for action in commands.choices["check"]._actions for option in action.option_strings}
+
+
+@pytest.mark.parametrize("text", [IN_CI, FINDINGS], ids=["checking-in-ci", "findings"])
+def test_commands_are_those_of_the_parser(text: str) -> None:
+    # `ovir check` in a sentence is no command; one with arguments is.
+    commands = re.findall(r"(?:^|[`$ ] ?)(ovir check [^`\n>]+)", text, re.MULTILINE)
+    assert commands
+    for command in commands:
+        parser().parse_args(shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("text", [IN_CI, FINDINGS], ids=["checking-in-ci", "findings"])
+def test_options_are_those_of_the_parser(text: str) -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
+    assert len(named) >= 3
+    assert named <= options_of_check()
+
+
+def test_codes_exist() -> None:
+    from ovir.codes import CODES
+
+    named = set(re.findall(r"OVIR\d+", IN_CI + FINDINGS))
+    assert all(any(code.startswith(name) for code in CODES) for name in named)
+
+
+def test_the_example_of_findings_is_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    example = re.search(r"```console\n\$ ovir (.*?)\n(.*?)```", FINDINGS, re.DOTALL)
+    assert example is not None
+    printed = io.StringIO()
+    with redirect_stdout(printed):
+        main(shlex.split(example[1]))
+    assert printed.getvalue().splitlines() == example[2].splitlines()[:-1]  # the summary goes to stderr
+
+
+def yaml_of(text: str) -> Any:
+    yaml = pytest.importorskip("yaml", reason="PyYAML is not installed, and nothing else needs it")
+    return yaml.safe_load(text)
+
+
+def test_the_hook_for_pre_commit() -> None:
+    (hook,) = yaml_of((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert (hook["id"], hook["language"]) == ("ovir-check", "python")
+    assert re.search(hook["files"], "models/a.xml")
+    assert not re.search(hook["files"], "models/a.bin")
+    parser().parse_args([*shlex.split(hook["entry"])[1:], "models/a.xml"])
+
+
+def test_the_examples_of_yaml() -> None:
+    config, workflow = map(yaml_of, re.findall(r"```yaml\n(.*?)```", IN_CI, re.DOTALL))
+    (hook,) = config["repos"][0]["hooks"]
+    assert hook["id"] == "ovir-check"
+    parser().parse_args(["check", *hook["args"], "models/a.xml"])
+    (job,) = workflow["jobs"].values()
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    assert any(command.startswith("ovir check ") for command in runs)
+    assert job["steps"][-1]["with"]["sarif_file"] in runs[-1]

@@ -52,13 +52,20 @@ class Context:
 
     @cached_property
     def large(self) -> list[tuple[Port, int]]:
-        """The output ports of tensors of more than 2**30 elements, and how many each has at the least."""
+        """The output ports of tensors of more than 2**30 elements, and how many each has at the least.
+
+        Those are left out that are no larger than what their layer is given: they follow.
+        """
         found = []
+        bits: dict[Port | None, int] = {}
         for layer in self.layers:
+            given = max((bits.get(port.source, 0) for port in layer.inputs), default=0)
             for port in layer.outputs:
                 shape = port.type.shape
                 if shape.rank is not None and (count := prod([dim.lower for dim in shape.dims])) > 1 << 30:
-                    found.append((port, count))
+                    bits[port] = count * port.element_type.bits
+                    if bits[port] > given:
+                        found.append((port, count))
         return found
 
     @cached_property

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lxml import etree
 
-from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT
+from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, UNKNOWN_ELEMENT
 from ovir.diagnostics import Findings, Place
-from ovir.ir.elements import unsigned
+from ovir.ir.elements import line_of, tag_of, unsigned
 from ovir.model import Edge, Layer, Port
 
 
@@ -33,11 +33,15 @@ class Lost:
         return (layer, port) in self.inputs or (layer, None) in self.inputs
 
 
-def parse_edges(element: etree._Element, lost: Lost, file: str | None, findings: Findings) -> list[Edge]:
+def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, findings: Findings) -> list[Edge]:
     """The edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
     known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
-    for item in element.iterfind("edges/edge"):
+    for item in (item for group in groups for item in group):
+        if item.tag != "edge":
+            message = f"<{tag_of(item)}> is not an <edge>; it is ignored"
+            findings.report(UNKNOWN_ELEMENT, message, Place(file, line_of(item)))
+            continue
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
             text = item.get(key)
@@ -49,7 +53,7 @@ def parse_edges(element: etree._Element, lost: Lost, file: str | None, findings:
                 known[text] = number
             numbers.append(number)
         if len(numbers) == 4:
-            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], item.sourceline))
+            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item)))
         elif numbers:
             lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
     return edges
@@ -68,7 +72,7 @@ def connect(
         if source is None or target is None:
             _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
         elif target.source is not None:
-            if target.layer.id not in lost.doubled:
+            if target.layer.id not in lost.doubled | lost.ports:
                 message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
                 place = Place(file, edge.line, target.layer.title, target.layer.id)
                 findings.report(FED_TWICE, message, place, port=target.id)
@@ -114,7 +118,7 @@ def _explain(
 def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
     for layer in layers.values():
         for port in layer.inputs:
-            if port.source is None and not lost.has_input(layer.id, port.id):
+            if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id):
                 place = Place(file, port.line, layer.title, layer.id)
                 findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", place, port=port.id)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:

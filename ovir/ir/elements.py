@@ -14,7 +14,31 @@ def tag_of(element: etree._Element) -> str:
 
 
 def line_of(element: etree._Element) -> int | None:
-    return element.sourceline
+    """The line on which an element begins."""
+    line = element.sourceline
+    if line is None or line < _COUNTED:
+        return line
+    # From there on libxml2 gives the line on which the next text ends, in the element or behind it.
+    behind = 0
+    for _ in range(_FAR):
+        text = element.text or ("" if len(element) else element.tail)
+        if text:
+            return (element.sourceline or line) - text.count("\n") - behind
+        following = element[0] if len(element) else element.getnext()
+        while following is None:
+            parent = element.getparent()
+            if parent is None:
+                return line
+            element = parent
+            behind += (element.tail or "").count("\n")
+            following = element.getnext()
+        element = following
+    return line
+
+
+_COUNTED = 0xFFFF
+"""An element's line has 16 bits."""
+_FAR = 100  # elements without any text behind each other; no writer puts so many into one line
 
 
 def unsigned(

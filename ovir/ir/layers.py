@@ -82,6 +82,7 @@ class LayerReader:
             elif tag == "data":
                 if data is None:
                     data = child
+                    layer.data_line = line_of(child)
                 else:
                     self._repeated(child, layer)
             elif tag == "rt_info":
@@ -95,7 +96,7 @@ class LayerReader:
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
         for ports in (layer.inputs, layer.outputs):
             if len(ports) > 1:
-                self._check_ids(ports, layer)
+                self._check_ids(ports, layer, lost)
         if layer.type == "Parameter" and not layer.outputs:
             if layer.id not in lost.ports:
                 self.findings.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
@@ -129,7 +130,7 @@ class LayerReader:
                     lost.ports.add(layer.id)
                     continue
                 self._port_ids[text] = number
-            port = Port(layer, len(ports), number, is_output, line=item.sourceline)
+            port = Port(layer, len(ports), number, is_output, line=line_of(item))
             if names := item.get("names"):
                 port.names = frozenset(split_names(names))
             self._stated(item, port)
@@ -184,9 +185,10 @@ class LayerReader:
                 self.findings.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
         return PartialShape(dims)
 
-    def _check_ids(self, ports: list[Port], layer: Layer) -> None:
+    def _check_ids(self, ports: list[Port], layer: Layer, lost: Lost) -> None:
         if len({port.id for port in ports}) == len(ports):
             return
+        lost.ports.add(layer.id)
         seen: set[int] = set()
         for port in ports:
             if port.id in seen:
@@ -223,30 +225,27 @@ class LayerReader:
             spec = cls.attributes.get(name)
             if spec is None:
                 if name not in _ALWAYS_KNOWN:
-                    self._unknown_attribute(name, cls, data, layer)
+                    self._unknown_attribute(name, cls, layer)
                 continue
             if key not in self._values:
                 try:
                     self._values[key] = spec.parse(text)
                 except ValueError as error:
                     code = ATTRIBUTE_CHOICE if isinstance(error, ChoiceError) else BAD_ATTRIBUTE
-                    self.findings.report(code, f"attribute '{name}': {error}", self._data_place(data, layer))
+                    self.findings.report(code, f"attribute '{name}': {error}", layer.data_place)
                     wrong = True
                     continue
             values[spec.field] = layer.attributes[name] = self._values[key]
         for spec in cls.required_attributes:
             if spec.name not in texts:
                 message = f"{cls.type} needs the attribute '{spec.name}', and <data> does not give it"
-                self.findings.report(MISSING_ATTRIBUTE, message, self._data_place(data, layer))
+                self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place)
                 wrong = True
         if wrong:
             return
         layer.operator = cls.of_parsed(values)
         if isinstance(layer.operator, Const):
-            self._constant(layer.operator, layer, data)
-
-    def _data_place(self, data: etree._Element | None, layer: Layer) -> Place:
-        return layer.place if data is None else self._at(data, layer)
+            self._constant(layer.operator, layer)
 
     def _unresolved(self, layer: Layer) -> None:
         if opsets.resolve(layer.type, layer.version) is not None:
@@ -258,14 +257,14 @@ class LayerReader:
         hint = hint or "its stated shapes are used; it can be run once it is registered with `ovir.register`"
         self.findings.report(code, why, layer.place, hint)
 
-    def _unknown_attribute(self, name: str, cls: type[Operator], data: etree._Element | None, layer: Layer) -> None:
+    def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
         close = difflib.get_close_matches(name, cls.attributes, n=1)
         hint = f"did you mean '{close[0]}'?" if close else None
-        self.findings.report(UNKNOWN_ATTRIBUTE, message, self._data_place(data, layer), hint)
+        self.findings.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
 
-    def _constant(self, op: Const, layer: Layer, data: etree._Element | None) -> None:
+    def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
         given: set[str] = set(layer.attributes)
         if "value" in given:
@@ -274,13 +273,13 @@ class LayerReader:
         elif not {"offset", "size"} <= given:
             missing = "size" if "offset" in given else "offset"
             message = f"Const needs the attribute '{missing}'"
-            self.findings.report(MISSING_ATTRIBUTE, message, self._data_place(data, layer))
+            self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place)
             layer.operator = None
             return
         try:
             weights.check(op.element_type, op.shape, offset, size)
         except OperatorError as error:
-            place = self._data_place(data, layer)
+            place = layer.data_place
             code: Code = error.code or PAST_END
             if code is NO_WEIGHTS:
                 self.without_data.append((layer, place, size))

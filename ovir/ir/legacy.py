@@ -20,6 +20,7 @@ from ovir.codes import NAME_COLLISION, PRE_PROCESS, Code
 from ovir.diagnostics import Findings, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.integers import UINT64, parse_integer
+from ovir.ir.elements import line_of
 from ovir.ir.weights import Weights
 from ovir.model import Edge, Layer, Model, Port
 from ovir.ops.attributes import parse_float
@@ -124,7 +125,7 @@ class _PreProcess:
         self.channels, *self.image = sizes if len(sizes) == 3 else sizes[1:]
 
     def fail(self, element: etree._Element, message: str, code: Code = PRE_PROCESS) -> NoReturn:
-        place = Place(self.model.path, element.sourceline)
+        place = Place(self.model.path, line_of(element))
         raise ModelError(diagnostic(code, f"<{element.tag!s}>: {message}", place))
 
     def _reference(self) -> Port:

@@ -20,6 +20,7 @@ from ovir.codes import (
     MISSING_KEY,
     NO_PORT_MAP,
     Code,
+    Severity,
 )
 from ovir.diagnostics import Findings, ModelError, Place, diagnostic
 from ovir.integers import parse_integer
@@ -167,7 +168,10 @@ class _MapReader:
         known = _PURPOSES[tag_of(item)]
         if purpose not in known:
             message = f"purpose '{purpose}' of <{tag_of(item)}> is not known, only '{known[1]}' is"
-            self.findings.report(MAP_PURPOSE, message, self._at(item))
+            says_nothing_else = item.get("external_port_id", "").strip() == "-1"
+            self.is_wrong |= says_nothing_else
+            severity = Severity.ERROR if says_nothing_else else None
+            self.findings.report(MAP_PURPOSE, message, self._at(item), severity=severity)
         return values
 
     # ----- the whole

@@ -99,7 +99,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
     Without ``need_weights`` no file of weights is opened, and constants have no data.
     """
     try:
-        root, name = parse_xml(model)
+        root, name = parse_xml(model, findings)
         found = Weights.none("of weights")
         if need_weights:
             try:
@@ -174,6 +174,7 @@ class _Reader:
 
     def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
         """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``."""
+        known = self._count_holes()
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
@@ -188,13 +189,18 @@ class _Reader:
                     found.append(layer)
                     if layer.type in BODY_OPERATIONS:
                         self.bodies(item, layer, version, depth)
-        for group in groups[1:]:
-            self.findings.report(REPEATED_ELEMENT, "a second <layers>; it is ignored", self.at(group))
-        edges = parse_edges(element, lost, self.file, self.findings)
+        edge_groups = element.findall("edges")
+        if not edge_groups and any(layer.inputs for layer in found):
+            self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
+            lost.inputs.update((layer.id, None) for layer in found)
+        for group in (*groups[1:], *edge_groups[1:]):
+            message = f"a second <{tag_of(group)}>; it is ignored"
+            self.findings.report(REPEATED_ELEMENT, message, self.at(group))
+        edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)
         edges = without_cycles(layers, edges, self.file, self.findings)
-        return Model(
+        model = Model(
             layers.values(),
             edges,
             name=element.get("name", ""),
@@ -202,6 +208,14 @@ class _Reader:
             path=self.file,
             rt_info=element.find("rt_info"),
         )
+        if self._count_holes() > known:
+            for layer in model.layers:
+                layer.is_dead = False  # a result may depend on it by what could not be read
+        return model
+
+    def _count_holes(self) -> int:
+        """The errors so far after which layers or edges may be missing."""
+        return sum(d.code.startswith(("OVIR1", "OVIR2")) for d in self.findings.fatal)
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
         if depth >= MAX_DEPTH:

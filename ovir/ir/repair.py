@@ -31,20 +31,24 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, findings
     for layer in doubles:
         other = layers[layer.id]
         scores = [
-            (_fit(candidate, number, edges), number, candidate) for number in missing for candidate in (layer, other)
+            (_fit(candidate, number, edges), _in_order(candidate, number, found), number, candidate)
+            for number in missing
+            for candidate in (layer, other)
         ]
-        score, number, renamed = max(scores, key=lambda item: item[0], default=(0, -1, layer))
+        score, _, number, renamed = max(scores, key=lambda item: item[:2], default=(0, False, -1, layer))
+        kept = other if renamed is layer else layer
         hint = f"edges name a layer {number}, which does not exist: perhaps that is its id" if score else None
-        message = f"id {layer.id} is also that of layer '{other.name}' on line {other.line}"
-        findings.report(DUPLICATE_ID, message, layer.place, hint)
+        message = f"id {layer.id} is also that of layer '{kept.name}' on line {kept.line}"
+        findings.report(DUPLICATE_ID, message, renamed.place, hint)
         if score:
             missing.discard(number)
-            layers[layer.id] = other if renamed is layer else layer
+            layers[layer.id] = kept
             renamed.id = number
             layers[number] = renamed
         else:
             lost.doubled.add(layer.id)
-    lost.layers.update(missing if len(doubles) >= len(missing) else ())
+    if len(lost.doubled) >= len(missing):  # those that are left out may be the ones that edges miss
+        lost.layers.update(missing)
     return layers
 
 
@@ -60,6 +64,13 @@ def _fit(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
                 return 0
             count += 1
     return count
+
+
+def _in_order(layer: Layer, number: int, found: Sequence[Layer]) -> bool:
+    """Whether the id would rise there from layer to layer, as it does in what OpenVINO writes."""
+    position = found.index(layer)
+    before, behind = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
+    return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
 
 def without_cycles(

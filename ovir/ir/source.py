@@ -10,15 +10,15 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
-from ovir.codes import ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
-from ovir.diagnostics import Diagnostic, InputError, Place, ReadError, diagnostic
+from ovir.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
+from ovir.diagnostics import Diagnostic, Findings, InputError, Place, ReadError, diagnostic
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
 
 
-def parse_xml(model: Source) -> tuple[etree._Element, str | None]:
+def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | None]:
     """The root element, and the file's name where there is one. No entity is expanded, nothing is fetched."""
     content, name = _content(model)
     encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
@@ -26,7 +26,7 @@ def parse_xml(model: Source) -> tuple[etree._Element, str | None]:
     if not data.strip():
         raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
     try:
-        _refuse_entities(data, encoding, name)
+        _look_at_doctype(data, encoding, name, findings)
         parser = etree.XMLParser(**_SAFE, encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
         return etree.fromstring(data, parser), name
     except etree.XMLSyntaxError as error:
@@ -59,10 +59,11 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     raise InputError(diagnostic(USAGE, message))
 
 
-def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> None:
-    """ReadError where the document declares entities: no IR needs them, and the parser would expand them in attributes.
+def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, findings: Findings) -> None:
+    """Tell of a DOCTYPE; OpenVINO skips it, and other readers may fetch what it names.
 
-    Only what stands before the root element is parsed for this, within the parser's own limits of size.
+    ReadError where it declares entities: no IR needs them, and the parser would expand them in attributes. Only what
+    stands before the root element is parsed for this, within the parser's own limits of size.
     """
     parser = etree.XMLPullParser(events=("start",), encoding=encoding, **_SAFE)
     for start in range(0, len(data), _CHUNK):
@@ -72,14 +73,25 @@ def _refuse_entities(data: bytes, encoding: str | None, name: str | None) -> Non
         except etree.XMLSyntaxError as error:
             failure = error  # of no matter if it lies behind the root's start
         for _, root in parser.read_events():
-            dtd = root.getroottree().docinfo.internalDTD
-            declared = [str(entity.name) for entity in dtd.iterentities()] if dtd is not None else []
-            if declared:
+            info = root.getroottree().docinfo
+            if info.internalDTD is None:
+                return
+            if declared := [str(entity.name) for entity in info.internalDTD.iterentities()]:
                 message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
-                raise ReadError(diagnostic(ENTITIES, message, Place(name, 1), hint="write out what they stand for"))
+                place = Place(name, _line_of(b"<!ENTITY", data))
+                raise ReadError(diagnostic(ENTITIES, message, place, hint="write out what they stand for"))
+            message = f"the document has the DOCTYPE {info.doctype}"
+            findings.report(DOCTYPE, message, Place(name, _line_of(b"<!DOCTYPE", data)), hint="remove it")
             return
         if failure is not None:
             raise failure
+
+
+def _line_of(declaration: bytes, data: bytes) -> int:
+    """The line of the first such declaration outside comments, in whatever encoding."""
+    text = data.replace(b"\0", b"")  # of UTF-16 and UTF-32 that leaves ASCII
+    before = re.match(rb"(?:(?><!--.*?-->)|(?!<!--).)*?(?=%s)" % declaration, text, re.DOTALL)
+    return before[0].count(b"\n") + 1 if before else 1
 
 
 def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:

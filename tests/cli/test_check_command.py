@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from builder import Net
 
+import ovir
+from ovir.cli import check
+
+BAD = Path(__file__).parent.parent / "data" / "bad"
 WRONG_TYPE = "error[OVIR203]"
 
 
@@ -86,3 +92,139 @@ def test_sarif_into_no_directory(cli: Any, faulty: Path, tmp_path: Path) -> None
 
 def test_weights_are_for_one_model(cli: Any, faulty: Path) -> None:
     assert cli("check", faulty, faulty, "--weights", "x.bin").status == 2
+
+
+# --------------------------------------------------------------------------- folders, and several processes
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Two models, one of them in a folder of its own, beside XML of another kind."""
+    top = tmp_path / "models"
+    (top / "sub").mkdir(parents=True)
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2")))
+    net.write(top, "right")
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2"), name="relu", unheard_of="1"))
+    net.write(top / "sub", "odd")
+    (top / "pom.xml").write_text("<project/>")
+    return top
+
+
+def test_a_folder_is_searched_for_models(cli: Any, folder: Path) -> None:
+    result = cli("check", folder)
+    assert result.status == 0
+    assert result.out.startswith(f"{folder / 'sub' / 'odd.xml'}:")
+    assert result.out.count("\n") == 1
+    assert result.err == "2 files checked: 1 warning\n"
+
+
+def test_a_file_given_by_name_must_be_a_model(cli: Any, folder: Path) -> None:
+    result = cli("check", folder / "pom.xml")
+    assert result.status == 2
+    assert "error[OVIR105]" in result.out
+
+
+def test_a_folder_and_a_file(cli: Any, folder: Path, faulty: Path) -> None:
+    result = cli("check", folder, faulty)
+    assert result.status == 1
+    assert result.err == "3 files checked: 1 error, 2 warnings\n"
+
+
+def test_a_folder_without_models(cli: Any, tmp_path: Path) -> None:
+    result = cli("check", tmp_path)
+    assert result.status == 2
+    assert "the folder holds no .xml file" in result.err
+
+
+def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:
+    assert cli("check", folder, "--weights", "x.bin").status == 2
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12, where a process has threads
+def test_several_processes_tell_the_same(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted(BAD.glob("OVIR2*.xml"))
+    monkeypatch.setattr(check.os, "cpu_count", lambda: 1)
+    alone = cli("check", *files, "--json")
+    started: list[int] = []
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, workers: int) -> None:
+            started.append(workers)
+            super().__init__(workers)
+
+    monkeypatch.setattr(check, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr(check.os, "cpu_count", lambda: 2)
+    assert cli("check", *files, "--json") == alone
+    assert started == [2]
+
+
+# --------------------------------------------------------------------------- options
+
+
+def test_no_weights(cli: Any, model: Path) -> None:
+    model.with_suffix(".bin").unlink()
+    result = cli("check", model)
+    assert result.status == 2
+    assert "error[OVIR501]" in result.out
+    assert cli("check", model, "--no-weights") == (0, "", "1 file checked: nothing found\n")
+
+
+def test_fail_on(cli: Any, folder: Path) -> None:
+    unused = Net()
+    unused.parameter("unused", "2")
+    unused.result(unused.parameter("x", "2"))
+    noted, warned, right = unused.write(folder, "noted"), folder / "sub" / "odd.xml", folder / "right.xml"
+    expected = {
+        (noted, "error"): 0, (noted, "warning"): 0, (noted, "info"): 1,
+        (warned, "error"): 0, (warned, "warning"): 1, (warned, "info"): 1,
+        (right, "info"): 0,
+    }  # fmt: skip
+    assert {key: cli("check", key[0], "--fail-on", key[1]).status for key in expected} == expected
+
+
+def test_runtime(cli: Any) -> None:
+    path = BAD / "OVIR701_newer_than_runtime.xml"
+    old = cli("check", path, "--runtime", "2022.3")
+    assert "warning[OVIR701]" in old.out
+    assert "BitwiseNot is of opset13; OpenVINO 2022.3 knows opset1 to opset10" in old.out
+    assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
+    refused = cli("check", path, "--runtime", "22.3")
+    assert refused.status == 2
+    assert "'22.3' is not an OpenVINO release" in refused.err
+
+
+def test_profile(cli: Any, model: Path) -> None:
+    lines = cli("check", model, "--profile").err.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["reading", "inference", "rules"]
+    assert all(" ms " in line and line.endswith("%") for line in lines[:3])
+    assert lines[3].startswith("outside inference: ")
+
+
+def test_colour_is_for_terminals(cli: Any, faulty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    plain = cli("check", faulty).out
+    assert "\x1b" not in plain
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    coloured = cli("check", faulty).out
+    assert "\x1b[1;31merror[OVIR203]\x1b[0m" in coloured
+    assert "\x1b[1;33mwarning[OVIR304]\x1b[0m" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert cli("check", faulty).out == plain
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("TERM", "dumb")
+    assert cli("check", faulty).out == plain
+
+
+# --------------------------------------------------------------------------- from Python
+
+
+def test_check_without_weights_opens_none(model: Path) -> None:
+    assert ovir.check(model, need_weights=False) == ovir.check(model) == []
+    model.with_suffix(".bin").write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    assert [d.code for d in ovir.check(model)] == ["OVIR505"]
+    assert ovir.check(model, need_weights=False) == []
+    assert [d.code for d in ovir.check(BAD / "OVIR502_past_end.xml", need_weights=False)] == []

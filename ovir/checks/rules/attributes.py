@@ -14,7 +14,8 @@ def no_element_type(context: Context) -> Iterator[Diagnostic]:
     """OpenVINO takes such a Parameter as of dynamic type, which few devices compile."""
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
-            yield finding(NO_ELEMENT_TYPE, "the Parameter has no attribute 'element_type': it is dynamic", layer)
+            message = "the Parameter has no attribute 'element_type': it is dynamic"
+            yield finding(NO_ELEMENT_TYPE, message, layer.data_place)
 
 
 @rule(UNSPECIFIED)
@@ -30,7 +31,7 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
         for spec in expected[type(op)]:
             if spec.name not in layer.attributes:
                 message = f"the specification requires '{spec.name}' of {layer.type}; {spec.default!r} is assumed"
-                yield finding(UNSPECIFIED, message, layer)
+                yield finding(UNSPECIFIED, message, layer.data_place)
 
 
 @rule(IGNORED_PADS)
@@ -46,4 +47,4 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
                 message = f'{name}="{shown}" is without effect, as auto_pad is "{auto_pad}"'
-                yield finding(IGNORED_PADS, message, layer)
+                yield finding(IGNORED_PADS, message, layer.data_place)

@@ -13,7 +13,9 @@ from ovir.model import Layer, Port
 
 @rule(DEAD_LAYER, whole_graph=True)
 def dead_layer(context: Context) -> Iterator[Diagnostic]:
-    """Only the last layers of what is dead are told: the others follow."""
+    """Only the last layers of what is dead are told: the others follow. So do all where there is no result."""
+    if all(layer.is_dead or layer.type == "Parameter" for layer in context.model.layers):
+        return
     for layer in context.layers:
         if layer.is_dead and not any(port.readers for port in layer.outputs):
             yield finding(DEAD_LAYER, "no result and no state depends on this layer; OpenVINO drops it", layer)
@@ -63,14 +65,14 @@ def unused_parameter(context: Context) -> Iterator[Diagnostic]:
 
 @rule(OUTPUT_COUNT)
 def output_count(context: Context) -> Iterator[Diagnostic]:
-    """Ports that the operation does not have, or outputs without a port."""
+    """Ports that the operation does not have. Inference tells of those that are read."""
     for layer in context.layers:
-        if layer.operator is None or not layer.operator.output_types:
+        if layer.operator is None or not (layer.operator.output_types or layer.type == "Result"):
             continue
-        stated = sum(port.line is not None for port in layer.outputs)
         has = len(layer.operator.output_types)
-        if stated > has:
-            yield finding(OUTPUT_COUNT, f"the layer states {stated} outputs, {layer.type} has {has} here", layer)
+        if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
+            message = f"the layer states {len(layer.outputs)} outputs, {layer.type} has {has} here"
+            yield finding(OUTPUT_COUNT, message, layer.outputs[has])
 
 
 @rule(RESULT_NAME)
@@ -80,5 +82,7 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
     for port in context.model.outputs:
         for name in sorted(port.names):
             other = first.setdefault(name, port)
-            if other is not port and other.source is not port.source:
+            if other.source is None or port.source is None or other.source is port.source:
+                continue
+            if name not in other.source.names & port.source.names:  # for that OVIR214 is told
                 yield finding(RESULT_NAME, f"'{name}' also names the output at {other.layer.title}", port.layer)

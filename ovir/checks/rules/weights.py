@@ -35,7 +35,7 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
         if op.element_type != string and op.size > (needed := _needed(constant)):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
-            yield finding(TOO_MANY_BYTES, message, constant.layer)
+            yield finding(TOO_MANY_BYTES, message, constant.layer.data_place)
 
 
 @rule(MISALIGNED)
@@ -50,7 +50,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         constant, step = found[0]
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
         more = f"; nor are those of {len(found) - 1} others" if len(found) > 1 else ""
-        yield finding(MISALIGNED, message + more, constant.layer)
+        yield finding(MISALIGNED, message + more, constant.layer.data_place)
 
 
 @rule(OVERLAP)
@@ -64,7 +64,7 @@ def overlap(context: Context) -> Iterator[Diagnostic]:
                 f"bytes [{begin}, {end}) overlap with [{owner.op.offset}, {reach}) of {owner.layer.title}, "
                 "yet begin elsewhere"
             )
-            yield finding(OVERLAP, message, constant.layer)
+            yield finding(OVERLAP, message, constant.layer.data_place)
         if end > reach:
             reach, owner = end, constant
 
@@ -118,7 +118,7 @@ def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
             other = first.setdefault(key, constant)
             if other is not constant and np.array_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
-                yield finding(DUPLICATE_CONSTANT, message, constant.layer, hint="let both name one offset")
+                yield finding(DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="let both name one offset")
 
 
 _LARGE = 1 << 16
