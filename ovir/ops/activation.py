@@ -6,7 +6,6 @@ Kernels are written for blocks (see ``blocked``): ``y`` is filled from ``x``, bo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import inf, pi, sqrt
 
 import numpy as np
@@ -17,7 +16,6 @@ from ovir.kernels.blocked import map_blocks
 from ovir.kernels.erf import gelu
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
 from ovir.values import TensorType
 
 
@@ -31,15 +29,15 @@ class Activation(Operator):
     def output_type(self, data: TensorType, element_type: ElementType) -> TensorType:
         """The output's type for an element type that all inputs have."""
         if self.real_only:
-            self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+            self.require_real("data", element_type)
         else:
-            self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+            self.require_numeric("data", element_type)
         return TensorType(element_type, data.shape)
 
     def one_number(self, name: str, array: Array) -> float:
         """The single element of a parameter tensor."""
-        self.require(array.size == 1, "{} must hold one number, got shape {}", name, list(array.shape))
-        return float(array.reshape(()))
+        self.require(array.size == 1, "{} must have one element, got shape {}", name, list(array.shape))
+        return float(array.item())
 
 
 class Unary(Activation):
@@ -61,7 +59,10 @@ class Unary(Activation):
 
 @operator("ReLU", opset=1)
 class ReLU(Unary):
-    """max(0, x); NaN stays NaN. Source: ReLU-1"""
+    """max(0, x); NaN stays NaN.
+
+    Source: ReLU-1
+    """
 
     monotone = (0,)
 
@@ -73,7 +74,9 @@ class ReLU(Unary):
 class Clamp(Unary):
     """min(max(x, min), max); NaN stays NaN.
 
-    For integers ``min`` is rounded up and ``max`` down, and both are brought into the type's range. Source: Clamp-1
+    For integers ``min`` is rounded up and ``max`` down, and both are brought into the type's range.
+
+    Source: Clamp-1
     """
 
     min: float = attribute()
@@ -102,7 +105,10 @@ def clipped(data: Array, low: float, high: float, out: Array | None = None) -> A
 
 @operator("Sigmoid", opset=1)
 class Sigmoid(Unary):
-    """1 / (1 + e^-x). Source: Sigmoid-1"""
+    """1 / (1 + e^-x).
+
+    Source: Sigmoid-1
+    """
 
     def block(self, x: Array, y: Array) -> None:
         np.negative(x, out=y)
@@ -113,7 +119,10 @@ class Sigmoid(Unary):
 
 @operator("Tanh", opset=1)
 class Tanh(Unary):
-    """The hyperbolic tangent. Source: Tanh-1"""
+    """The hyperbolic tangent of each element.
+
+    Source: Tanh-1
+    """
 
     def block(self, x: Array, y: Array) -> None:
         np.tanh(x, out=y)
@@ -121,7 +130,10 @@ class Tanh(Unary):
 
 @operator("HSigmoid", opset=5)
 class HSigmoid(Unary):
-    """min(max(x + 3, 0), 6) / 6. Source: HSigmoid-5"""
+    """min(max(x + 3, 0), 6) / 6.
+
+    Source: HSigmoid-5
+    """
 
     heavy = False
 
@@ -133,7 +145,10 @@ class HSigmoid(Unary):
 
 @operator("HSwish", opset=4)
 class HSwish(Unary):
-    """x * min(max(x + 3, 0), 6) / 6. Source: HSwish-4"""
+    """x * min(max(x + 3, 0), 6) / 6.
+
+    Source: HSwish-4
+    """
 
     heavy = False
 
@@ -146,7 +161,10 @@ class HSwish(Unary):
 
 @operator("HardSigmoid", opset=1)
 class HardSigmoid(Activation):
-    """max(0, min(1, alpha * x + beta)); alpha and beta are scalars of the data's type. Source: HardSigmoid-1"""
+    """max(0, min(1, alpha * x + beta)); alpha and beta are scalars of the data's type.
+
+    Source: HardSigmoid-1
+    """
 
     def infer(self, data: TensorType, alpha: TensorType, beta: TensorType) -> TensorType:
         element_type = self.merge_types(
@@ -169,9 +187,12 @@ class HardSigmoid(Activation):
 
 @operator("Elu", opset=1)
 class Elu(Unary):
-    """x for x > 0, else alpha * (e^x - 1). Source: Elu-1"""
+    """x for x > 0, else alpha * (e^x - 1).
 
-    alpha: float = attribute(default=0.0)
+    Source: Elu-1
+    """
+
+    alpha: float = attribute(default=0.0, specified=True)
 
     def block(self, x: Array, y: Array) -> None:
         _exponential_unit(x, y, self.alpha)
@@ -179,7 +200,10 @@ class Elu(Unary):
 
 @operator("Selu", opset=1)
 class Selu(Activation):
-    """lambda * (x for x > 0, else alpha * (e^x - 1)); alpha and lambda hold one element each. Source: Selu-1"""
+    """lambda * (x for x > 0, else alpha * (e^x - 1)); alpha and lambda hold one element each.
+
+    Source: Selu-1
+    """
 
     real_only = True
 
@@ -188,7 +212,8 @@ class Selu(Activation):
             data.element_type, alpha.element_type, lambda_.element_type, names=("data", "alpha", "lambda")
         )
         for name, tensor in (("alpha", alpha), ("lambda", lambda_)):
-            self.require(tensor.shape.size().contains(1), "{} must hold one number, got shape {}", name, tensor.shape)
+            single = tensor.shape.size().contains(1)
+            self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
         return self.output_type(data, element_type)
 
     def run(self, data: Array, alpha: Array, lambda_: Array, *, out: Array | None = None) -> Array:
@@ -201,77 +226,12 @@ class Selu(Activation):
         return map_blocks(block, data, out, heavy=True)
 
 
-@operator("PReLU", opset=1)
-class PReLU(Activation):
-    """x for x >= 0, else slope * x.
-
-    A 1-D slope as long as the data's second dimension is one slope a channel; any other is broadcast to the data as
-    NumPy does. Source: PReLU-1
-    """
-
-    def infer(self, data: TensorType, slope: TensorType) -> TensorType:
-        element_type = self.merge_types(data.element_type, slope.element_type, names=("data", "slope"))
-        self.require(
-            _slope_fits(slope.shape, data.shape),
-            "slope of shape {} is neither one number a channel of data of shape {} nor broadcast to it",
-            slope.shape,
-            data.shape,
-        )
-        return self.output_type(data, element_type)
-
-    def run(self, data: Array, slope: Array, *, out: Array | None = None) -> Array:
-        if slope.size == 1:
-            slope = slope.reshape(())
-        elif data.ndim > 1 and slope.shape == data.shape[1:2]:
-            slope = slope.reshape(-1, *[1] * (data.ndim - 2))
-        return map_blocks(_leaky_kernel(slope), data, out, slope)
-
-
-def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
-    if slope.rank is None or data.rank is None or slope.size().contains(1):
-        return True
-    if len(slope) == 1 and len(data) > 1 and slope[0].compatible(data[1]):
-        return True
-    pairs = zip(reversed(slope.dims), reversed(data.dims), strict=False)
-    return len(slope) <= len(data) and all(s.contains(1) or s.compatible(d) for s, d in pairs)
-
-
-# Selecting by a mask is many times slower in NumPy than any of these, so it is left to slopes that need it.
-def _leaky_kernel(slope: Array) -> Callable[[Array, Array, Array], object]:
-    values = slope.astype(np.float64)
-    if not np.isfinite(values).all():
-        return _leaky_selected
-    if values.all():  # else 0 * inf would come up
-        if (values <= 1).all():
-            return _leaky_maximum
-        if (values >= 1).all():
-            return _leaky_minimum
-    return _leaky_sum
-
-
-def _leaky_maximum(x: Array, y: Array, slope: Array) -> None:
-    np.multiply(x, slope, out=y)
-    np.maximum(x, y, out=y)
-
-
-def _leaky_minimum(x: Array, y: Array, slope: Array) -> None:
-    np.multiply(x, slope, out=y)
-    np.minimum(x, y, out=y)
-
-
-def _leaky_sum(x: Array, y: Array, slope: Array) -> None:
-    np.clip(x, -inf, 0, out=y)
-    np.multiply(y, slope, out=y)
-    np.add(y, np.clip(x, 0, inf), out=y)
-
-
-def _leaky_selected(x: Array, y: Array, slope: Array) -> None:
-    np.copyto(y, np.where(x >= 0, x, x * slope))
-
-
 @operator("Swish", opset=4)
 class Swish(Activation):
-    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 where it is left out. Source: Swish-4"""
+    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 where it is left out.
+
+    Source: Swish-4
+    """
 
     real_only = True
 
@@ -295,7 +255,10 @@ class Swish(Activation):
 
 @operator("Mish", opset=4)
 class Mish(Unary):
-    """x * tanh(ln(1 + e^x)). Source: Mish-4"""
+    """x * tanh(ln(1 + e^x)).
+
+    Source: Mish-4
+    """
 
     real_only = True
 
@@ -311,7 +274,10 @@ class Mish(Unary):
 
 @operator("SoftPlus", opset=4)
 class SoftPlus(Unary):
-    """ln(1 + e^x), which is x where x is large. Source: SoftPlus-4"""
+    """ln(1 + e^x), which is x where x is large.
+
+    Source: SoftPlus-4
+    """
 
     real_only = True
 
@@ -325,7 +291,10 @@ class SoftPlus(Unary):
 
 @operator("SoftSign", opset=9)
 class SoftSign(Unary):
-    """x / (1 + |x|). Source: SoftSign-9"""
+    """x / (1 + |x|).
+
+    Source: SoftSign-9
+    """
 
     real_only = True
     heavy = False
@@ -338,7 +307,10 @@ class SoftSign(Unary):
 
 @operator("Gelu", opset=2)
 class Gelu2(Unary):
-    """x / 2 * (1 + erf(x / sqrt(2))). Source: Gelu-2"""
+    """x / 2 * (1 + erf(x / sqrt(2))).
+
+    Source: Gelu-2
+    """
 
     real_only = True
 
@@ -348,7 +320,10 @@ class Gelu2(Unary):
 
 @operator("Gelu", opset=7)
 class Gelu7(Gelu2):
-    """As Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))). Source: Gelu-7"""
+    """As Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+
+    Source: Gelu-7
+    """
 
     approximation_mode: str = attribute(default="erf", choices=("erf", "tanh"))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
+from ovir.kernels.blocked import compute_dtype
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
@@ -23,18 +24,15 @@ class AdaptivePool(Operator):
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """The shape of the output."""
-        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", data.element_type)
         self.require_index_type("output_shape", output_shape.element_type)
         self.require_rank("data", data.shape, 3, 4, 5)
         self.require_rank("output_shape", output_shape.shape, 1)
         if data.shape.rank is None:
             return PartialShape(None)
         axes = data.shape.rank - 2
-        self.require(
-            output_shape.shape[0].contains(axes),
-            "output_shape {} must have an element for each of the {} spatial axes of data {}",
-            *(output_shape.shape, axes, data.shape),
-        )
+        message = "output_shape {} must have an element for each of the {} spatial axes of data {}"
+        self.require(output_shape.shape[0].contains(axes), message, output_shape.shape, axes, data.shape)
         if output_shape.value is None:
             return data.shape.slice(0, 2) + PartialShape([-1] * axes)
         return data.shape.slice(0, 2) + PartialShape(output_shape.value.dimensions())
@@ -42,11 +40,9 @@ class AdaptivePool(Operator):
     def spans(self, data: Array, output_shape: Array) -> list[list[tuple[int, int]]]:
         """For each spatial axis the windows, from where to where."""
         counts = [int(count) for count in output_shape]
-        self.require(
-            len(counts) == data.ndim - 2 and min(counts) >= 0 and (0 not in data.shape[2:] or 0 in counts),
-            "data {} cannot be pooled into {} windows",
-            *(data.shape, counts),
-        )
+        message = "data {} cannot be pooled into {} windows"
+        fits = len(counts) == data.ndim - 2 and min(counts) >= 0 and (0 not in data.shape[2:] or 0 in counts)
+        self.require(fits, message, data.shape, counts)
         return [
             [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
             for size, count in zip(data.shape[2:], counts, strict=True)
@@ -55,13 +51,16 @@ class AdaptivePool(Operator):
 
 @operator("AdaptiveAvgPool", opset=8)
 class AdaptiveAvgPool(AdaptivePool):
-    """The mean of each window. Source: AdaptiveAvgPool-8."""
+    """The mean of each window.
+
+    Source: AdaptiveAvgPool-8
+    """
 
     def infer(self, data: TensorType, output_shape: TensorType) -> TensorType:
         return TensorType(data.element_type, self.pooled(data, output_shape))
 
     def run(self, data: Array, output_shape: Array) -> Array:
-        means: Array = data.astype(_computed_in(data.dtype), copy=False)
+        means: Array = data.astype(compute_dtype(data.dtype), copy=False)
         windows = self.spans(data, output_shape)
         if all(len(spans) == 1 for spans in windows):
             of_planes: Array = means.reshape(*data.shape[:2], -1).mean(axis=2, dtype=means.dtype)
@@ -79,7 +78,7 @@ class AdaptiveAvgPool(AdaptivePool):
 class AdaptiveMaxPool(AdaptivePool):
     """The largest element of each window, and its index in the spatial axes counted row by row; of equals the first.
 
-    Source: AdaptiveMaxPool-8.
+    Source: AdaptiveMaxPool-8
     """
 
     index_element_type: ElementType = attribute(default=i64)
@@ -90,7 +89,7 @@ class AdaptiveMaxPool(AdaptivePool):
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
-        largest = data.astype(_computed_in(data.dtype), copy=False)
+        largest = data.astype(compute_dtype(data.dtype), copy=False)
         places = np.arange(prod(data.shape[2:])).reshape(data.shape[2:])
         places = np.broadcast_to(places, data.shape)
         # The last axis first, so that of equal elements the first row by row is found.
@@ -109,7 +108,3 @@ class AdaptiveMaxPool(AdaptivePool):
 def _part(array: Array, axis: int, start: int, stop: int) -> Array:
     before: tuple[Any, ...] = (slice(None),) * axis
     return array[(*before, slice(start, stop))]
-
-
-def _computed_in(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float32)

@@ -30,7 +30,7 @@ class Arithmetic(Binary):
     """The NumPy function, for operations that are just one."""
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        self.require_type("the inputs", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("the inputs", element_type)
         return element_type
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
@@ -44,7 +44,10 @@ class Arithmetic(Binary):
 
 @operator("Add", opset=1)
 class Add(Arithmetic):
-    """a + b. Source: Add-1"""
+    """The sum a + b, element by element.
+
+    Source: Add-1
+    """
 
     function = np.add
     neutral = 0
@@ -53,7 +56,10 @@ class Add(Arithmetic):
 
 @operator("Subtract", opset=1)
 class Subtract(Arithmetic):
-    """a - b. Source: Subtract-1"""
+    """The difference a - b, element by element.
+
+    Source: Subtract-1
+    """
 
     function = np.subtract
     neutral = 0
@@ -61,7 +67,10 @@ class Subtract(Arithmetic):
 
 @operator("Multiply", opset=1)
 class Multiply(Arithmetic):
-    """a * b; 8-bit integers saturate, as on the only device that multiplies them. Source: Multiply-1"""
+    """The product a * b, element by element; 8-bit integers saturate, as on the only device that multiplies them.
+
+    Source: Multiply-1
+    """
 
     neutral = 1
     commutes = True
@@ -80,9 +89,11 @@ class Multiply(Arithmetic):
 
 @operator("Divide", opset=1)
 class Divide(Arithmetic):
-    """a / b. Of integers the quotient is rounded down, or with ``m_pythondiv`` false towards 0.
+    """The quotient a / b, element by element; of integers rounded down, or with ``m_pythondiv`` false towards 0.
 
-    An integer divided by 0 is undefined; here it gives 0, and is reported. Source: Divide-1
+    An integer divided by 0 is undefined; here it gives 0, and is reported.
+
+    Source: Divide-1
     """
 
     m_pythondiv: bool = attribute(default=True)
@@ -174,7 +185,10 @@ class FloorMod(_Remainder):
 
 @operator("Mod", opset=1)
 class Mod(_Remainder):
-    """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0. Source: Mod-1"""
+    """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0.
+
+    Source: Mod-1
+    """
 
     of_integers = staticmethod(np.fmod)
     heavy = True
@@ -191,7 +205,10 @@ class Mod(_Remainder):
 
 @operator("Maximum", opset=1)
 class Maximum(Arithmetic):
-    """The greater of a and b; of a NaN in b, a. Source: Maximum-1"""
+    """The greater of a and b; of a NaN in b, a.
+
+    Source: Maximum-1
+    """
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.maximum, a, b, out)
@@ -199,7 +216,10 @@ class Maximum(Arithmetic):
 
 @operator("Minimum", opset=1)
 class Minimum(Arithmetic):
-    """The lesser of a and b; of a NaN in b, a. Source: Minimum-1"""
+    """The lesser of a and b; of a NaN in b, a.
+
+    Source: Minimum-1
+    """
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.minimum, a, b, out)
@@ -207,7 +227,10 @@ class Minimum(Arithmetic):
 
 @operator("Power", opset=1)
 class Power(Arithmetic):
-    """a to the power of b. Integers are computed in f64, the result is cut to an integer. Source: Power-1"""
+    """a to the power of b. Integers are computed in f64, the result is cut to an integer.
+
+    Source: Power-1
+    """
 
     neutral = 1
     heavy = True
@@ -219,7 +242,7 @@ class Power(Arithmetic):
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         if b.size == 1 and b.ndim <= a.ndim and not self.is_integral:
-            simple = _POWERS.get(float(b.reshape(())))
+            simple = _POWERS.get(float(b.item()))
             if simple is not None:
                 return apply(simple, (a,), out, heavy=simple is _square_root)
         return super().run(a, b, out=out)
@@ -232,7 +255,10 @@ class Power(Arithmetic):
 
 @operator("SquaredDifference", opset=1)
 class SquaredDifference(Arithmetic):
-    """(a - b)^2. Source: SquaredDifference-1"""
+    """The square of the difference, (a - b)^2, element by element.
+
+    Source: SquaredDifference-1
+    """
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         np.subtract(a, b, out=out)

@@ -9,10 +9,11 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
+from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, PartialShape
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 _BLOCK = 1 << 20
@@ -27,10 +28,12 @@ class ScaledDotProductAttention(Operator):
     The batch dimensions are broadcast. ``scale`` is 1 / sqrt(E) where it is left out. With ``causal`` query i attends
     to keys 0 to i, and the mask is ignored; else a boolean mask says what is attended to, and one of numbers is added.
     Rows that attend to nothing are NaN. A sixth input, which OpenVINO has though not the specification, holds for each
-    row the logit of a sink: it takes part in the softmax's sum and gives nothing. Source: ScaledDotProductAttention-13
+    row the logit of a sink: it takes part in the softmax's sum and gives nothing.
+
+    Source: ScaledDotProductAttention-13
     """
 
-    causal: bool = attribute(default=False)
+    causal: bool = attribute(default=False, specified=True)
 
     def infer(
         self,
@@ -47,8 +50,8 @@ class ScaledDotProductAttention(Operator):
             self.require(
                 shape.rank is None or shape.rank >= 3, "{} must have rank 3 or more, got shape {}", name, shape
             )
-        self._require_equal("query", query.shape, -1, "key", key.shape, -1)
-        self._require_equal("key", key.shape, -2, "value", value.shape, -2)
+        self.merge_dims("features", query=(query.shape, -1), key=(key.shape, -1))
+        keys = self.merge_dims("keys", key=(key.shape, -2), value=(value.shape, -2))
         batch, rows = query.shape.slice(stop=-2), query.shape[-2]
         for name in ("key", "value"):
             if tensors[name].rank is not None:
@@ -56,15 +59,14 @@ class ScaledDotProductAttention(Operator):
         mask = PartialShape([]) if attention_mask is None or self.causal else attention_mask.shape
         if mask.rank:
             self.require(mask.rank >= 2, "attention_mask must have rank 2 or more, or be a scalar, got shape {}", mask)
-            target = PartialShape([rows, key.shape[-2].merged_with(value.shape[-2]) or UNKNOWN])
+            target = PartialShape([rows, keys])
             both = target.broadcast_with(mask.slice(start=-2))
             if both is None:
                 self.fail("attention_mask of shape {} does not broadcast to {} queries by {} keys", mask, *target)
             rows = both[0]
             batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
         if scale is not None:
-            self.require_rank("scale", scale.shape, 0, 1)
-            self.require(scale.shape.size().contains(1), "scale must hold one number, got shape {}", scale.shape)
+            self.require_one_element("scale", scale.shape)
         return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
 
     def _types(
@@ -75,12 +77,8 @@ class ScaledDotProductAttention(Operator):
             types["attention_mask"] = mask.element_type
         types |= {name: t.element_type for name, t in zip(("scale", "sink"), rest, strict=True) if t is not None}
         merged = self.merge_types(*types.values(), names=list(types))
-        self.require_type("query", merged, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("query", merged)
         return merged
-
-    def _require_equal(self, first: str, a: PartialShape, i: int, second: str, b: PartialShape, j: int) -> None:
-        message = "{} of shape {} and {} of shape {} must have equal dimensions {} and {}"
-        self.require(a[i].compatible(b[j]), message, first, a, second, b, i, j)
 
     def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
         both = batch.broadcast_with(other)
@@ -99,14 +97,14 @@ class ScaledDotProductAttention(Operator):
         *,
         out: Array | None = None,
     ) -> Array:
-        computed = np.dtype(np.float64 if query.dtype == np.float64 else np.float32)
+        computed = compute_dtype(query.dtype)
         bias = None if self.causal or attention_mask is None else _bias(attention_mask, computed)
         batch = np.broadcast_shapes(
             query.shape[:-2], key.shape[:-2], value.shape[:-2], () if bias is None else bias.shape[:-2]
         )
         keys = key.shape[-2]
         rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
-        factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.reshape(()))
+        factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.item())
         if out is None:
             out = np.empty((*batch, rows, value.shape[-1]), query.dtype)
         if not out.size:

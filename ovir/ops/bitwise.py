@@ -35,21 +35,30 @@ class Bitwise(Binary):
 
 @operator("BitwiseAnd", opset=13)
 class BitwiseAnd(Bitwise):
-    """The bits that are set in both. Source: BitwiseAnd-13"""
+    """The bits that are set in both inputs.
+
+    Source: BitwiseAnd-13
+    """
 
     function = np.bitwise_and
 
 
 @operator("BitwiseOr", opset=13)
 class BitwiseOr(Bitwise):
-    """The bits that are set in one of them or both. Source: BitwiseOr-13"""
+    """The bits that are set in one of the inputs or in both.
+
+    Source: BitwiseOr-13
+    """
 
     function = np.bitwise_or
 
 
 @operator("BitwiseXor", opset=13)
 class BitwiseXor(Bitwise):
-    """The bits in which they differ. Source: BitwiseXor-13"""
+    """The bits in which the inputs differ.
+
+    Source: BitwiseXor-13
+    """
 
     function = np.bitwise_xor
 
@@ -75,21 +84,30 @@ class Shift(Bitwise):
 
 @operator("BitwiseLeftShift", opset=15)
 class BitwiseLeftShift(Shift):
-    """a * 2^b; bits beyond the type's are lost. Source: BitwiseLeftShift-15"""
+    """a * 2^b; bits beyond the type's are lost.
+
+    Source: BitwiseLeftShift-15
+    """
 
     function = np.left_shift
 
 
 @operator("BitwiseRightShift", opset=15)
 class BitwiseRightShift(Shift):
-    """a / 2^b, rounded down. Source: BitwiseRightShift-15"""
+    """a / 2^b, rounded down.
+
+    Source: BitwiseRightShift-15
+    """
 
     function = np.right_shift
 
 
 @operator("BitwiseNot", opset=13)
 class BitwiseNot(Operator):
-    """Every bit turned; a boolean negated. Source: BitwiseNot-13"""
+    """Every bit of the input turned; a boolean negated.
+
+    Source: BitwiseNot-13
+    """
 
     inplace = (0,)
 

@@ -19,7 +19,8 @@ class Broadcast3(Operator):
     target is 1 the dimension of ``data`` stays; "explicit": dimension i of ``data`` becomes dimension
     ``axes_mapping[i]`` of the result, in ascending order; "pdpd", which is not in the specification: as bidirectional,
     but with the dimensions of ``data`` from ``start_axis`` on. "none" is another name of "explicit".
-    Source: Broadcast-3.
+
+    Source: Broadcast-3
     """
 
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
@@ -70,7 +71,7 @@ class Broadcast3(Operator):
 
     def _target(self, value: Value) -> PartialShape:
         for i, size in enumerate(value.upper):
-            self.require(size >= 0, "target_shape[{}] is {:.0f}: a size cannot be negative", i, size)
+            self.check_count(f"target_shape[{i}]", size)
         return PartialShape(value.dimensions())
 
     @property
@@ -102,17 +103,13 @@ class Broadcast3(Operator):
         axes = [int(axis) for axis in axes_mapping]
         # A scalar may be mapped too: it counts as having one dimension of 1.
         dims = list(shape) or [Dimension(1, 1)] * min(len(axes), 1)
-        self.require(
-            len(axes) == len(dims), "axes_mapping has {} elements for data of shape {}: one a dimension is needed",
-            len(axes), shape,
-        )  # fmt: skip
+        message = "axes_mapping has {} elements for data of shape {}: one a dimension is needed"
+        self.require(len(axes) == len(dims), message, len(axes), shape)
         self.require(axes == sorted(set(axes)), "axes_mapping must be ascending, got {}", axes)
         result = [Dimension(1, 1)] * len(target)
         for axis, dim in zip(axes, dims, strict=True):
-            self.require(
-                0 <= axis < len(target), "axes_mapping {} leaves the {} dimensions of the target {}",
-                axes, len(target), target,
-            )  # fmt: skip
+            message = "axes_mapping {} leaves the {} dimensions of the target {}"
+            self.require(0 <= axis < len(target), message, axes, len(target), target)
             result[axis] = dim
         if not shape.rank and axes:
             message = "a scalar cannot be mapped to axis {} of the target {}, as that is not 1"
@@ -123,14 +120,14 @@ class Broadcast3(Operator):
         message = "data of shape {} cannot be broadcast to {} in mode {}"
         if self.mode in ("bidirectional", "pdpd"):
             both = target.broadcast_with(aligned)
-            self.require(both is not None, message, shape, target, self.mode)
-            assert both is not None
+            if both is None:
+                self.fail(message, shape, target, self.mode)
             return both
         dims = []
         for dim, wanted in zip(aligned, target, strict=True):
             merged = wanted if dim.contains(1) else wanted.merged_with(dim)
-            self.require(merged is not None, message, shape, target, self.mode)
-            assert merged is not None
+            if merged is None:
+                self.fail(message, shape, target, self.mode)
             dims.append(merged)
         return PartialShape(dims)
 
@@ -139,7 +136,7 @@ class Broadcast3(Operator):
 class Broadcast1(Broadcast3):
     """As Broadcast-3, without mode bidirectional; modes other than explicit ignore ``axes_mapping``.
 
-    Source: Broadcast-1.
+    Source: Broadcast-1
     """
 
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "pdpd"))
@@ -155,7 +152,9 @@ class Tile(Operator):
     """``data`` repeated ``repeats[i]`` times along dimension i.
 
     Where ``data`` or ``repeats`` is the shorter, it is extended by 1 at the front. A negative number counts
-    as 0. Source: Tile-1.
+    as 0.
+
+    Source: Tile-1
     """
 
     views = True

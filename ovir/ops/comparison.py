@@ -45,7 +45,10 @@ class Comparison(Binary):
 
 @operator("Equal", opset=1)
 class Equal(Comparison):
-    """a = b. Source: Equal-1"""
+    """Whether a = b, element by element.
+
+    Source: Equal-1
+    """
 
     function = np.equal
 
@@ -55,7 +58,10 @@ class Equal(Comparison):
 
 @operator("NotEqual", opset=1)
 class NotEqual(Comparison):
-    """a != b. Source: NotEqual-1"""
+    """Whether a != b, element by element.
+
+    Source: NotEqual-1
+    """
 
     function = np.not_equal
 
@@ -65,7 +71,10 @@ class NotEqual(Comparison):
 
 @operator("Greater", opset=1)
 class Greater(Comparison):
-    """a > b. Source: Greater-1"""
+    """Whether a > b, element by element.
+
+    Source: Greater-1
+    """
 
     function = np.greater
 
@@ -75,7 +84,10 @@ class Greater(Comparison):
 
 @operator("GreaterEqual", opset=1)
 class GreaterEqual(Comparison):
-    """a >= b. Source: GreaterEqual-1"""
+    """Whether a >= b, element by element.
+
+    Source: GreaterEqual-1
+    """
 
     function = np.greater_equal
 
@@ -85,7 +97,10 @@ class GreaterEqual(Comparison):
 
 @operator("Less", opset=1)
 class Less(Comparison):
-    """a < b. Source: Less-1"""
+    """Whether a < b, element by element.
+
+    Source: Less-1
+    """
 
     function = np.less
 
@@ -95,7 +110,10 @@ class Less(Comparison):
 
 @operator("LessEqual", opset=1)
 class LessEqual(Comparison):
-    """a <= b. Source: LessEqual-1"""
+    """Whether a <= b, element by element.
+
+    Source: LessEqual-1
+    """
 
     function = np.less_equal
 
@@ -107,7 +125,7 @@ class Test(Operator):
     """A property of each floating-point number."""
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", data.element_type)
         return TensorType(boolean, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
@@ -120,7 +138,10 @@ class Test(Operator):
 
 @operator("IsFinite", opset=10)
 class IsFinite(Test):
-    """Whether a number is neither infinite nor NaN. Source: IsFinite-10"""
+    """Whether a number is neither infinite nor NaN.
+
+    Source: IsFinite-10
+    """
 
     def write(self, x: Array, *, out: Array) -> object:
         return np.isfinite(x, out=out)
@@ -128,7 +149,10 @@ class IsFinite(Test):
 
 @operator("IsNaN", opset=10)
 class IsNaN(Test):
-    """Whether a number is NaN. Source: IsNaN-10"""
+    """Whether each number is NaN.
+
+    Source: IsNaN-10
+    """
 
     def write(self, x: Array, *, out: Array) -> object:
         return np.isnan(x, out=out)
@@ -136,7 +160,10 @@ class IsNaN(Test):
 
 @operator("IsInf", opset=10)
 class IsInf(Test):
-    """Whether a number is infinite; of one sign only where the other is not to be detected. Source: IsInf-10"""
+    """Whether a number is infinite; of one sign only where the other is not to be detected.
+
+    Source: IsInf-10
+    """
 
     detect_negative: bool = attribute(default=True)
     detect_positive: bool = attribute(default=True)

@@ -24,7 +24,9 @@ class If(WithBodies):
     """Runs its `then` body where `cond` is true, else its `else` body; their results are the outputs.
 
     An output's shape holds those of both branches, or is that of one of them where `cond` is a constant.
-    A scalar counts as [1] where the other branch gives a tensor of rank 1. Source: If-8
+    A scalar counts as [1] where the other branch gives a tensor of rank 1.
+
+    Source: If-8
     """
 
     def infer(self, cond: TensorType, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
@@ -77,6 +79,7 @@ class Loop(Iteration):
 
     `condition` decides on the first iteration, the body's result that is marked ``execution_condition`` on each
     further one. A parameter marked ``current_iteration`` holds the iteration's number, from 0.
+
     Source: Loop-5
     """
 
@@ -152,7 +155,9 @@ class TensorIterator(Iteration):
     """Runs its body once for each part of its sliced inputs.
 
     Parts begin at `start` and proceed by `stride` up to and with `end` (both count from the end where negative),
-    each `part_size` long. All sliced inputs must have the same number of parts. Source: TensorIterator-1
+    each `part_size` long. All sliced inputs must have the same number of parts.
+
+    Source: TensorIterator-1
     """
 
     def infer(self, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:

@@ -46,23 +46,8 @@ _NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
 _LOW_BITS = (u1, u2, u3, u4, u6)
 
 
-@operator("Convert", opset=1)
-class Convert(Operator):
-    """Every element in the type ``destination_type``.
-
-    Reals lose their fraction on the way to integers; an integer too large keeps its low bits. Reals beyond 32 bits (64
-    where those are wanted) and NaN have no defined integer. To boolean all but 0 is true, NaN too. Reals are rounded
-    to the nearest, ties to even; beyond the range they become infinite, in f8e4m3 NaN, in f4e2m1 and nf4 the largest.
-    Source: Convert-1
-    """
-
-    destination_type: ElementType = attribute(default=dynamic)
-
-    def infer(self, data: TensorType) -> TensorType:
-        return TensorType(self.destination_type, data.shape)
-
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return self.converted(data, self.input_types[0], self.output_types[0], out)
+class _Conversion(Operator):
+    """What all have: the kernel, and what is known of its result."""
 
     def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
         """The kernel. Types are given for the arrays whose dtype does not tell."""
@@ -98,40 +83,62 @@ class Convert(Operator):
         return from_bounds(target, lower, upper, value.symbols)
 
 
+@operator("Convert", opset=1)
+class Convert(_Conversion):
+    """Every element converted to the type ``destination_type``.
+
+    Reals lose their fraction on the way to integers; an integer too large keeps its low bits. Reals beyond 32 bits (64
+    where those are wanted) and NaN have no defined integer. To boolean all but 0 is true, NaN too. Reals are rounded
+    to the nearest, ties to even; beyond the range they become infinite, in f8e4m3 NaN, in f4e2m1 and nf4 the largest.
+
+    Source: Convert-1
+    """
+
+    destination_type: ElementType = attribute(default=dynamic, specified=True)
+
+    def infer(self, data: TensorType) -> TensorType:
+        return TensorType(self.destination_type, data.shape)
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return self.converted(data, self.input_types[0], self.output_types[0], out)
+
+
 @operator("ConvertLike", opset=1)
-class ConvertLike(Convert):
-    """``data`` in the type of ``like``, as Convert does it. Source: ConvertLike-1"""
+class ConvertLike(_Conversion):
+    """``data`` in the type of ``like``, as Convert does it.
 
-    destination_type: ElementType = dynamic
+    Source: ConvertLike-1
+    """
 
-    def infer(self, data: TensorType, like: TensorType) -> TensorType:  # type: ignore[override]
+    def infer(self, data: TensorType, like: TensorType) -> TensorType:
         return TensorType(like.element_type, data.shape)
 
-    def run(self, data: Array, like: Array, *, out: Array | None = None) -> Array:  # type: ignore[override]
+    def run(self, data: Array, like: Array, *, out: Array | None = None) -> Array:
         return self.converted(data, self.input_types[0], self.output_types[0], out)
 
 
 @operator("ConvertPromoteTypes", opset=14)
-class ConvertPromoteTypes(Convert):
+class ConvertPromoteTypes(_Conversion):
     """Both inputs in one common type that holds their values.
 
     Floats go before integers, integers before boolean. Of two floats, or two integers of one sign, the wider counts
     (f16 for f8e4m3 and f8e5m2, f32 for f16 and bf16); signed and unsigned meet in a signed type of twice the unsigned
     one's bits, and ``u64_integer_promotion_target`` stands for i128. With ``pytorch_scalar_promotion`` a scalar takes
     the type of the tensor beside it, if both are floats or both integers. Unless ``promote_unsafe``, what may lose
-    values or widens beyond both types is an error. Source: ConvertPromoteTypes-14
+    values or widens beyond both types is an error.
+
+    Source: ConvertPromoteTypes-14
     """
 
-    destination_type: ElementType = dynamic
     promote_unsafe: bool = attribute()
     pytorch_scalar_promotion: bool = attribute(default=False)
     u64_integer_promotion_target: ElementType = attribute(default=f32)
 
-    def infer(self, a: TensorType, b: TensorType) -> tuple[TensorType, TensorType]:  # type: ignore[override]
+    def infer(self, a: TensorType, b: TensorType) -> tuple[TensorType, TensorType]:
         common = self.common_type(a, b)
         return TensorType(common, a.shape), TensorType(common, b.shape)
 
-    def run(self, a: Array, b: Array, *, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:  # type: ignore[override]
+    def run(self, a: Array, b: Array, *, out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
         outs = out or (None, None)
         common = self.output_types[0]
         first, second = self.input_types

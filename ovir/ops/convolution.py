@@ -26,7 +26,7 @@ class ConvolutionBase(SlidingWindow):
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
         """The element type that data and filters share, which must be a numeric one."""
         element_type = self.merge_types(data.element_type, filters.element_type, names=("data", "filters"))
-        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", element_type)
         return element_type
 
     def spatial_axes(self, data: PartialShape, filters: PartialShape, filter_axes: int) -> int | None:
@@ -37,11 +37,9 @@ class ConvolutionBase(SlidingWindow):
         self.require_rank("data", data, 3, 4, 5)
         self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
         if data.rank is not None and filters.rank is not None:
-            self.require(
-                data.rank - 2 == filters.rank - filter_axes,
-                "data {} has {} spatial axes and filters {} have {}",
-                *(data, data.rank - 2, filters, filters.rank - filter_axes),
-            )
+            message = "data {} has {} spatial axes and filters {} have {}"
+            fits = data.rank - 2 == filters.rank - filter_axes
+            self.require(fits, message, data, data.rank - 2, filters, filters.rank - filter_axes)
         if data.rank is not None:
             return data.rank - 2
         if filters.rank is not None:
@@ -74,23 +72,19 @@ class ForwardConvolution(ConvolutionBase):
         axes = self.spatial_axes(data, filters, 2)
         if axes is None:
             return PartialShape(None)
-        self.require(
-            data[1].compatible(filters[1]),
-            "data {} has {} channels, filters {} take {}",
-            *(data, data[1], filters, filters[1]),
-        )
+        self.merge_dims("channels", data=(data, 1), filters=(filters, 1))
         return PartialShape([data[0], filters[0], *self.output_dims(data.slice(2), spatial_dims(filters, 2, axes))])
 
     def run(self, data: Array, filters: Array, *, out: Array | None = None) -> Array:
         filters = self.grouped(filters)
-        computed = compute_dtype(data, filters)
+        computed = product_dtype(data, filters)
         return self._convolve(data, filters.shape[3:], packed(filters, computed), out)
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
         if constants[1] is None or is_integer(constants[1].dtype):
             return None  # which type can hold the sums of integers depends on the data
         filters = self.grouped(constants[1])
-        kernel, weights = filters.shape[3:], packed(filters, compute_dtype(filters, filters))
+        kernel, weights = filters.shape[3:], packed(filters, product_dtype(filters, filters))
 
         def convolve(data: Array, filters: Array, *, out: Array | None = None) -> Array:
             return self._convolve(data, kernel, weights, out)
@@ -99,11 +93,8 @@ class ForwardConvolution(ConvolutionBase):
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
-        self.require(
-            data.shape[1] == groups * depth,
-            "data has {} channels, the filters take {} (groups {}, input channels {})",
-            *(data.shape[1], groups * depth, groups, depth),
-        )
+        message = "data has {} channels, the filters take {} (groups {}, input channels {})"
+        self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
         windows = self.windows(data.shape[2:], kernel)
         sizes = [
@@ -122,7 +113,9 @@ class Convolution(ForwardConvolution):
     data is [N, C_IN, *spatial], filters [C_OUT, C_IN, *kernel], out [N, C_OUT, *windows]; data counts as zero outside
     of its bounds. auto_pad same_upper and same_lower choose the pads that give ceil(size / stride) windows, valid
     means no pads; with these pads_begin and pads_end are ignored. Any numeric type; f16 and bf16 are summed in f32,
-    integers wrap around. Source: Convolution-1.
+    integers wrap around.
+
+    Source: Convolution-1
     """
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
@@ -137,7 +130,9 @@ class GroupConvolution(ForwardConvolution):
     """A Convolution for each group of channels; the results stand side by side.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
-    Attributes and types are those of Convolution. Source: GroupConvolution-1.
+    Attributes and types are those of Convolution.
+
+    Source: GroupConvolution-1
     """
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
@@ -158,14 +153,16 @@ class BinaryConvolution(ForwardConvolution):
     """A 2-D Convolution of bits that stand for -1 and 1; with mode xnor-popcount that is 2 * popcount(xnor) - bits.
 
     Data above zero is 1, all other is -1; pad_value is what data counts as outside of its bounds. filters are u1; the
-    result has data's type. Source: BinaryConvolution-1.
+    result has data's type.
+
+    Source: BinaryConvolution-1
     """
 
-    mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",))
-    pad_value: float = attribute(default=0.0)
+    mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",), specified=True)
+    pad_value: float = attribute(default=0.0, specified=True)
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", data.element_type)
         self.require_type("filters", filters.element_type, lambda t: t == u1, "u1")
         self.require_rank("data", data.shape, 4)
         self.require_rank("filters", filters.shape, 4)
@@ -199,7 +196,7 @@ def is_integer(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" or "int" in dtype.name  # NumPy does not know ml_dtypes' kinds
 
 
-def compute_dtype(data: Array, filters: Array) -> np.dtype[Any]:
+def product_dtype(data: Array, filters: Array) -> np.dtype[Any]:
     """The type to compute in: one that matrix products are fast in, and that holds every sum of integers."""
     if not is_integer(data.dtype):
         return np.dtype(np.float64 if data.dtype == np.float64 else np.float32)

@@ -17,7 +17,7 @@ from ovir.arrays import Array
 from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import extent
 from ovir.ops.attributes import attribute
-from ovir.ops.convolution import ConvolutionBase, compute_dtype, converted, is_integer, spatial_dims
+from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
 from ovir.ops.operator import Kernel, operator
 from ovir.ops.spatial import SAME
 from ovir.types import UNKNOWN, Dimension, PartialShape
@@ -47,10 +47,8 @@ class TransposedConvolution(ConvolutionBase):
         count = sizes.shape[0]
         if data.rank is None and filters.rank is None and count.is_static:
             axes = count.length
-        self.require(
-            axes is None or count.contains(axes), "output_shape must have {} items, one for each spatial axis, got {}",
-            *(axes, count),
-        )  # fmt: skip
+        message = "output_shape must have {} items, one for each spatial axis, got {}"
+        self.require(axes is None or count.contains(axes), message, axes, count)
         return axes
 
     def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
@@ -74,11 +72,10 @@ class TransposedConvolution(ConvolutionBase):
             upper = None
             if dim.upper is not None and most is not None:
                 upper = max(dim.upper - 1, 0) * stride + extent(max(most, 1), dilation) + more
-                self.require(
-                    upper >= 0,
-                    "on spatial axis {} the pads {} and {} leave nothing of data {} spread by stride {} and kernel {}",
-                    *(axis, begins[axis], ends[axis], dim, stride, kernel[axis]),
+                message = (
+                    "on spatial axis {} the pads {} and {} leave nothing of data {} spread by stride {} and kernel {}"
                 )
+                self.require(upper >= 0, message, axis, begins[axis], ends[axis], dim, stride, kernel[axis])
             same = stride == 1 and least == most == 1 and more == 0
             result.append(dim if same and dim.lower else Dimension(max(lower, 0), upper))
         return result
@@ -102,13 +99,13 @@ class TransposedConvolution(ConvolutionBase):
 
     def run(self, data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None) -> Array:
         filters = self.grouped(filters)
-        return self._transposed(data, filters, tap_weights(filters, compute_dtype(data, filters)), output_shape, out)
+        return self._transposed(data, filters, tap_weights(filters, product_dtype(data, filters)), output_shape, out)
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
         if constants[1] is None or is_integer(constants[1].dtype):
             return None  # which type can hold the sums of integers depends on the data
         grouped = self.grouped(constants[1])
-        weights = tap_weights(grouped, compute_dtype(grouped, grouped))
+        weights = tap_weights(grouped, product_dtype(grouped, grouped))
 
         def convolve(
             data: Array, filters: Array, output_shape: Array | None = None, *, out: Array | None = None
@@ -121,11 +118,8 @@ class TransposedConvolution(ConvolutionBase):
         self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None
     ) -> Array:
         groups, depth, multiplier, *kernel = filters.shape
-        self.require(
-            data.shape[1] == groups * depth,
-            "data has {} channels, the filters take {} (groups {}, input channels {})",
-            *(data.shape[1], groups * depth, groups, depth),
-        )
+        message = "data has {} channels, the filters take {} (groups {}, input channels {})"
+        self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         begins, sizes = self._geometry(data.shape[2:], kernel, output_shape)
         strides, dilations, _, _ = self.per_axis(len(kernel))
         shape = (data.shape[0], groups * multiplier, *sizes)
@@ -176,7 +170,9 @@ class ConvolutionBackpropData(TransposedConvolution):
     data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. Without ``output_shape`` a size
     is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end + output_padding, pads being zero with
     auto_pad valid and same; with it, it gives the sizes, and auto_pad same makes the pads fit, an odd one more at the
-    begin for same_upper. Any numeric type; f16 and bf16 are summed in f32. Source: ConvolutionBackpropData-1.
+    begin for same_upper. Any numeric type; f16 and bf16 are summed in f32.
+
+    Source: ConvolutionBackpropData-1
     """
 
     def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
@@ -184,11 +180,7 @@ class ConvolutionBackpropData(TransposedConvolution):
         axes = self.axes(data.shape, filters.shape, 2, output_shape)
         if axes is None:
             return TensorType(element_type, PartialShape(None))
-        self.require(
-            data.shape[1].compatible(filters.shape[0]),
-            "data {} has {} channels, filters {} take {}",
-            *(data.shape, data.shape[1], filters.shape, filters.shape[0]),
-        )
+        self.merge_dims("channels", data=(data.shape, 1), filters=(filters.shape, 0))
         spatial = self.spatial(data.shape, spatial_dims(filters.shape, 2, axes), output_shape)
         return TensorType(element_type, PartialShape([data.shape[0], filters.shape[1], *spatial]))
 
@@ -201,7 +193,8 @@ class GroupConvolutionBackpropData(TransposedConvolution):
     """A ConvolutionBackpropData for each group of channels; the results stand side by side.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
-    Source: GroupConvolutionBackpropData-1.
+
+    Source: GroupConvolutionBackpropData-1
     """
 
     def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:

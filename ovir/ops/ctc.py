@@ -7,9 +7,10 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import ElementType, i32
+from ovir.kernels.blocked import compute_dtype
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 
@@ -17,19 +18,8 @@ class _Ctc(Operator):
     """What all have: real data of three dimensions, which are batch, time and classes in some order."""
 
     def require_data(self, name: str, data: TensorType) -> None:
-        self.require_type(name, data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real(name, data.element_type)
         self.require_rank(name, data.shape, 3)
-
-    def one_size(self, what: str, *places: tuple[str, PartialShape, int]) -> Dimension:
-        """The size that dimension ``axis`` of each (name, shape, axis) is."""
-        first, shape, axis = places[0]
-        size = shape[axis]
-        for name, other, axis in places[1:]:
-            merged = size.merged_with(other[axis])
-            if merged is None:
-                self.fail("{} {} and {} {} must have the same {} size", first, shape, name, other, what)
-            size = merged
-        return size
 
 
 # --------------------------------------------------------------------------- greedy decoders
@@ -55,20 +45,23 @@ class _GreedyDecoder(_Ctc):
 
 @operator("CTCGreedyDecoder", opset=1)
 class CTCGreedyDecoder(_GreedyDecoder):
-    __doc__ = f"""{_GreedyDecoder.__doc__}
+    """The most probable class of each step, without repetitions, if those are merged, and without blanks.
 
-    data is [time, batch, classes], its last class the blank. A sequence ends before the first 0 in ``sequence_mask``
-    [time, batch]. The output is [batch, time, 1, 1], of the type of data. Source: CTCGreedyDecoder-1.
+    A class is a repetition that is equal to the one of the step before. data is [time, batch, classes], its last class
+    the blank. A sequence ends before the first 0 in ``sequence_mask`` [time, batch]. The output is [batch, time, 1, 1],
+    of the type of data; what is left of it is -1.
+
+    Source: CTCGreedyDecoder-1
     """
 
     ctc_merge_repeated: bool = attribute(default=True)
 
     def infer(self, data: TensorType, sequence_mask: TensorType) -> TensorType:
         self.require_data("data", data)
-        self.require_type("sequence_mask", sequence_mask.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("sequence_mask", sequence_mask.element_type)
         self.require_rank("sequence_mask", sequence_mask.shape, 2)
-        time = self.one_size("time", ("data", data.shape, 0), ("sequence_mask", sequence_mask.shape, 0))
-        batch = self.one_size("batch", ("data", data.shape, 1), ("sequence_mask", sequence_mask.shape, 1))
+        time = self.merge_dims("steps", data=(data.shape, 0), sequence_mask=(sequence_mask.shape, 0))
+        batch = self.merge_dims("sequences", data=(data.shape, 1), sequence_mask=(sequence_mask.shape, 1))
         return TensorType(data.element_type, PartialShape([batch, time, 1, 1]))
 
     def run(self, data: Array, sequence_mask: Array, *, out: Array | None = None) -> Array:
@@ -83,11 +76,13 @@ class CTCGreedyDecoder(_GreedyDecoder):
 
 @operator("CTCGreedyDecoderSeqLen", opset=6)
 class CTCGreedyDecoderSeqLen(_GreedyDecoder):
-    __doc__ = f"""{_GreedyDecoder.__doc__}
+    """The most probable class of each step, without repetitions, if those are merged, and without blanks.
 
-    data is [batch, time, classes]; of each sequence ``sequence_length`` steps count. The blank is ``blank_index``, by
-    default the last class. The outputs are the classes [batch, time], and how many each sequence has.
-    Source: CTCGreedyDecoderSeqLen-6.
+    A class is a repetition that is equal to the one of the step before. data is [batch, time, classes]; of each
+    sequence ``sequence_length`` steps count. The blank is ``blank_index``, by default the last class. The outputs are
+    the classes [batch, time], of which what is left is -1, and how many each sequence has.
+
+    Source: CTCGreedyDecoderSeqLen-6
     """
 
     merge_repeated: bool = attribute(default=True)
@@ -98,16 +93,14 @@ class CTCGreedyDecoderSeqLen(_GreedyDecoder):
         self, data: TensorType, sequence_length: TensorType, blank_index: TensorType | None = None
     ) -> tuple[TensorType, TensorType]:
         self.require_data("data", data)
-        self.require_integers("sequence_length", sequence_length.element_type)
+        self.require_index_type("sequence_length", sequence_length.element_type)
         self.require_rank("sequence_length", sequence_length.shape, 1)
         for name in ("classes_index_type", "sequence_length_type"):
             self.require_index_type(name, getattr(self, name), known=True)
         if blank_index is not None:
-            self.require_integers("blank_index", blank_index.element_type)
-            shape = blank_index.shape
-            single = shape.compatible(PartialShape([])) or shape.compatible(PartialShape([1]))
-            self.require(single, "blank_index must be a scalar or have shape [1], got {}", shape)
-        batch = self.one_size("batch", ("data", data.shape, 0), ("sequence_length", sequence_length.shape, 0))
+            self.require_index_type("blank_index", blank_index.element_type)
+            self.require_one_element("blank_index", blank_index.shape)
+        batch = self.merge_dims("sequences", data=(data.shape, 0), sequence_length=(sequence_length.shape, 0))
         classes = TensorType(self.classes_index_type, PartialShape([batch, data.shape[1]]))
         return classes, TensorType(self.sequence_length_type, PartialShape([batch]))
 
@@ -134,7 +127,9 @@ class CTCLoss(_Ctc):
     repeats if ``ctc_merge_repeated``, and removing blanks. Before that the labels are reduced to their first
     occurrences if ``unique``, else with ``preprocess_collapse_repeated`` to the first of each run. Of logits
     [batch, time, classes] and labels [batch, time] those within the lengths count. The blank is ``blank_index``, by
-    default the last class. The loss is +inf where no path decodes to the labels. Source: CTCLoss-4.
+    default the last class. The loss is +inf where no path decodes to the labels.
+
+    Source: CTCLoss-4
     """
 
     preprocess_collapse_repeated: bool = attribute(default=False)
@@ -154,14 +149,16 @@ class CTCLoss(_Ctc):
         if blank_index is not None:
             integers["blank_index"] = blank_index, 0
         for name, (tensor, rank) in integers.items():
-            self.require_integers(name, tensor.element_type)
+            self.require_index_type(name, tensor.element_type)
             self.require_rank(name, tensor.shape, rank)
-        places = [
-            ("logits", logits.shape, 0),
-            *((n, t.shape, 0) for n, (t, _) in integers.items() if n != "blank_index"),
-        ]
-        batch = self.one_size("batch", *places)
-        self.one_size("time", ("logits", logits.shape, 1), ("labels", labels.shape, 1))
+        batch = self.merge_dims(
+            "sequences",
+            logits=(logits.shape, 0),
+            logit_length=(logit_length.shape, 0),
+            labels=(labels.shape, 0),
+            label_length=(label_length.shape, 0),
+        )
+        self.merge_dims("steps", logits=(logits.shape, 1), labels=(labels.shape, 1))
         return TensorType(logits.element_type, PartialShape([batch]))
 
     def run(
@@ -175,7 +172,7 @@ class CTCLoss(_Ctc):
         out: Array | None = None,
     ) -> Array:
         batch, _, classes = logits.shape
-        blank = classes - 1 if blank_index is None else int(blank_index)
+        blank = classes - 1 if blank_index is None else int(blank_index.item())
         self._check(logits, logit_length, labels, label_length, blank)
         if out is None:
             out = np.empty(batch, logits.dtype)
@@ -236,8 +233,8 @@ class CTCLoss(_Ctc):
         differ = (targets[:, 1:] != targets[:, :-1]) | (not self.ctc_merge_repeated)
         skips[:, 3::2] = differ & (targets[:, :-1] != blank)
 
-        computed = np.float64 if logits.dtype == np.float64 else np.float32
-        never = computed(-np.inf)
+        computed = compute_dtype(logits.dtype)
+        never = computed.type(-np.inf)
         ways = np.full((batch, states.shape[1] + 2), never)
         ways[:, 1] = 0
         for step in range(int(logit_length.max(initial=0))):

@@ -8,7 +8,7 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.codes import NOT_SUPPORTED
-from ovir.element_types import ElementType, nf4, u1, u3, u6
+from ovir.element_types import ElementType, u1, u3, u6
 from ovir.kernels.blocked import apply
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator
@@ -39,8 +39,8 @@ class Elementwise(Operator):
             shape = a.merged_with(b)
         if shape is None:
             where = f" at axis {self.axis}" if self.auto_broadcast == "pdpd" else ""
-            self.fail("{} of shape {} and {} of shape {} do not fit together in mode {}{}",
-                      names[0], a, names[1], b, self.auto_broadcast, where)  # fmt: skip
+            message = "{} of shape {} and {} of shape {} do not fit together in mode {}{}"
+            self.fail(message, names[0], a, names[1], b, self.auto_broadcast, where)
         return shape
 
     def _onto(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
@@ -74,9 +74,9 @@ class Elementwise(Operator):
 
 
 def require_plain(op: Operator) -> None:
-    """Raise for inputs whose arrays hold codes, or so few bits that bytes would not overflow as they do."""
+    """Raise for inputs of so few bits that the bytes of their arrays would not overflow as they do."""
     for element_type in op.input_types:
-        if element_type in (nf4, u1, u3, u6):
+        if element_type in (u1, u3, u6):
             op.fail("{} is not executed on {}", op.type, element_type, code=NOT_SUPPORTED)
 
 

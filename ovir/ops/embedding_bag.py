@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from ovir.kernels.segments import reduce_segments
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import checked_indices
 from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN
+from ovir.types import Dimension
 from ovir.values import TensorType
 
 
@@ -30,23 +29,22 @@ class _EmbeddingBag(Operator):
 
     def check(
         self, table: TensorType, indices: TensorType, rank: int, weights: TensorType | None, **others: TensorType | None
-    ) -> None:
-        """Types and ranks; ``others`` are of the type of the indices."""
-        self.require_type("emb_table", table.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+    ) -> list[Dimension]:
+        """The dimensions of ``indices``. Types and ranks are checked; ``others`` are of the type of the indices."""
+        self.require_numeric("emb_table", table.element_type)
         self.require(table.shape.rank != 0, "emb_table must have at least one dimension, got a scalar")
         integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
         for name, tensor in integers.items():
             self.require_index_type(name, tensor.element_type)
         self.merge_types(*(tensor.element_type for tensor in integers.values()), names=list(integers))
-        self.require_rank("indices", indices.shape, rank)
+        alike = {"indices": indices.shape}
         if weights is not None:
             self.require(self.reduction == "sum", "reduction {} takes no per_sample_weights", self.reduction)
             self.merge_types(table.element_type, weights.element_type, names=("emb_table", "per_sample_weights"))
-            self.require_same_shape("per_sample_weights", weights, indices)
-
-    def require_same_shape(self, name: str, tensor: TensorType, indices: TensorType) -> None:
-        same = tensor.shape.compatible(indices.shape)
-        self.require(same, "{} {} and indices {} must have the same shape", name, tensor.shape, indices.shape)
+            alike["per_sample_weights"] = weights.shape
+        for name, shape in alike.items():
+            self.require_rank(name, shape, rank)
+        return [self.merge_dims("elements", **{n: (s, axis) for n, s in alike.items()}) for axis in range(rank)]
 
     def bags(
         self,
@@ -88,7 +86,7 @@ class _EmbeddingBag(Operator):
         """The row of empty bags; None where it is left out."""
         if default_index is None:
             return None
-        return int(checked_indices(self, default_index, size, negative=False, name="default_index"))
+        return int(checked_indices(self, default_index, size, negative=False, name="default_index").item())
 
 
 def _divide(sums: Array, counts: Array) -> None:
@@ -102,12 +100,7 @@ def _divide(sums: Array, counts: Array) -> None:
 
 
 class _Offsets(_EmbeddingBag):
-    """out[i] = the sum (or the mean) of emb_table[indices[j]] for j in [offsets[i], offsets[i+1]), of the last bag up
-    to the end of indices, each times ``per_sample_weights[j]``.
-
-    An empty bag is the row ``default_index``, or 0 where that is -1 or left out. Offsets must not decrease; indices
-    before the first one are in no bag.
-    """
+    """Bags of which ``offsets`` tells where in the indices they begin."""
 
     def infer(
         self,
@@ -138,35 +131,42 @@ class _Offsets(_EmbeddingBag):
         if (counts < 0).any():
             bag = int((counts < 0).argmax())
             self.fail("offsets must not decrease, got {} and then {}", starts[bag], starts[bag + 1])
-        is_left_out = default_index is None or int(default_index) == -1
+        is_left_out = default_index is None or default_index.item() == -1
         default = self.default(None if is_left_out else default_index, len(emb_table))
         return self.bags(emb_table, indices, starts, counts, default, per_sample_weights, out)
 
 
 @operator("EmbeddingBagOffsetsSum", opset=3)
 class EmbeddingBagOffsetsSum(_Offsets):
-    __doc__ = f"{_Offsets.__doc__}\n    Source: EmbeddingBagOffsetsSum-3."
+    """out[i] = the sum of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end of indices.
+
+    Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 where that is
+    -1 or left out. Offsets must not decrease; indices before the first one are in no bag.
+
+    Source: EmbeddingBagOffsetsSum-3
+    """
 
 
 @operator("EmbeddingBagOffsets", opset=15)
 class EmbeddingBagOffsets(_Offsets):
-    __doc__ = f"{_Offsets.__doc__}\n    Only sums can be weighted. Source: EmbeddingBagOffsets-15."
+    """out[i] = the sum or the mean of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end.
+
+    As EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
+
+    Source: EmbeddingBagOffsets-15
+    """
 
     reduction: str = attribute(default="sum", choices=("sum", "mean"))
 
 
 class _Packed(_EmbeddingBag):
-    """out[i] = the sum (or the mean) of emb_table[indices[i, j]] over j, each times ``per_sample_weights[i, j]``."""
+    """Bags of equally many indices, one a row."""
 
     def infer(
         self, emb_table: TensorType, indices: TensorType, per_sample_weights: TensorType | None = None
     ) -> TensorType:
-        self.check(emb_table, indices, 2, per_sample_weights)
-        shape: Any = indices.shape
-        if per_sample_weights is not None:
-            self.require_rank("per_sample_weights", per_sample_weights.shape, 2)
-            shape = shape.merged_with(per_sample_weights.shape)
-        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, shape[0]))
+        bags, _ = self.check(emb_table, indices, 2, per_sample_weights)
+        return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, bags))
 
     def run(
         self, emb_table: Array, indices: Array, per_sample_weights: Array | None = None, *, out: Array | None = None
@@ -179,24 +179,32 @@ class _Packed(_EmbeddingBag):
 
 @operator("EmbeddingBagPackedSum", opset=3)
 class EmbeddingBagPackedSum(_Packed):
-    __doc__ = f"{_Packed.__doc__}\n\n    Source: EmbeddingBagPackedSum-3."
+    """out[i] = the sum of emb_table[indices[i, j]] over j, each times ``per_sample_weights[i, j]``.
+
+    Source: EmbeddingBagPackedSum-3
+    """
 
 
 @operator("EmbeddingBagPacked", opset=15)
 class EmbeddingBagPacked(_Packed):
-    __doc__ = f"{_Packed.__doc__}\n\n    Only sums can be weighted. Source: EmbeddingBagPacked-15."
+    """out[i] = the sum or the mean of emb_table[indices[i, j]] over j.
+
+    The rows of a sum can be weighted: each is multiplied by ``per_sample_weights[i, j]``.
+
+    Source: EmbeddingBagPacked-15
+    """
 
     reduction: str = attribute(default="sum", choices=("sum", "mean"))
 
 
 @operator("EmbeddingSegmentsSum", opset=3)
 class EmbeddingSegmentsSum(_EmbeddingBag):
-    """out[s] = the sum of emb_table[indices[j]] over all j with segment_ids[j] = s, each times
-    ``per_sample_weights[j]``.
+    """out[s] = the sum of emb_table[indices[j]] over all j with segment_ids[j] = s, times ``per_sample_weights[j]``.
 
     There are ``num_segments``; an empty one is the row ``default_index``, or 0 where that is left out. The
     specification wants sorted ids below ``num_segments``: what it excludes is reported, ids outside count nowhere.
-    Source: EmbeddingSegmentsSum-3.
+
+    Source: EmbeddingSegmentsSum-3
     """
 
     def infer(
@@ -208,18 +216,14 @@ class EmbeddingSegmentsSum(_EmbeddingBag):
         default_index: TensorType | None = None,
         per_sample_weights: TensorType | None = None,
     ) -> TensorType:
-        self.check(
-            emb_table, indices, 1, per_sample_weights,
-            segment_ids=segment_ids, num_segments=num_segments, default_index=default_index,
-        )  # fmt: skip
-        self.require_same_shape("segment_ids", segment_ids, indices)
+        others = {"segment_ids": segment_ids, "num_segments": num_segments, "default_index": default_index}
+        self.check(emb_table, indices, 1, per_sample_weights, **others)
+        self.require_rank("segment_ids", segment_ids.shape, 1)
+        self.merge_dims("elements", indices=(indices.shape, 0), segment_ids=(segment_ids.shape, 0))
         for name, tensor in (("num_segments", num_segments), ("default_index", default_index)):
             if tensor is not None:
                 self.require_rank(name, tensor.shape, 0)
-        segments = UNKNOWN
-        if num_segments.value is not None:
-            self._check_count(float(num_segments.value.upper.item()))
-            (segments,) = num_segments.value.dimensions()
+        segments = self.count_of("num_segments", num_segments)
         return TensorType(emb_table.element_type, emb_table.shape.with_dim(0, segments))
 
     def run(
@@ -233,8 +237,8 @@ class EmbeddingSegmentsSum(_EmbeddingBag):
         *,
         out: Array | None = None,
     ) -> Array:
-        segments = int(num_segments)
-        self._check_count(segments)
+        segments = int(num_segments.item())
+        self.check_count("num_segments", segments)
         inside = (segment_ids >= 0) & (segment_ids < segments)
         if not inside.all():
             first = int(inside.argmin())
@@ -249,6 +253,3 @@ class EmbeddingSegmentsSum(_EmbeddingBag):
         weights = None if per_sample_weights is None else per_sample_weights[order]
         default = self.default(default_index, len(emb_table))
         return self.bags(emb_table, indices[order], starts, counts, default, weights, out)
-
-    def _check_count(self, segments: float) -> None:
-        self.require(segments >= 0, "num_segments must not be negative, got {:.0f}", segments)

@@ -41,7 +41,7 @@ class _Gather(Operator):
 
     def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
         self.check_types(indices, axis)
-        self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
+        self.require_one_element("axis", axis.shape)
         self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
         self._axis = self._known_axis(data.shape, axis.constant)
         self._batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
@@ -154,7 +154,10 @@ def _name(data: Array) -> str:
 
 @operator("Gather", opset=1)
 class Gather1(_Gather):
-    """Gather without batch dimensions; the specification allows indices in [0, size-1]. Source: Gather-1"""
+    """Slices of ``data`` along ``axis``, picked by ``indices``, which the specification allows in [0, size-1].
+
+    Source: Gather-1
+    """
 
     def check_types(self, indices: TensorType, axis: TensorType) -> None:
         """The specification names no types for them."""
@@ -162,14 +165,24 @@ class Gather1(_Gather):
 
 @operator("Gather", opset=7)
 class Gather7(_Gather):
-    """Gather with ``batch_dims``; the specification allows indices in [0, size-1]. Source: Gather-7"""
+    """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
+
+    The specification allows indices in [0, size-1].
+
+    Source: Gather-7
+    """
 
     batch_dims: int = attribute(default=0)
 
 
 @operator("Gather", opset=8)
 class Gather8(_Gather):
-    """Gather with ``batch_dims``; an index in [-size, -1] counts from the end, one outside gives 0. Source: Gather-8"""
+    """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
+
+    An index in [-size, -1] counts from the end, one outside gives 0.
+
+    Source: Gather-8
+    """
 
     batch_dims: int = attribute(default=0)
     wraps = True
@@ -180,10 +193,12 @@ class GatherElements(Operator):
     """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
 
     Data and indices have equal dimensions beside ``axis``. A negative index counts from the end; one outside
-    [-size, size-1] is an error. Source: GatherElements-6
+    [-size, size-1] is an error.
+
+    Source: GatherElements-6
     """
 
-    axis: int = attribute(default=0)
+    axis: int = attribute(default=0, specified=True)
     carries = (0,)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:

@@ -8,12 +8,11 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.diagnostics import report
-from ovir.element_types import ElementType
 from ovir.kernels.gather import gather
 from ovir.ops.attributes import attribute
 from ovir.ops.indexing import flat_positions
 from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape, product
+from ovir.types import PartialShape, product
 from ovir.values import TensorType
 
 
@@ -23,7 +22,9 @@ class GatherND8(Operator):
 
     indices[b, i] is a tuple of k indices, the last dimension of indices. Where k is less than the other dimensions of
     data, tuples pick slices: the shape is indices.shape[:-1] + data.shape[batch_dims + k:]. Negative indices count
-    from the end. Source: GatherND-8.
+    from the end.
+
+    Source: GatherND-8
     """
 
     carries = (0,)
@@ -41,11 +42,9 @@ class GatherND8(Operator):
         if data.shape.rank is None or indices.shape.rank is None or not indices.shape[-1].is_static:
             return TensorType(data.element_type, PartialShape(None))
         k = indices.shape[-1].length
-        self.require(
-            batch + k <= data.shape.rank,
-            "indices {} holds tuples of {}, data {} has {} dimensions after the {} of the batch",
-            *(indices.shape, k, data.shape, data.shape.rank - batch, batch),
-        )
+        message = "indices {} holds tuples of {}, data {} has {} dimensions after the {} of the batch"
+        left = data.shape.rank - batch
+        self.require(k <= left, message, indices.shape, k, data.shape, left, batch)
         batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
         if batches is None:
             self.fail("data {} and indices {} differ in the first {} dimensions", data.shape, indices.shape, batch)
@@ -59,11 +58,8 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        self.require(
-            indices.shape[:batch] == batches,
-            "data {} and indices {} differ in the first {} dimensions",
-            *(data.shape, indices.shape, batch),
-        )
+        message = "data {} and indices {} differ in the first {} dimensions"
+        self.require(indices.shape[:batch] == batches, message, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), -1)
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)
@@ -78,7 +74,10 @@ class GatherND8(Operator):
 
 @operator("GatherND", opset=5)
 class GatherND5(GatherND8):
-    """GatherND-8 whose output has all the batch dimensions made one, and no negative indices. Source: GatherND-5."""
+    """GatherND-8 whose output has all the batch dimensions made one, and no negative indices.
+
+    Source: GatherND-5
+    """
 
     def batched(self, batches: PartialShape) -> PartialShape:
         return PartialShape([product(batches)]) if self.batch_dims > 1 else batches
@@ -99,7 +98,9 @@ class GatherTree(Operator):
 
     step_ids and parent_ids are [time, batch, beam]. out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
     max_seq_len[b] steps of a batch, and the parent of the p of step t + 1 before. What comes after the first end_token
-    of a beam, and after the last step, is end_token. Source: GatherTree-1.
+    of a beam, and after the last step, is end_token.
+
+    Source: GatherTree-1
     """
 
     def infer(
@@ -108,18 +109,14 @@ class GatherTree(Operator):
         inputs = step_ids, parent_ids, max_seq_len, end_token
         names = "step_ids", "parent_ids", "max_seq_len", "end_token"
         element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
-        self.require_type("step_ids", element_type, _is_numeric, "of a numeric type")
+        self.require_numeric("step_ids", element_type)
         for name, tensor, rank in zip(names, inputs, (3, 3, 1, 0), strict=True):
             self.require_rank(name, tensor.shape, rank)
         shape = step_ids.shape.merged_with(parent_ids.shape)
         if shape is None:
             self.fail("step_ids {} and parent_ids {} must have the same shape", step_ids.shape, parent_ids.shape)
-        if shape.rank is None:
-            return TensorType(element_type, PartialShape([Dimension(), max_seq_len.shape[0], Dimension()]))
-        batch = shape[1].merged_with(max_seq_len.shape[0])
-        if batch is None:
-            self.fail("max_seq_len {} must have an element for each of the {} batches", max_seq_len.shape, shape[1])
-        return TensorType(element_type, shape.with_dim(1, batch))
+        batch = self.merge_dims("batches", step_ids=(shape, 1), max_seq_len=(max_seq_len.shape, 0))
+        return TensorType(element_type, PartialShape([shape[0], batch, shape[2]]))
 
     def run(
         self, step_ids: Array, parent_ids: Array, max_seq_len: Array, end_token: Array, *, out: Array | None = None
@@ -142,7 +139,3 @@ class GatherTree(Operator):
         ended = np.logical_or.accumulate(out == end_token, axis=0)
         np.copyto(out, end_token, where=ended)
         return out
-
-
-def _is_numeric(element_type: ElementType) -> bool:
-    return element_type.is_integral or element_type.is_real

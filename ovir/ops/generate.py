@@ -7,7 +7,7 @@ from math import ceil, isfinite, trunc
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType, dynamic
+from ovir.element_types import ElementType
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
@@ -17,11 +17,7 @@ Number = int | float
 
 
 class _Range(Operator):
-    """start, start + step, start + 2 * step, ... up to but without stop: ceil((stop - start) / step) numbers.
-
-    The three are scalars; of an integer type of the result they are rounded towards zero first. A step of
-    0 is an error. Real numbers are computed as f64 and rounded once.
-    """
+    """The kernel, and the length of the result."""
 
     def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
         element_type = self.output_types[0]
@@ -51,7 +47,7 @@ class _Range(Operator):
     ) -> TensorType:
         bounds: list[tuple[Number, Number] | None] = []
         for name, tensor in (("start", start), ("stop", stop), ("step", step)):
-            self.require_type(name, tensor.element_type, _is_number, "of a number type")
+            self.require_numeric(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 0)
             bounds.append(self._bounds(name, tensor.value, element_type))
         constant = step.constant
@@ -87,7 +83,12 @@ class _Range(Operator):
 
 @operator("Range", opset=1)
 class Range1(_Range):
-    __doc__ = f"{_Range.__doc__}\n    start, stop, step and the result have one type. Source: Range-1."
+    """The numbers start, start + step and so on, up to but without stop, all of one type.
+
+    There are ceil((stop - start) / step) of them. A step of 0 is an error. Reals are computed as f64 and rounded once.
+
+    Source: Range-1
+    """
 
     def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
         types = (start.element_type, stop.element_type, step.element_type)
@@ -96,17 +97,25 @@ class Range1(_Range):
 
 @operator("Range", opset=4)
 class Range4(_Range):
-    __doc__ = f"{_Range.__doc__}\n    The result is of ``output_type``. Source: Range-4."
+    """The numbers start, start + step and so on, up to but without stop, as ``output_type``.
 
-    output_type: ElementType = attribute(default=dynamic)
+    There are ceil((stop - start) / step) of them. The three inputs are scalars of any numeric types; for an integer
+    type of the result they are rounded towards zero first. A step of 0 is an error. Reals are computed as f64 and
+    rounded once.
+
+    Source: Range-4
+    """
+
+    output_type: ElementType = attribute()
 
     def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
-        self.require(_is_number(self.output_type), "output_type must be a number type, got {}", self.output_type)
+        _require_number_type(self, self.output_type)
         return self.range_type(start, stop, step, self.output_type)
 
 
-def _is_number(element_type: ElementType) -> bool:
-    return element_type.is_integral or element_type.is_real
+def _require_number_type(op: Operator, output_type: ElementType) -> None:
+    op.require(not output_type.is_dynamic, "output_type must be of a numeric type, got {}", output_type)
+    op.require_numeric("output_type", output_type)
 
 
 def _after_rounding(step: Number, element_type: ElementType) -> str:
@@ -134,10 +143,12 @@ def _count_bounds(start: tuple[Number, Number], stop: tuple[Number, Number], ste
 class Eye(Operator):
     """Matrices with ones at [i, i + ``diagonal_index``] and zeros elsewhere.
 
-    The shape is ``batch_shape`` (none by default) followed by ``num_rows`` and ``num_columns``. Source: Eye-9.
+    The shape is ``batch_shape`` (none by default) followed by ``num_rows`` and ``num_columns``.
+
+    Source: Eye-9
     """
 
-    output_type: ElementType = attribute(default=dynamic)
+    output_type: ElementType = attribute()
 
     def infer(
         self,
@@ -146,15 +157,16 @@ class Eye(Operator):
         diagonal_index: TensorType,
         batch_shape: TensorType | None = None,
     ) -> TensorType:
-        self.require(_is_number(self.output_type), "output_type must be a number type, got {}", self.output_type)
+        _require_number_type(self, self.output_type)
         names = ("num_rows", "num_columns", "diagonal_index", "batch_shape")
         for name, tensor in zip(names, (num_rows, num_columns, diagonal_index, batch_shape), strict=True):
             if tensor is None:
                 continue
             self.require_index_type(name, tensor.element_type)
-            self.require_rank(name, tensor.shape, *((1,) if name == "batch_shape" else (0, 1)))
-            single = name == "batch_shape" or tensor.shape.size().contains(1)
-            self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
+            if name == "batch_shape":
+                self.require_rank(name, tensor.shape, 1)
+            else:
+                self.require_one_element(name, tensor.shape)
         matrix = PartialShape([*self._sizes("num_rows", num_rows), *self._sizes("num_columns", num_columns)])
         batch = PartialShape([])
         if batch_shape is not None:
@@ -188,7 +200,7 @@ class Eye(Operator):
         if known is None:
             return [UNKNOWN]
         for size in known.upper.flat:
-            self.require(size >= 0, "{} must not be negative, got {:.0f}", name, size)
+            self.check_count(name, float(size))
         return known.dimensions()
 
 
@@ -197,10 +209,12 @@ class OneHot1(Operator):
     """A new dimension ``axis`` of ``depth``: ``on_value`` where its position is the index, ``off_value`` elsewhere.
 
     result[..., d, ...] = on_value if indices[...] == d else off_value. An index that is negative or at
-    least ``depth`` sets nothing. Source: OneHot-1.
+    least ``depth`` sets nothing.
+
+    Source: OneHot-1
     """
 
-    axis: int = attribute(default=0)
+    axis: int = attribute(default=0, specified=True)
 
     def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)
@@ -210,10 +224,7 @@ class OneHot1(Operator):
         element_type = self.merge_types(on_value.element_type, off_value.element_type, names=("on_value", "off_value"))
         if indices.shape.rank is None:
             return TensorType(element_type, indices.shape)
-        size = UNKNOWN
-        if depth.value is not None:
-            self._check_depth(float(depth.value.upper))
-            (size,) = depth.value.dimensions()
+        size = self.count_of("depth", depth)
         axis = self.normalize_axis(self.axis, indices.shape.rank + 1)
         return TensorType(
             element_type, indices.shape.slice(stop=axis) + PartialShape([size]) + indices.shape.slice(axis)
@@ -223,7 +234,7 @@ class OneHot1(Operator):
         self, indices: Array, depth: Array, on_value: Array, off_value: Array, *, out: Array | None = None
     ) -> Array:
         size = int(depth.item())
-        self._check_depth(size)
+        self.check_count("depth", size)
         axis = self.normalize_axis(self.axis, indices.ndim + 1)
         if out is None:
             out = np.empty((*indices.shape[:axis], size, *indices.shape[axis:]), on_value.dtype)
@@ -236,9 +247,6 @@ class OneHot1(Operator):
         rows[(*places, chosen[places])] = on_value
         return out
 
-    def _check_depth(self, depth: float) -> None:
-        self.require(depth >= 0, "depth must not be negative, got {:.0f}", depth)
-
     def _normalized(self, indices: Array, depth: int) -> Array:
         return indices
 
@@ -247,7 +255,7 @@ class OneHot1(Operator):
 class OneHot16(OneHot1):
     """As OneHot-1; with ``negative_indices_mode`` "normalize" the indices -depth to -1 count from the end.
 
-    Source: OneHot-16.
+    Source: OneHot-16
     """
 
     negative_indices_mode: str = attribute(default="ignore_negative", choices=("ignore_negative", "normalize"))

@@ -21,16 +21,17 @@ class GroupedMatMul(Operator):
 
     ``a`` of shape [rows, length]: group i are the rows from ``offsets[i - 1]`` (0 for the first) to ``offsets[i]``; the
     result has shape [rows, columns]. Rows behind the last offset, which should be their number, give 0, with a report.
-    ``a`` of shape [groups, rows, length]: there are no ``offsets`` (or empty ones); the result is
-    [groups, rows, columns].
+    ``a`` of shape [groups, rows, length]: there are no ``offsets`` (or empty ones); the result is [groups, rows,
+    columns].
 
-    f16 and bf16 are summed in f32. Source: GroupedMatMul-17; the order of b's dimensions, and that a 2-D ``b`` is
-    refused, are OpenVINO's.
+    f16 and bf16 are summed in f32. The order of b's dimensions, and that a 2-D ``b`` is refused, are OpenVINO's.
+
+    Source: GroupedMatMul-17
     """
 
     def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
-        self.require_type("a", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("a", element_type)
         self.require_rank("a", a.shape, 2, 3)
         self.require_rank("b", b.shape, 3)
         if offsets is not None:
@@ -38,31 +39,29 @@ class GroupedMatMul(Operator):
             self.require_rank("offsets", offsets.shape, 1)
         if a.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
-        if not a.shape[-1].compatible(b.shape[2]):
-            self.fail("a of shape {} has rows of {} elements, b of shape {} of {}",
-                      a.shape, a.shape[-1], b.shape, b.shape[2])  # fmt: skip
+        self.merge_dims("elements in a row", a=(a.shape, -1), b=(b.shape, 2))
         shape = a.shape.with_dim(-1, b.shape[1])
         if a.shape.rank == 2:
             self.require(offsets is not None, "a of shape {} needs offsets, which say where its groups end", a.shape)
             assert offsets is not None
-            fits = offsets.shape[0].compatible(b.shape[0])
-            message = "offsets of shape {} must have an element for each group of b of shape {}"
-            self.require(fits, message, offsets.shape, b.shape)
+            self.merge_dims("groups", offsets=(offsets.shape, 0), b=(b.shape, 0))
             return TensorType(element_type, shape)
         unused = offsets is None or offsets.shape[0].contains(0)
         self.require(unused, "a of shape {} is in groups already and takes no offsets", a.shape)
-        groups = a.shape[0].merged_with(b.shape[0])
-        if groups is None:
-            self.fail("a of shape {} has {} groups, b of shape {} has {}", a.shape, a.shape[0], b.shape, b.shape[0])
+        groups = self.merge_dims("groups", a=(a.shape, 0), b=(b.shape, 0))
         return TensorType(element_type, shape.with_dim(0, groups))
 
     def run(self, a: Array, b: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
         return self.run_by_group(a, b.shape, b.__getitem__, offsets, out)
 
     def run_by_group(
-        self, a: Array, b_shape: tuple[int, ...], matrix: Callable[[int], Array], offsets: Array | None,
+        self,
+        a: Array,
+        b_shape: tuple[int, ...],
+        matrix: Callable[[int], Array],
+        offsets: Array | None,
         out: Array | None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         """``run`` with a function for ``b``, which is called with each group that has rows."""
         shapes = (a.shape, b_shape) if offsets is None else (a.shape, b_shape, offsets.shape)
         self.infer(*(TensorType(t, PartialShape(s)) for t, s in zip(self.input_types, shapes, strict=True)))

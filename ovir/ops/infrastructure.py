@@ -17,7 +17,12 @@ from ovir.values import MAX_ELEMENTS, TensorType, Value
 
 @operator("Parameter", opset=1)
 class Parameter(Operator):
-    """An input of the model. ``shape`` may hold unknown sizes, intervals, or be of unknown rank."""
+    """An input of the model, fed by whoever runs it.
+
+    ``shape`` may hold unknown sizes, intervals, or be of unknown rank.
+
+    Source: Parameter-1
+    """
 
     element_type: ElementType = attribute(default=dynamic)
     shape: PartialShape = attribute()
@@ -29,7 +34,10 @@ class Parameter(Operator):
 
 @operator("Const", opset=1)
 class Const(Operator):
-    """Data from the weights: ``size`` bytes at ``offset`` of the .bin."""
+    """Data from the weights: ``size`` bytes at ``offset`` of the .bin.
+
+    Source: Constant-1
+    """
 
     element_type: ElementType = attribute()
     shape: tuple[int, ...] = attribute(minimum=0)
@@ -93,7 +101,10 @@ class Const(Operator):
 
 @operator("Result", opset=1)
 class Result(Operator):
-    """An output of the model; it hands its input on and has no output port of its own."""
+    """An output of the model; it hands its input on and has no output port of its own.
+
+    Source: Result-1
+    """
 
     def infer(self, data: TensorType) -> tuple[TensorType, ...]:
         return ()

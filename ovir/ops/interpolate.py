@@ -87,11 +87,8 @@ class _Interpolate(Operator):
         self, method: Method, data: Array, axes: list[int], target: Array, name: str, out: Array | None = None
     ) -> Array:
         self._require_axes(axes, data.ndim)
-        self.require(
-            target.shape == (len(axes),),
-            "{} must have one element for each of the axes {}, got shape {}",
-            *(name, axes, list(target.shape)),
-        )
+        message = "{} must have one element for each of the axes {}, got shape {}"
+        self.require(target.shape == (len(axes),), message, name, axes, list(target.shape))
         begin, end = self._pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
@@ -127,7 +124,7 @@ class _Interpolate(Operator):
 
 @operator("Interpolate", opset=1)
 class Interpolate1(_Interpolate):
-    """Resize ``axes`` to ``target_spatial_shape``.
+    """The data resized along ``axes`` to ``target_spatial_shape``.
 
     The page maps the axes in their own order; every implementation, and files made with it, in ascending order. It has
     no formulas; they are those of Interpolate-4 that OpenVINO puts in its place: ``nearest`` rounds as ``simple``,
@@ -139,7 +136,7 @@ class Interpolate1(_Interpolate):
     """
 
     axes: tuple[int, ...] = attribute()
-    mode: str = attribute(default="", choices=("nearest", "linear", "linear_onnx", "cubic", "area"))
+    mode: str = attribute(default="", choices=("nearest", "linear", "linear_onnx", "cubic", "area"), specified=True)
     align_corners: bool = attribute(default=True)
     antialias: bool = attribute(default=False)
 
@@ -175,8 +172,8 @@ class Interpolate1(_Interpolate):
 class _Interpolate4(_Interpolate):
     """The attributes of versions 4 and 11."""
 
-    mode: str = attribute(default="nearest", choices=("nearest", "linear", "linear_onnx", "cubic"))
-    shape_calculation_mode: str = attribute(default="sizes", choices=("sizes", "scales"))
+    mode: str = attribute(default="nearest", choices=("nearest", "linear", "linear_onnx", "cubic"), specified=True)
+    shape_calculation_mode: str = attribute(default="sizes", choices=("sizes", "scales"), specified=True)
     coordinate_transformation_mode: str = attribute(default="half_pixel", choices=COORDINATES)
     nearest_mode: str = attribute(default="round_prefer_floor", choices=NEAREST)
     antialias: bool = attribute(default=False)
@@ -190,7 +187,7 @@ class _Interpolate4(_Interpolate):
         return None if axes.constant is None else axes.constant.tolist()
 
     def _require_floats(self, scales: TensorType) -> None:
-        self.require_type("scales", scales.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("scales", scales.element_type)
 
     def _resize(self, data: Array, target: Array, axes: Array | None, out: Array | None) -> Array:
         method = Method(
@@ -202,7 +199,7 @@ class _Interpolate4(_Interpolate):
 
 @operator("Interpolate", opset=4)
 class Interpolate4(_Interpolate4):
-    """Resize ``axes`` (all without that input) to ``sizes``, or to floor(scale * padded size).
+    """The data resized along ``axes`` (all without that input) to ``sizes``, or to floor(scale * padded size).
 
     The data is first padded with zeros. ``coordinate_transformation_mode`` gives the position in the input that an
     element of the output comes from; an axis that keeps its length keeps its elements. ``nearest`` takes the element at
@@ -242,6 +239,7 @@ class Interpolate11(_Interpolate4):
     mode: str = attribute(
         default="nearest",
         choices=("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"),
+        specified=True,
     )
 
     def infer(self, image: TensorType, scales_or_sizes: TensorType, axes: TensorType | None = None) -> TensorType:

@@ -25,7 +25,9 @@ class Einsum(Operator):
     Each input has a subscript with a letter a dimension; dimensions of one letter are equal, or 1 and broadcast; a
     letter twice in one subscript takes the diagonal; letters missing in the output are summed over. ``...`` stands for
     any number of further dimensions, which are broadcast. Without ``->`` the output has ``...`` and then, in alphabetic
-    order (capitals first), the letters that stand once. Blanks mean nothing. Source: Einsum-7
+    order (capitals first), the letters that stand once. Blanks mean nothing.
+
+    Source: Einsum-7
     """
 
     equation: str = attribute()
@@ -63,7 +65,7 @@ class Einsum(Operator):
         self.require(inputs, "takes 1 or more inputs, got none")
         names = [f"input {i}" for i in range(len(inputs))]
         element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
-        self.require_type("input 0", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("input 0", element_type)
         subscripts, output = self.subscripts(len(inputs))
         sizes: dict[str, Dimension] = {}
         rest = PartialShape([])
@@ -177,13 +179,15 @@ def _contract(a: Array, left: list[int], b: Array, right: list[int], needed: set
 class Inverse(Operator):
     """The inverse of the square matrices in the last two axes; with ``adjoint`` transposed. Computed in f32.
 
-    A matrix without an inverse is an error. Source: Inverse-14
+    A matrix without an inverse is an error.
+
+    Source: Inverse-14
     """
 
     adjoint: bool = attribute(default=False)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", data.element_type)
         shape = data.shape
         if shape.rank is None:
             return TensorType(data.element_type, shape)

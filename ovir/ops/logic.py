@@ -35,33 +35,48 @@ class Logical(Binary):
 
 @operator("LogicalAnd", opset=1)
 class LogicalAnd(Logical):
-    """Whether both are true. Source: LogicalAnd-1"""
+    """Whether both elements are true.
+
+    Source: LogicalAnd-1
+    """
 
     function = np.logical_and
 
 
 @operator("LogicalOr", opset=1)
 class LogicalOr(Logical):
-    """Whether one is true, or both. Source: LogicalOr-1"""
+    """Whether one of the elements is true, or both.
+
+    Source: LogicalOr-1
+    """
 
     function = np.logical_or
 
 
 @operator("LogicalXor", opset=2)
 class LogicalXor(Logical):
-    """Whether just one is true. Source: LogicalXor-1"""
+    """Whether just one of the elements is true.
+
+    Source: LogicalXor-1
+    """
 
     function = np.logical_xor
 
 
 @operator("Xor", opset=1)
 class Xor(LogicalXor):
-    """LogicalXor under the name that it had in opset1. Source: LogicalXor-1"""
+    """Whether just one of the elements is true: LogicalXor under the name that it had in opset1.
+
+    Source: LogicalXor-1
+    """
 
 
 @operator("LogicalNot", opset=1)
 class LogicalNot(Operator):
-    """Whether it is false. Source: LogicalNot-1"""
+    """Whether an element is false.
+
+    Source: LogicalNot-1
+    """
 
     inplace = (0,)
 

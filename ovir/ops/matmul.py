@@ -29,7 +29,9 @@ class MatMul(Operator):
     first and a column as the second, and that axis of length 1 does not appear in the output.
 
     f16 and bf16 are summed in f32. Integers of 8 bits, which OpenVINO's reference does not execute, end at their type's
-    bounds, wider ones wrap around. Source: MatMul-1
+    bounds, wider ones wrap around.
+
+    Source: MatMul-1
     """
 
     guards_sizes = True

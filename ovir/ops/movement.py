@@ -22,7 +22,7 @@ from ovir.values import TensorType, Value
 class Concat(Operator):
     """The inputs one after the other along ``axis``; their other dimensions, ranks and types must be equal.
 
-    Source: Concat-1.
+    Source: Concat-1
     """
 
     guards_sizes = True
@@ -44,11 +44,9 @@ class Concat(Operator):
             length += shape[axis]
             if shape.rank is not None:
                 both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
-                self.require(
-                    both is not None, "input {} has shape {}, which differs from {} beside axis {}",
-                    i, shape, merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged, axis,
-                )  # fmt: skip
-                assert both is not None
+                if both is None:
+                    others = merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged
+                    self.fail("input {} has shape {}, which differs from {} beside axis {}", i, shape, others, axis)
                 merged = both
         if merged.rank is not None:
             merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)
@@ -90,9 +88,15 @@ class _Split(Operator):
         return tuple(parts)
 
 
+_UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
+
+
 @operator("Split", opset=1)
 class Split(_Split):
-    """``num_splits`` parts of ``data`` of equal length along ``axis``, a scalar. Source: Split-1."""
+    """``num_splits`` parts of ``data`` of equal length along ``axis``, a scalar.
+
+    Source: Split-1
+    """
 
     num_splits: int = attribute(minimum=1)
 
@@ -104,21 +108,15 @@ class Split(_Split):
             whole = data.shape[position]
             part = whole.exact_div(self.num_splits)
             enough = whole.is_static or whole.upper is None or whole.upper >= self.num_splits
-            self.require(
-                part is not None and enough, "dimension {} of axis {} cannot be split into {} equal parts",
-                whole, position, self.num_splits,
-            )  # fmt: skip
-            assert part is not None
+            if part is None or not enough:
+                self.fail(_UNEQUAL_PARTS, whole, position, self.num_splits)
             length = part
         return (self.part(data, position, length),) * self.num_splits
 
     def run(self, data: Array, axis: Array) -> tuple[Array, ...]:
         position = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
         length, rest = divmod(data.shape[position], self.num_splits)
-        self.require(
-            rest == 0, "dimension {} of axis {} cannot be split into {} equal parts",
-            data.shape[position], position, self.num_splits,
-        )  # fmt: skip
+        self.require(rest == 0, _UNEQUAL_PARTS, data.shape[position], position, self.num_splits)
         return self.cut(data, axis, [length] * self.num_splits)
 
 
@@ -126,14 +124,13 @@ class Split(_Split):
 class VariadicSplit(_Split):
     """Parts of ``data`` along ``axis`` of the lengths that ``split_lengths`` lists.
 
-    One -1 stands for what the others leave. Source: VariadicSplit-1.
+    One -1 stands for what the others leave.
+
+    Source: VariadicSplit-1
     """
 
     def infer(self, data: TensorType, axis: TensorType, split_lengths: TensorType) -> tuple[TensorType, ...]:
-        self.require(
-            axis.shape.compatible(PartialShape([])) or axis.shape.compatible(PartialShape([1])),
-            "axis must be a scalar or of shape [1], got shape {}", axis.shape,
-        )  # fmt: skip
+        self.require_one_element("axis", axis.shape)
         self.require_integers("split_lengths", split_lengths.element_type)
         self.require_rank("split_lengths", split_lengths.shape, 1)
         known = split_lengths.bounds_or_unknown()
@@ -174,10 +171,12 @@ class Pad1(Operator):
     A negative pad takes elements away. ``pad_mode`` says what is put there: "constant" ``pad_value``
     (0 where it is left out), "edge" the outermost element, "reflect" and "symmetric" the mirrored data without
     and with its outermost element, for which a pad may be at most size - 1 and size. What lies beyond
-    one end is not influenced by elements taken away at the other. Source: Pad-1.
+    one end is not influenced by elements taken away at the other.
+
+    Source: Pad-1
     """
 
-    pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"))
+    pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 
     carries = (0, 3)
 
@@ -266,15 +265,18 @@ class Pad1(Operator):
         """``begin`` and ``end`` are lower bounds where pads are not known."""
         most = {"reflect": size - 1, "symmetric": size, "edge": 0 if size == 0 else np.inf}.get(self.pad_mode, np.inf)
         for name, pad in (("pads_begin", begin), ("pads_end", end)):
-            self.require(
-                pad <= max(most, 0), "{}[{}] is {:.0f}: mode {} allows {} at most for dimension {}",
-                name, axis, pad, self.pad_mode, max(most, 0), size,
-            )  # fmt: skip
+            message = "{}[{}] is {:.0f}: mode {} allows {} at most for dimension {}"
+            self.require(pad <= max(most, 0), message, name, axis, pad, self.pad_mode, max(most, 0), size)
 
 
 @operator("Pad", opset=12)
 class Pad12(Pad1):
-    """As Pad-1. Source: Pad-12, which is the first to allow negative pads and strings."""
+    """``data`` extended or cut at both ends of each axis, as by Pad-1.
+
+    This version is the first to be specified for negative pads and strings.
+
+    Source: Pad-12
+    """
 
 
 def _padded(dim: Dimension, least: float, most: float) -> Dimension:

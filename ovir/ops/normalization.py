@@ -14,7 +14,6 @@ from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 
 
@@ -24,7 +23,7 @@ class Normalization(Operator):
     inplace = (0,)
 
     def require_numbers(self, data: TensorType) -> None:
-        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", data.element_type)
 
     def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
         """Raise unless ``axes`` has one of the ranks and, where it is known, names axes of the data."""
@@ -68,12 +67,15 @@ class MVN2(_MVN):
     """(x - mean) / sqrt(variance + eps), without the division if not ``normalize_variance``.
 
     Mean and variance are those of the slices along ``reduction_axes``; without these, of all axes but the batch and,
-    unless ``across_channels``, the channels. Source: MVN-2
+    unless ``across_channels``, the channels.
+
+    Source: MVN-2
     """
 
+    # The specification requires one of across_channels and reduction_axes, so neither is ``specified``.
     across_channels: bool = attribute(default=True)
-    normalize_variance: bool = attribute(default=False)
-    eps: float = attribute(default=1e-9)
+    normalize_variance: bool = attribute(default=False, specified=True)
+    eps: float = attribute(default=1e-9, specified=True)
     reduction_axes: tuple[int, ...] = attribute(default=())
 
     def infer(self, data: TensorType) -> TensorType:
@@ -90,12 +92,14 @@ class MVN2(_MVN):
 class MVN6(_MVN):
     """As MVN-2, with the axes as a 1-D input and eps added to the variance or, ``outside_sqrt``, to its root.
 
-    Without axes each element is a slice of its own. Source: MVN-6
+    Without axes each element is a slice of its own.
+
+    Source: MVN-6
     """
 
-    eps: float = attribute(default=1e-6)
-    normalize_variance: bool = attribute(default=False)
-    eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"))
+    eps: float = attribute(default=1e-6, specified=True)
+    normalize_variance: bool = attribute(default=False, specified=True)
+    eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)
@@ -117,11 +121,13 @@ class MVN6(_MVN):
 class NormalizeL2(Normalization):
     """x / sqrt(s) with s the sum of squares along ``axes`` (a scalar or 1-D), plus eps or, ``max``, at least eps.
 
-    Without axes each element is divided by itself, which makes 1 of all but 0. Source: NormalizeL2-1
+    Without axes each element is divided by itself, which makes 1 of all but 0.
+
+    Source: NormalizeL2-1
     """
 
-    eps: float = attribute(default=0.0)
-    eps_mode: str = attribute(default="add", choices=("add", "max"))
+    eps: float = attribute(default=0.0, specified=True)
+    eps_mode: str = attribute(default="add", choices=("add", "max"), specified=True)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)
@@ -143,9 +149,12 @@ class NormalizeL2(Normalization):
 
 @operator("GRN", opset=1)
 class GRN(Normalization):
-    """x / sqrt(s + bias) with s the sum of squares over the channels, the second of 2 to 4 dimensions. Source: GRN-1"""
+    """x / sqrt(s + bias) with s the sum of squares over the channels, the second of 2 to 4 dimensions.
 
-    bias: float = attribute(default=1.0)
+    Source: GRN-1
+    """
+
+    bias: float = attribute(default=1.0, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
         self.require_numbers(data)
@@ -163,13 +172,15 @@ class GRN(Normalization):
 class LRN(Normalization):
     """x / (bias + alpha / size^n * s)^beta with s the sum of squares in a window of ``size`` along each of the n axes.
 
-    The window reaches (size - 1) / 2, rounded down, to either side and ends where the data does. Source: LRN-1
+    The window reaches (size - 1) / 2, rounded down, to either side and ends where the data does.
+
+    Source: LRN-1
     """
 
-    alpha: float = attribute(default=1.0)
-    beta: float = attribute(default=0.5)
-    bias: float = attribute(default=1.0)
-    size: int = attribute(default=1, minimum=1)
+    alpha: float = attribute(default=1.0, specified=True)
+    beta: float = attribute(default=0.5, specified=True)
+    bias: float = attribute(default=1.0, specified=True)
+    size: int = attribute(default=1, minimum=1, specified=True)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)
@@ -230,22 +241,20 @@ def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
 
 
 class _BatchNorm(Normalization):
-    epsilon: float = attribute(default=0.0, minimum=0)
+    epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
         names = ("data", "gamma", "beta", "mean", "variance")
         element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
-        self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", element_type)
         shape = data.shape
         self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
-        count = shape[1]
-        for name, tensor in zip(names[1:], channels, strict=True):
-            self.require_rank(name, tensor.shape, 1)
-            merged = count.merged_with(tensor.shape[0])
-            message = "{} of shape {} must have one value a channel; data of shape {} and the other inputs have {}"
-            if merged is None:
-                self.fail(message, name, tensor.shape, shape, count)
-            count = merged
+        per_channel = dict(zip(names[1:], (t.shape for t in channels), strict=True))
+        for name, given in per_channel.items():
+            self.require_rank(name, given, 1)
+        count = self.merge_dims(
+            "channels", data=(shape, 1), **{name: (given, 0) for name, given in per_channel.items()}
+        )
         self.require(count.upper != 0, "data of shape {} must have a channel", shape)
         return TensorType(element_type, shape.with_dim(1, count))
 
@@ -265,7 +274,10 @@ class _BatchNorm(Normalization):
 
 @operator("BatchNormInference", opset=1)
 class BatchNormInference1(_BatchNorm):
-    """As BatchNormInference-5, with the data as third input. Source: BatchNormInference-1"""
+    """As BatchNormInference-5, with the data as third input.
+
+    Source: BatchNormInference-1
+    """
 
     inplace = (2,)
 
@@ -303,19 +315,23 @@ class GroupNormalization(_MVN):
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance being those of a group of channels.
 
     The channels, the second dimension, are divided into ``num_groups`` equal parts; scale and bias have one value a
-    channel. Source: GroupNormalization-12
+    channel.
+
+    Source: GroupNormalization-12
     """
 
     num_groups: int = attribute(minimum=1)
-    epsilon: float = attribute(default=0.0)
+    epsilon: float = attribute(default=0.0, specified=True)
 
     def infer(self, data: TensorType, scale: TensorType, bias: TensorType) -> TensorType:
         types = (data.element_type, scale.element_type, bias.element_type)
         element_type = self.merge_types(*types, names=("data", "scale", "bias"))
-        self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", element_type)
         shape = data.shape
         self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
-        channels = self._channels(shape, scale.shape, bias.shape)
+        for name, tensor in (("scale", scale), ("bias", bias)):
+            self.require_rank(name, tensor.shape, 1)
+        channels = self.merge_dims("channels", data=(shape, 1), scale=(scale.shape, 0), bias=(bias.shape, 0))
         self.require(
             not channels.is_static or channels.length % self.num_groups == 0,
             "{} channels of data of shape {} cannot be divided into {} equal groups",
@@ -324,16 +340,6 @@ class GroupNormalization(_MVN):
             self.num_groups,
         )
         return TensorType(element_type, shape.with_dim(1, channels))
-
-    def _channels(self, data: PartialShape, scale: PartialShape, bias: PartialShape) -> Dimension:
-        count = data[1]
-        for name, shape in (("scale", scale), ("bias", bias)):
-            self.require_rank(name, shape, 1)
-            merged = count.merged_with(shape[0])
-            if merged is None:
-                self.fail("{} of shape {} must have one value a channel of data of shape {}", name, shape, data)
-            count = merged
-        return count
 
     def run(self, data: Array, scale: Array, bias: Array, *, out: Array | None = None) -> Array:
         count, channels = data.shape[:2]

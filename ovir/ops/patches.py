@@ -9,6 +9,7 @@ from itertools import product
 import numpy as np
 
 from ovir.arrays import Array
+from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
@@ -35,7 +36,8 @@ class ExtractImagePatches(Operator):
 
     data is [N, C, rows, cols], out [N, sizes[0] * sizes[1] * C, windows...]; outside of its bounds data is zero.
     auto_pad same gives ceil(size / stride) windows, valid only those inside of data. Any type.
-    Source: ExtractImagePatches-3.
+
+    Source: ExtractImagePatches-3
     """
 
     sizes: tuple[int, ...] = attribute(minimum=1)
@@ -90,7 +92,9 @@ class Col2Im(Operator):
     """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], from zero; K positions k.
 
     data is [N, C * K, L] or without N; L counts the windows of ``kernel_size`` in an image of ``output_size`` with its
-    pads, row by row. out is [N, C, *output_size]. Any type; f16 and bf16 are summed in f32. Source: Col2Im-15.
+    pads, row by row. out is [N, C, *output_size]. Any type; f16 and bf16 are summed in f32.
+
+    Source: Col2Im-15
     """
 
     strides: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
@@ -132,29 +136,26 @@ class Col2Im(Operator):
             output_size(*axis)
             for axis in zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
         ]
-        self.require(
-            min(counts) >= 0 and count.contains(counts[0] * counts[1]),
-            "an image of {} has {} windows of kernel {}, data has {} blocks",
-            *(list(sizes), counts, list(kernel), count),
-        )
+        message = "an image of {} has {} windows of kernel {}, data has {} blocks"
+        fits = min(counts) >= 0 and count.contains(counts[0] * counts[1])
+        self.require(fits, message, list(sizes), counts, list(kernel), count)
         return counts
 
     def run(self, data: Array, output_size: Array, kernel_size: Array, *, out: Array | None = None) -> Array:
         sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
         *batch, blocks, count = data.shape
-        self.require(
-            min(kernel) >= 1 and min(sizes) >= 0 and blocks % (kernel[0] * kernel[1]) == 0,
-            "output_size {} and kernel_size {} do not fit to data {}",
-            *(sizes, kernel, data.shape),
-        )
+        message = "output_size {} and kernel_size {} do not fit to data {}"
+        fits = min(kernel) >= 1 and min(sizes) >= 0 and blocks % (kernel[0] * kernel[1]) == 0
+        self.require(fits, message, sizes, kernel, data.shape)
         counts = self._check_count(Dimension(count, count), sizes, kernel)
         windows = [
             Window(*axis)
             for axis in zip(kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
         ]
         channels = blocks // (kernel[0] * kernel[1])
-        in_place = out is not None and data.dtype == _sum_dtype(data.dtype)
-        image = out if out is not None and in_place else np.empty((*batch, channels, *sizes), _sum_dtype(data.dtype))
+        computed = native_dtype(data.dtype)
+        in_place = out is not None and computed == data.dtype
+        image = out if out is not None and in_place else np.empty((*batch, channels, *sizes), computed)
         image[...] = 0
         planes, parts = image.reshape(-1, *sizes), data.reshape(-1, *kernel, *counts)
         for tap, chosen, places in _taps(windows, sizes, counts):
@@ -165,9 +166,3 @@ class Col2Im(Operator):
             return image.astype(data.dtype, copy=False)
         np.copyto(out, image, casting="unsafe")
         return out
-
-
-def _sum_dtype(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
-    """The type to add up in."""
-    is_short_float = dtype.itemsize <= 2 and dtype.kind not in "iub" and "int" not in dtype.name
-    return np.dtype(np.float32) if is_short_float else dtype

@@ -39,19 +39,16 @@ class Pool(UndilatedWindow):
 
     kernel: tuple[int, ...] = attribute(minimum=1)
     strides: tuple[int, ...] = attribute(minimum=1)
-    pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
-    pads_end: tuple[int, ...] = attribute(default=(), minimum=0)
+    pads_begin: tuple[int, ...] = attribute(default=(), minimum=0, specified=True)
+    pads_end: tuple[int, ...] = attribute(default=(), minimum=0, specified=True)
     rounding_type: str = attribute(default="floor", choices=_FLOOR_CEIL)
 
     def pooled(self, data: PartialShape) -> PartialShape:
         """The shape of the output."""
         axes = len(self.kernel)
         self.require_rank("data", data, 3, 4, 5)
-        self.require(
-            data.rank in (None, axes + 2),
-            "kernel {} has {} items, data {} has {} spatial axes",
-            *(list(self.kernel), axes, data, (data.rank or 0) - 2),
-        )
+        message = "kernel {} has {} items, data {} has {} spatial axes"
+        self.require(data.rank in (None, axes + 2), message, list(self.kernel), axes, data, (data.rank or 0) - 2)
         self.require(len(self.strides) == axes, "strides {} must have {} items", list(self.strides), axes)
         for axis, name in enumerate(("batch", "channel")):
             self.require(data[axis] != Dimension(0, 0), "the {} dimension of data {} is 0", name, data)
@@ -92,7 +89,10 @@ class MaxPoolBase(Pool):
 
 @operator("MaxPool", opset=1)
 class MaxPool1(MaxPoolBase):
-    """out[n, c, p] = max over k of data[n, c, p * strides + k - pads_begin]. Source: MaxPool-1."""
+    """out[n, c, p] = max over k of data[n, c, p * strides + k - pads_begin].
+
+    Source: MaxPool-1
+    """
 
     def infer(self, data: TensorType) -> TensorType:
         return TensorType(data.element_type, self.pooled(data.shape))
@@ -106,7 +106,8 @@ class MaxPool8(MaxPoolBase):
     """out[n, c, p] = max over k of data[n, c, p * strides + k * dilations - pads_begin], and the index of that element.
 
     The index counts row by row over the dimensions of data from ``axis`` on; of equal elements the first is meant.
-    Source: MaxPool-8.
+
+    Source: MaxPool-8
     """
 
     dilations: tuple[int, ...] = attribute(default=(), minimum=1)
@@ -145,7 +146,10 @@ class MaxPool8(MaxPoolBase):
 
 @operator("MaxPool", opset=14)
 class MaxPool14(MaxPool8):
-    """MaxPool-8 with the rounding_type ceil_torch. Source: MaxPool-14."""
+    """The largest element of each window and its index, as MaxPool-8, with the rounding_type ceil_torch too.
+
+    Source: MaxPool-14
+    """
 
     rounding_type: str = attribute(default="floor", choices=_TORCH)
 
@@ -217,7 +221,7 @@ class AvgPoolBase(Pool):
     A window with nothing in it gives 0. Integers are rounded to nearest, halves to even.
     """
 
-    exclude_pad: bool = attribute(default=True, name="exclude-pad")
+    exclude_pad: bool = attribute(default=True, name="exclude-pad", specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
         shape = self.pooled(data.shape)
@@ -230,12 +234,11 @@ class AvgPoolBase(Pool):
         _, dilations, begins, ends = self.per_axis(len(self.kernel))
         for axis, (kernel, dilation, begin, end) in enumerate(zip(self.kernel, dilations, begins, ends, strict=True)):
             covered = extent(kernel, dilation)
-            self.require(
-                not data[axis + 2].is_static or covered > max(begin, end),
+            message = (
                 "on spatial axis {} pads {} and {} are not smaller than the window's {}: with exclude-pad there would "
-                "be windows of nothing",
-                *(axis, begin, end, covered),
+                "be windows of nothing"
             )
+            self.require(not data[axis + 2].is_static or covered > max(begin, end), message, axis, begin, end, covered)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         self._require_windows_of_data(PartialShape(data.shape))
@@ -265,19 +268,28 @@ class AvgPoolBase(Pool):
 
 @operator("AvgPool", opset=1)
 class AvgPool1(AvgPoolBase):
-    """The mean of windows without dilation. Source: AvgPool-1."""
+    """The mean of each window, whose taps lie side by side.
+
+    Source: AvgPool-1
+    """
 
 
 @operator("AvgPool", opset=14)
 class AvgPool14(AvgPool1):
-    """AvgPool-1 with the rounding_type ceil_torch. Source: AvgPool-14."""
+    """The mean of each window, as AvgPool-1, with the rounding_type ceil_torch too.
+
+    Source: AvgPool-14
+    """
 
     rounding_type: str = attribute(default="floor", choices=_TORCH)
 
 
 @operator("AvgPool", opset=16)
 class AvgPool16(AvgPoolBase):
-    """AvgPool-14 with dilations. Source: AvgPool-16."""
+    """The mean of each window, as AvgPool-14, whose taps may stand apart by ``dilations``.
+
+    Source: AvgPool-16
+    """
 
     dilations: tuple[int, ...] = attribute(default=(), minimum=1)
     rounding_type: str = attribute(default="floor", choices=_TORCH)

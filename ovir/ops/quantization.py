@@ -32,7 +32,9 @@ class FakeQuantize(Elementwise):
     + output_low, ties to the even step.
 
     The ranges are broadcast to x by the rules of ``auto_broadcast``, never x to them; all five are floats of one type.
-    f16 and bf16 are computed in f32 and rounded once. Source: FakeQuantize-1
+    f16 and bf16 are computed in f32 and rounded once.
+
+    Source: FakeQuantize-1
     """
 
     levels: int = attribute(minimum=2)
@@ -40,12 +42,16 @@ class FakeQuantize(Elementwise):
     inplace = (0,)
 
     def infer(
-        self, x: TensorType, input_low: TensorType, input_high: TensorType, output_low: TensorType,
+        self,
+        x: TensorType,
+        input_low: TensorType,
+        input_high: TensorType,
+        output_low: TensorType,
         output_high: TensorType,
-    ) -> TensorType:  # fmt: skip
+    ) -> TensorType:
         ranges = (input_low, input_high, output_low, output_high)
         element_type = self.merge_types(x.element_type, *(r.element_type for r in ranges), names=("x", *_RANGES))
-        self.require_type("x", element_type, lambda t: t.is_real, "of a float type")
+        self.require_real("x", element_type)
         shape = x.shape
         for name, tensor in zip(_RANGES, ranges, strict=True):
             shape = self._covering(shape, tensor.shape, name)
@@ -66,9 +72,15 @@ class FakeQuantize(Elementwise):
         return shape
 
     def run(
-        self, x: Array, input_low: Array, input_high: Array, output_low: Array, output_high: Array, *,
+        self,
+        x: Array,
+        input_low: Array,
+        input_high: Array,
+        output_low: Array,
+        output_high: Array,
+        *,
         out: Array | None = None,
-    ) -> Array:  # fmt: skip
+    ) -> Array:
         dtype = native_dtype(x.dtype)
         ranges = (input_low, input_high, output_low, output_high)
         low, high, first, last = (
@@ -100,9 +112,17 @@ class _Quantize:
     steps: np.floating[Any]
 
     def clipped(
-        self, x: Array, low: Array, width: Array, first: Array, height: Array, floor: Array, ceiling: Array, *,
+        self,
+        x: Array,
+        low: Array,
+        width: Array,
+        first: Array,
+        height: Array,
+        floor: Array,
+        ceiling: Array,
+        *,
         out: Array,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """For input ranges in order: what is outside of them comes out outside of the output range."""
         self._formula(x, low, width, first, height, out)
         if floor.strides == (0,) * floor.ndim:
@@ -112,9 +132,18 @@ class _Quantize:
             np.minimum(out, ceiling, out=out)
 
     def switched(
-        self, x: Array, low: Array, width: Array, first: Array, height: Array, last: Array, least: Array, most: Array,
-        *, out: Array,
-    ) -> None:  # fmt: skip
+        self,
+        x: Array,
+        low: Array,
+        width: Array,
+        first: Array,
+        height: Array,
+        last: Array,
+        least: Array,
+        most: Array,
+        *,
+        out: Array,
+    ) -> None:
         below, above = x <= least, x > most
         self._formula(x, low, width, first, height, out)
         np.copyto(out, np.where(below, first, np.where(above, last, out)))
@@ -151,7 +180,9 @@ class FakeConvert(Operator):
 
     ``scale`` and ``shift``, which have one shape, are broadcast to ``data``; all are f16, bf16 or f32 and each step is
     computed in that type. The conversion is that of OpenVINO's reference, by way of f16 (see ``_from_f8e4m3`` and
-    ``_from_f8e5m2``): what is too large becomes the largest number. Source: FakeConvert-13
+    ``_from_f8e5m2``): what is too large becomes the largest number.
+
+    Source: FakeConvert-13
     """
 
     destination_type: str = attribute(choices=("f8e4m3", "f8e5m2"))

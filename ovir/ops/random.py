@@ -12,12 +12,12 @@ import ml_dtypes
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType, bf16, dynamic, f16, f32, f64, i32, i64
+from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64
 from ovir.kernels import half, mersenne, philox
-from ovir.kernels.blocked import native_dtype
+from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Kernel, Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.types import PartialShape
 from ovir.values import TensorType, Value
 
 
@@ -32,10 +32,6 @@ class _Random(Operator):
     def is_seeded(self) -> bool:
         return (self.global_seed, self.op_seed) != (0, 0)
 
-    def require_one_element(self, name: str, shape: PartialShape) -> None:
-        fits = shape.compatible(PartialShape([])) or shape.compatible(PartialShape([1]))
-        self.require(fits, "{} must be a scalar or have shape [1], got {}", name, shape)
-
 
 # --------------------------------------------------------------------------- RandomUniform
 
@@ -49,7 +45,9 @@ class RandomUniform(_Random):
     ``alignment`` "tensorflow": Philox with the key ``global_seed`` and the counter ``op_seed``; its sequence goes on
     from call to call of a compiled model. "pytorch": MT19937 seeded with ``global_seed``, from its beginning in each
     call. Of reals random bits become the fraction of a number in [0, 1), which is scaled; integers are taken modulo
-    maxval - minval. f16 and bf16 are rounded after each step, but with "pytorch" at the end. Source: RandomUniform-8.
+    maxval - minval. f16 and bf16 are rounded after each step, but with "pytorch" at the end.
+
+    Source: RandomUniform-8
     """
 
     output_type: ElementType = attribute()
@@ -84,7 +82,7 @@ class RandomUniform(_Random):
 
     def _run(self, generator: _Philox, shape: Array, minval: Array, maxval: Array, out: Array | None) -> Array:
         self._check_range(minval, maxval)
-        low, high = minval.reshape(()), maxval.reshape(())
+        low, high = minval.reshape(()), maxval.reshape(())  # of their type, in which the span is computed
         sizes = self._sizes(Value(shape)).to_tuple()
         if out is None:
             out = np.empty(sizes, self.output_type.to_dtype())
@@ -107,11 +105,11 @@ class RandomUniform(_Random):
 
     def _sizes(self, shape: Value) -> PartialShape:
         for i, size in enumerate(shape.upper):
-            self.require(size >= 0, "shape[{}] is {:.0f}: a size cannot be negative", i, size)
+            self.check_count(f"shape[{i}]", size)
         return PartialShape(shape.dimensions())
 
     def _check_range(self, minval: Array, maxval: Array) -> None:
-        low, high = minval.reshape(()), maxval.reshape(())
+        low, high = minval.item(), maxval.item()
         self.require(low < high, "minval must be less than maxval, got {} and {}", low, high)
 
 
@@ -200,31 +198,27 @@ class Multinomial(_Random):
     A row need not add up to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] is the first class whose
     cumulative probability is not below u. Without ``with_replacement`` a class that was drawn is drawn no more: its
     probability is taken off and the others are scaled. The samples of all rows in turn are words of an MT19937 that the
-    two seeds have seeded, divided by 2^32 as f32. Source: Multinomial-13, which names no generator; it is that of
-    OpenVINO's CPU.
+    two seeds have seeded, divided by 2^32 as f32. The specification names no generator; this is that of OpenVINO's CPU.
+
+    Source: Multinomial-13
     """
 
-    convert_type: ElementType = attribute(default=dynamic)
-    with_replacement: bool = attribute(default=False)
-    log_probs: bool = attribute(default=False)
+    convert_type: ElementType = attribute()
+    with_replacement: bool = attribute(default=False, specified=True)
+    log_probs: bool = attribute(default=False, specified=True)
 
     def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
-        self.require_type("probs", probs.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("probs", probs.element_type)
         self.require_integers("num_samples", num_samples.element_type)
         self.require_index_type("convert_type", self.convert_type, known=True)
         self.require_rank("probs", probs.shape, 2)
         self.require_one_element("num_samples", num_samples.shape)
-        count = UNKNOWN
-        if num_samples.value is not None:
-            self._check_count(float(num_samples.value.upper.item()))
-            (count,) = num_samples.value.dimensions()
-        if probs.shape.rank is None:
-            return TensorType(self.convert_type, PartialShape([Dimension(), count]))
+        count = self.count_of("num_samples", num_samples)
         return TensorType(self.convert_type, PartialShape([probs.shape[0], count]))
 
     def run(self, probs: Array, num_samples: Array, *, out: Array | None = None) -> Array:
         count = int(num_samples.item())
-        self._check_count(count)
+        self.check_count("num_samples", count)
         rows = len(probs)
         if out is None:
             out = np.empty((rows, count), self.convert_type.to_dtype())
@@ -240,13 +234,10 @@ class Multinomial(_Random):
             out[row] = np.searchsorted(cumulative[row], samples[row])
         return out
 
-    def _check_count(self, count: float) -> None:
-        self.require(count >= 0, "num_samples must not be negative, got {:.0f}", count)
-
     def _cumulative(self, probs: Array) -> Array:
         """The probability of each class or one before it, the last of each row 1."""
         self.require(probs.shape[1] > 0, "probs of shape {} has no classes to draw from", probs.shape)
-        probs = probs.astype(np.float64 if probs.dtype == np.float64 else np.float32)
+        probs = probs.astype(compute_dtype(probs.dtype))
         if self.log_probs:
             probs -= probs.max(axis=1, keepdims=True)
             np.exp(probs, out=probs)

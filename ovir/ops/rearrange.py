@@ -20,23 +20,22 @@ from ovir.values import TensorType
 class Reverse(Operator):
     """data with the order of its elements reversed along some axes.
 
-    ``mode`` index: axes holds their numbers; mask: it has a boolean for each dimension. Source: Reverse-1.
+    ``mode`` index: axes holds their numbers; mask: it has a boolean for each dimension.
+
+    Source: Reverse-1
     """
 
     carries = (0,)
 
-    mode: str = attribute(default="index", choices=("index", "mask"))
+    mode: str = attribute(default="index", choices=("index", "mask"), specified=True)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_rank("axes", axes.shape, 1)
         rank = data.shape.rank
         if self.mode == "mask":
             self.require_type("axes", axes.element_type, lambda t: t == boolean, "boolean in mode mask")
-            self.require(
-                rank is None or axes.shape[0].contains(rank),
-                "the mask has shape {}, data {} has {} dimensions",
-                *(axes.shape, data.shape, rank),
-            )
+            message = "the mask has shape {}, data {} has {} dimensions"
+            self.require(rank is None or axes.shape[0].contains(rank), message, axes.shape, data.shape, rank)
         else:
             self.require_integers("axes", axes.element_type)
             if axes.constant is not None:
@@ -55,16 +54,14 @@ class Reverse(Operator):
 class ReverseSequence(Operator):
     """data with the first seq_lengths[i] elements along ``seq_axis`` reversed in each slice i along ``batch_axis``.
 
-    Source: ReverseSequence-1.
+    Source: ReverseSequence-1
     """
 
     batch_axis: int = attribute(default=0)
     seq_axis: int = attribute(default=1)
 
     def infer(self, data: TensorType, seq_lengths: TensorType) -> TensorType:
-        self.require_type(
-            "seq_lengths", seq_lengths.element_type, lambda t: t.is_integral or t.is_real, "of a numeric type"
-        )
+        self.require_numeric("seq_lengths", seq_lengths.element_type)
         self.require(data.shape.rank is None or data.shape.rank >= 2, "data {} must have rank 2 or more", data.shape)
         self.require_rank("seq_lengths", seq_lengths.shape, 1)
         rank = data.shape.rank
@@ -72,13 +69,8 @@ class ReverseSequence(Operator):
         self.normalize_axis(self.seq_axis, rank, "seq_axis", of=data.shape)
         if rank is None:
             return data.with_value(None)
-        merged = data.shape[batch].merged_with(seq_lengths.shape[0])
-        if merged is None:
-            self.fail(
-                "seq_lengths {} must have an element for each of the {} slices of data {} along axis {}",
-                *(seq_lengths.shape, data.shape[batch], data.shape, batch),
-            )
-        return TensorType(data.element_type, data.shape.with_dim(batch, merged))
+        slices = self.merge_dims("slices", data=(data.shape, batch), seq_lengths=(seq_lengths.shape, 0))
+        return TensorType(data.element_type, data.shape.with_dim(batch, slices))
 
     def run(self, data: Array, seq_lengths: Array, *, out: Array | None = None) -> Array:
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
@@ -98,7 +90,9 @@ class ReverseSequence(Operator):
 class Roll(Operator):
     """data moved along axes by ``shift`` places towards larger indices; what leaves at the end comes in at the front.
 
-    shift is one number for all axes, or one for each; those of an axis that stands twice are added. Source: Roll-7.
+    shift is one number for all axes, or one for each; those of an axis that stands twice are added.
+
+    Source: Roll-7
     """
 
     carries = (0,)
@@ -107,11 +101,8 @@ class Roll(Operator):
         for name, tensor in (("shift", shift), ("axes", axes)):
             self.require_index_type(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 0, 1)
-        self.require(
-            shift.shape.rank == 0 or shift.shape.compatible(axes.shape),
-            "shift {} must be a scalar, or have the shape of axes {}",
-            *(shift.shape, axes.shape),
-        )
+        message = "shift {} must be a scalar, or have the shape of axes {}"
+        self.require(shift.shape.rank == 0 or shift.shape.compatible(axes.shape), message, shift.shape, axes.shape)
         if axes.constant is not None:
             self.normalize_axes(axes.constant.ravel().tolist(), data.shape.rank, unique=False)
         return data.with_value(None)
@@ -146,7 +137,7 @@ def _rolled(size: int, distance: int) -> tuple[tuple[slice, slice], ...]:
 class ShuffleChannels(Operator):
     """``axis`` of data split into [group, size / group], these two transposed, and made one again.
 
-    Source: ShuffleChannels-1.
+    Source: ShuffleChannels-1
     """
 
     carries = (0,)
@@ -158,11 +149,8 @@ class ShuffleChannels(Operator):
         self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         size = data.shape[axis]
-        self.require(
-            not size.is_static or size.length % self.group == 0,
-            "dimension {} of data {}, {}, is not a multiple of group {}",
-            *(axis, data.shape, size, self.group),
-        )
+        message = "dimension {} of data {}, {}, is not a multiple of group {}"
+        self.require(not size.is_static or size.length % self.group == 0, message, axis, data.shape, size, self.group)
         return data.with_value(None)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
@@ -172,11 +160,8 @@ class ShuffleChannels(Operator):
         return rearranged(data, split, (0, 2, 1, 3), data.shape, out)
 
     def _require_multiple(self, shape: Sequence[int], axis: int) -> None:
-        self.require(
-            shape[axis] % self.group == 0,
-            "dimension {} of data {} is not a multiple of group {}",
-            *(axis, shape, self.group),
-        )
+        message = "dimension {} of data {} is not a multiple of group {}"
+        self.require(shape[axis] % self.group == 0, message, axis, shape, self.group)
 
 
 # --------------------------------------------------------------------------- copies

@@ -1,4 +1,4 @@
-"""Reductions: many elements along some axes become one. And CumSum, which keeps the sums on the way.
+"""Reductions: many elements along some axes become one.
 
 How integers are reduced, on which specifications are silent: types of 32 and 64 bits wrap around, as in OpenVINO's
 reference; narrower ones, which it does not execute, are computed exactly and end at their type's bounds.
@@ -15,7 +15,7 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.element_types import ElementType, boolean
 from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows, map_slices, result_array
+from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import Dimension, PartialShape
@@ -28,8 +28,6 @@ _BLAS_LENGTH = 2048
 _CHUNK = 1024
 _SHORT = 24
 _LONG = 256
-# Rows of up to this many elements are summed up side by side: many short rows make long columns.
-_CUMULATED = 129
 
 
 class Reduction(Operator):
@@ -47,7 +45,7 @@ class Reduction(Operator):
         return TensorType(data.element_type, self._reduced(data.shape, axes))
 
     def check_type(self, element_type: ElementType) -> None:
-        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", element_type)
 
     def _reduced(self, data: PartialShape, axes: TensorType) -> PartialShape:
         rank = data.rank
@@ -223,7 +221,10 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
 
 @operator("ReduceSum", opset=1)
 class ReduceSum(Arithmetic):
-    """The sum; 0 of nothing. Source: ReduceSum-1"""
+    """The sum of the elements along ``axes``; 0 of nothing.
+
+    Source: ReduceSum-1
+    """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _sum(data, axes)
@@ -233,7 +234,10 @@ class ReduceSum(Arithmetic):
 
 @operator("ReduceMean", opset=1)
 class ReduceMean(Arithmetic):
-    """The arithmetic mean, of integers cut towards zero; 0 of nothing. Source: ReduceMean-1"""
+    """The arithmetic mean of the elements along ``axes``, of integers cut towards zero; 0 of nothing.
+
+    Source: ReduceMean-1
+    """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         total = _sum(data, axes)
@@ -253,7 +257,10 @@ def _count(data: Array, axes: tuple[int, ...]) -> int:
 
 @operator("ReduceProd", opset=1)
 class ReduceProd(Arithmetic):
-    """The product; 1 of nothing. Source: ReduceProd-1"""
+    """The product of the elements along ``axes``; 1 of nothing.
+
+    Source: ReduceProd-1
+    """
 
     rises_from = 0
 
@@ -271,7 +278,9 @@ class ReduceProd(Arithmetic):
 
 @operator("ReduceMax", opset=1)
 class ReduceMax(Arithmetic):
-    """The largest element; NaN counts only where there is nothing else. Of nothing: the type's lowest value.
+    """The largest element along ``axes``; NaN counts only where there is nothing else.
+
+    Of nothing it is the type's lowest value.
 
     Source: ReduceMax-1
     """
@@ -285,7 +294,9 @@ class ReduceMax(Arithmetic):
 
 @operator("ReduceMin", opset=1)
 class ReduceMin(Arithmetic):
-    """The smallest element; NaN counts only where there is nothing else. Of nothing: the type's highest value.
+    """The smallest element along ``axes``; NaN counts only where there is nothing else.
+
+    Of nothing it is the type's highest value.
 
     Source: ReduceMin-1
     """
@@ -299,7 +310,10 @@ class ReduceMin(Arithmetic):
 
 @operator("ReduceL1", opset=4)
 class ReduceL1(Arithmetic):
-    """The sum of absolute values. Source: ReduceL1-4"""
+    """The sum of the absolute values along ``axes``.
+
+    Source: ReduceL1-4
+    """
 
     rises_from = 0
 
@@ -311,7 +325,10 @@ class ReduceL1(Arithmetic):
 
 @operator("ReduceL2", opset=4)
 class ReduceL2(Arithmetic):
-    """The square root of the sum of squares, of integers cut towards zero. Source: ReduceL2-4"""
+    """The square root of the sum of squares along ``axes``, of integers cut towards zero.
+
+    Source: ReduceL2-4
+    """
 
     rises_from = 0
 
@@ -331,7 +348,10 @@ class Logical(Reduction):
 
 @operator("ReduceLogicalAnd", opset=1)
 class ReduceLogicalAnd(Logical):
-    """Whether all are true; true of nothing. Source: ReduceLogicalAnd-1"""
+    """Whether all elements along ``axes`` are true; true of nothing.
+
+    Source: ReduceLogicalAnd-1
+    """
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_and.reduce(data, axis=axes))
@@ -339,54 +359,10 @@ class ReduceLogicalAnd(Logical):
 
 @operator("ReduceLogicalOr", opset=1)
 class ReduceLogicalOr(Logical):
-    """Whether any is true; false of nothing. Source: ReduceLogicalOr-1"""
+    """Whether any element along ``axes`` is true; false of nothing.
+
+    Source: ReduceLogicalOr-1
+    """
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_or.reduce(data, axis=axes))
-
-
-@operator("CumSum", opset=3)
-class CumSum(Operator):
-    """out[i] is the sum of the elements up to i along ``axis``, with ``exclusive`` of those before i.
-
-    With ``reverse`` from the end. Integers wrap around. Source: CumSum-3
-    """
-
-    exclusive: bool = attribute(default=False)
-    reverse: bool = attribute(default=False)
-    monotone = (0,)
-
-    def infer(self, data: TensorType, axis: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
-        self.require_index_type("axis", axis.element_type)
-        self.require(axis.shape.size().contains(1), "axis must hold one number, got shape {}", axis.shape)
-        if axis.constant is not None:
-            self.normalize_axis(int(axis.constant.reshape(())), data.shape.rank, of=data.shape)
-        return TensorType(data.element_type, data.shape)
-
-    def run(self, data: Array, axis: Array, *, out: Array | None = None) -> Array:
-        self.require(axis.size == 1, "axis must hold one number, got {}", list(axis.shape))
-        along = self.normalize_axis(int(axis.reshape(())), data.ndim, of=list(data.shape))
-        out = result_array(data, out)
-        x, y = np.atleast_1d(data), np.atleast_1d(out)
-        if data.dtype.kind in "iu":
-            self._sums(x, y, along)
-        else:
-            map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1, short=_CUMULATED)
-        return out
-
-    def _sums(self, x: Array, y: Array, axis: int) -> None:
-        x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
-        if self.reverse:
-            x, y = x[::-1], y[::-1]
-        if self.exclusive and len(y):
-            y[0] = 0
-            x, y = x[:-1], y[1:]
-        has_rows = y.strides[-1] == y.itemsize and y[:1].size >= _LONG
-        if not has_rows:
-            np.cumsum(x, axis=0, dtype=y.dtype, out=y)
-            return
-        # NumPy would go from element to element, not from row to row.
-        np.copyto(y[0], x[0])
-        for i in range(1, len(y)):
-            np.add(y[i - 1], x[i], out=y[i])

@@ -19,8 +19,6 @@ from ovir.ops.operator import Operator, operator
 from ovir.types import PartialShape
 from ovir.values import TensorType, Value, from_bounds
 
-_SCALARS = PartialShape([]), PartialShape([1])
-
 
 class Scatter(Operator):
     """What all the scattering operations have in common."""
@@ -50,12 +48,10 @@ class Scatter(Operator):
     def require_axis(self, axis: TensorType, data: PartialShape) -> int | None:
         """The axis, counted from the front, if it is known."""
         self.require_integers("axis", axis.element_type)
-        self.require(
-            any(axis.shape.compatible(shape) for shape in _SCALARS), "axis must be one number, got shape {}", axis.shape
-        )
+        self.require_one_element("axis", axis.shape)
         if axis.constant is None or data.rank is None:
             return None
-        return self.normalize_axis(int(axis.constant.reshape(())), data.rank, of=data)
+        return self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
     def writable(self, data: Array, out: Array | None) -> Array:
         """``out``, or a new array, filled with ``data``."""
@@ -74,7 +70,9 @@ class ScatterUpdate(Scatter):
     """out[o, indices[i], k] = updates[o, i, k], with o over the dimensions before ``axis``; elsewhere out is data.
 
     updates has the shape of data with the dimensions of indices in the place of ``axis``. A negative index is an
-    error. Source: ScatterUpdate-3.
+    error.
+
+    Source: ScatterUpdate-3
     """
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
@@ -83,22 +81,18 @@ class ScatterUpdate(Scatter):
         known = self.require_axis(axis, data.shape)
         ranks = data.shape.rank, indices.shape.rank, updates.shape.rank
         if None not in ranks:
-            self.require(
-                ranks[2] == (ranks[0] or 0) + (ranks[1] or 0) - 1,
-                "updates {} must have the rank of data {} plus that of indices {}, less 1",
-                *(updates.shape, data.shape, indices.shape),
-            )
+            message = "updates {} must have the rank of data {} plus that of indices {}, less 1"
+            fits = ranks[2] == (ranks[0] or 0) + (ranks[1] or 0) - 1
+            self.require(fits, message, updates.shape, data.shape, indices.shape)
         if known is not None:
             expected = data.shape.slice(0, known) + indices.shape + data.shape.slice(known + 1)
-            self.require(
-                expected.compatible(updates.shape),
-                "updates {} must have shape {}: data {} with indices {} in the place of axis {}",
-                *(updates.shape, expected, data.shape, indices.shape, known),
-            )
+            message = "updates {} must have shape {}: data {} with indices {} in the place of axis {}"
+            fits = expected.compatible(updates.shape)
+            self.require(fits, message, updates.shape, expected, data.shape, indices.shape, known)
         return TensorType(element_type, data.shape)
 
     def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
-        at = self.normalize_axis(int(axis.reshape(())), data.ndim)
+        at = self.normalize_axis(int(axis.item()), data.ndim)
         places = checked_indices(self, indices, data.shape[at], negative=False)
         expected = (*data.shape[:at], *indices.shape, *data.shape[at + 1 :])
         self.require(updates.shape == expected, "updates {} must have shape {}", updates.shape, expected)
@@ -121,7 +115,9 @@ class ScatterElementsUpdate3(Scatter):
     """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and so on for each axis; elsewhere out is data.
 
     indices and updates have one shape, not larger than that of data but on ``axis``. The specification forbids negative
-    indices, devices count them from the end. Source: ScatterElementsUpdate-3.
+    indices, devices count them from the end.
+
+    Source: ScatterElementsUpdate-3
     """
 
     use_init_val: bool = True
@@ -129,27 +125,21 @@ class ScatterElementsUpdate3(Scatter):
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)
         element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
-        self.require(
-            data.shape.rank is None or indices.shape.rank in (None, data.shape.rank),
-            "indices {} must have the rank of data {}",
-            *(indices.shape, data.shape),
-        )
-        self.require(
-            indices.shape.compatible(updates.shape),
-            "indices {} and updates {} must have the same shape",
-            *(indices.shape, updates.shape),
-        )
+        message = "indices {} must have the rank of data {}"
+        fits = data.shape.rank is None or indices.shape.rank in (None, data.shape.rank)
+        self.require(fits, message, indices.shape, data.shape)
+        message = "indices {} and updates {} must have the same shape"
+        self.require(indices.shape.compatible(updates.shape), message, indices.shape, updates.shape)
         self.require_axis(axis, data.shape)
         return TensorType(element_type, data.shape)
 
     def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
-        at = self.normalize_axis(int(axis.reshape(())), data.ndim)
-        self.require(
-            indices.shape == updates.shape
-            and all(i == at or size <= data.shape[i] for i, size in enumerate(indices.shape)),
-            "indices {} must have the shape of updates {}, and be no larger than data {} but on axis {}",
-            *(indices.shape, updates.shape, data.shape, at),
+        at = self.normalize_axis(int(axis.item()), data.ndim)
+        message = "indices {} must have the shape of updates {}, and be no larger than data {} but on axis {}"
+        fits = indices.shape == updates.shape and all(
+            i == at or size <= data.shape[i] for i, size in enumerate(indices.shape)
         )
+        self.require(fits, message, indices.shape, updates.shape, data.shape, at)
         if self.opset == 3 and indices.size and indices.min() < 0:
             report("ScatterElementsUpdate-3 has no negative indices; they are counted from the end")
         positions = checked_indices(self, indices, data.shape[at] if data.ndim else 1)
@@ -168,7 +158,8 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
 
     The elements of out that indices name are the reduction of all their updates, and with ``use_init_val`` of the
     element of data too. A mean of integers is rounded down. Of booleans sum and max are "or", prod and min are "and".
-    Source: ScatterElementsUpdate-12.
+
+    Source: ScatterElementsUpdate-12
     """
 
     reduction: str = attribute(default="none", choices=("none", "sum", "prod", "min", "max", "mean"))
@@ -190,7 +181,9 @@ class ScatterNDUpdate4(Scatter):
     """out[indices[i]] = updates[i], where indices[i] is a tuple of ``k`` indices, the last dimension of indices.
 
     Of k below the rank of data they name slices: updates has shape indices.shape[:-1] + data.shape[k:]. Negative
-    indices count from the end. Elsewhere out is data. Source: ScatterNDUpdate-3, -4.
+    indices count from the end. Elsewhere out is data. The page is that of version 3, which no opset has.
+
+    Source: ScatterNDUpdate-3
     """
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
@@ -200,27 +193,20 @@ class ScatterNDUpdate4(Scatter):
             self.require(tensor.shape.rank != 0, "{} must have at least one dimension", name)
         if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:
             k = indices.shape[-1].length
-            self.require(
-                k <= data.shape.rank,
-                "indices {} holds tuples of {}, more than data {} has dimensions",
-                *(indices.shape, k, data.shape),
-            )
+            message = "indices {} holds tuples of {}, more than data {} has dimensions"
+            self.require(k <= data.shape.rank, message, indices.shape, k, data.shape)
             expected = indices.shape.slice(0, -1) + data.shape.slice(k)
-            self.require(
-                expected.compatible(updates.shape) or (expected.rank == 0 and updates.shape.size().contains(1)),
-                "updates {} must have shape {}, of indices {} and data {}",
-                *(updates.shape, expected, indices.shape, data.shape),
-            )
+            message = "updates {} must have shape {}, of indices {} and data {}"
+            fits = expected.compatible(updates.shape) or (expected.rank == 0 and updates.shape.size().contains(1))
+            self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
         return TensorType(element_type, data.shape)
 
     def run(self, data: Array, indices: Array, updates: Array, *, out: Array | None = None) -> Array:
         k = indices.shape[-1]
         expected = (*indices.shape[:-1], *data.shape[k:])
-        self.require(
-            updates.shape == expected or (expected == () and updates.size == 1),
-            "updates {} must have shape {}, of indices {} and data {}",
-            *(updates.shape, expected, indices.shape, data.shape),
-        )
+        message = "updates {} must have shape {}, of indices {} and data {}"
+        fits = updates.shape == expected or (expected == () and updates.size == 1)
+        self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
         positions = flat_positions(self, indices, data.shape[:k])
         rows, length = prod(data.shape[:k]), prod(data.shape[k:])
         out = self.writable(data, out)
@@ -232,7 +218,9 @@ class ScatterNDUpdate4(Scatter):
 class ScatterNDUpdate15(ScatterNDUpdate4):
     """ScatterNDUpdate-4 with a reduction of the element of data and all its updates.
 
-    Of booleans sum and max are "or", sub is "exclusive or", prod and min are "and". Source: ScatterNDUpdate-15.
+    Of booleans sum and max are "or", sub is "exclusive or", prod and min are "and".
+
+    Source: ScatterNDUpdate-15
     """
 
     reduction: str = attribute(default="none", choices=("none", "sum", "sub", "prod", "min", "max"))

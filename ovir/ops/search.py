@@ -24,14 +24,16 @@ class Search(Operator):
     def require_types(self, **inputs: TensorType) -> None:
         self.require_index_type("output_type", self.output_type, known=True)
         for name, tensor in inputs.items():
-            self.require_type(name, tensor.element_type, lambda t: t.is_integral or t.is_real, "of a numeric type")
+            self.require_numeric(name, tensor.element_type)
 
 
 @operator("Bucketize", opset=3)
 class Bucketize(Search):
     """For each element of data the number of the bucket it lies in, between ascending boundaries.
 
-    Bucket i ends at buckets[i], which belongs to it if ``with_right_bound``, and else to the next. Source: Bucketize-3.
+    Bucket i ends at buckets[i], which belongs to it if ``with_right_bound``, and else to the next.
+
+    Source: Bucketize-3
     """
 
     output_type: ElementType = attribute()
@@ -66,7 +68,9 @@ class SearchSorted(Search):
     """The position in a sorted sequence at which each of values would keep its order.
 
     Of equal elements it is that of the first, or with ``right_mode`` that after the last. sorted has one dimension, or
-    those of values but for the last, along which each row of values is looked for in its own. Source: SearchSorted-15.
+    those of values but for the last, along which each row of values is looked for in its own.
+
+    Source: SearchSorted-15
     """
 
     right_mode: bool = attribute(default=False)

@@ -24,32 +24,28 @@ class SegmentMax(Operator):
     """out[s] = the largest of data[j] over all j with segment_ids[j] = s, element by element.
 
     There are ``num_segments``, or one more than the last id where that is left out. An empty segment is 0, with
-    ``fill_mode`` lowest the lowest (finite) number of the type. NaN counts only where there is nothing else. Ids must
-    be sorted and not negative; those from ``num_segments`` on, which the specification excludes, are left out and
-    reported. Source: SegmentMax-16, which calls the attribute empty_segment_value.
+    ``fill_mode`` lowest the lowest (finite) number of the type; the specification calls that attribute
+    empty_segment_value. NaN counts only where there is nothing else. Ids must be sorted and not negative; those from
+    ``num_segments`` on, which the specification excludes, are left out and reported.
+
+    Source: SegmentMax-16
     """
 
-    fill_mode: str = attribute(default="zero", choices=("zero", "lowest"))
+    fill_mode: str = attribute(default="zero", choices=("zero", "lowest"), specified=True)
 
     def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", data.element_type)
         self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
         self.require_index_type("segment_ids", segment_ids.element_type)
         self.require_rank("segment_ids", segment_ids.shape, 1)
-        self.require(
-            data.shape[0].compatible(segment_ids.shape[0]),
-            "segment_ids {} must have one element for each row of data {}",
-            *(segment_ids.shape, data.shape),
-        )
+        self.merge_dims("rows", data=(data.shape, 0), segment_ids=(segment_ids.shape, 0))
         if segment_ids.constant is not None:
             self._check_sorted(segment_ids.constant)
         segments = UNKNOWN
         if num_segments is not None:
             self.require_index_type("num_segments", num_segments.element_type)
             self.require_rank("num_segments", num_segments.shape, 0)
-            if num_segments.value is not None:
-                self._check_count(float(num_segments.value.upper.item()))
-                (segments,) = num_segments.value.dimensions()
+            segments = self.count_of("num_segments", num_segments)
         elif segment_ids.constant is not None:
             needed = _needed(segment_ids.constant)
             segments = Dimension(needed, needed)
@@ -61,8 +57,8 @@ class SegmentMax(Operator):
         self._check_sorted(segment_ids)
         segments = _needed(segment_ids)
         if num_segments is not None:
-            needed, segments = segments, int(num_segments)
-            self._check_count(segments)
+            needed, segments = segments, int(num_segments.item())
+            self.check_count("num_segments", segments)
             if needed > segments:
                 report(f"segment_ids up to {needed - 1}, and num_segments is {segments}: their rows are left out")
         if out is None:
@@ -90,9 +86,6 @@ class SegmentMax(Operator):
         if falls.any():
             i = int(falls.argmax())
             self.fail("segment_ids must be sorted, got {} at {} and then {}", ids[i], i, ids[i + 1])
-
-    def _check_count(self, segments: float) -> None:
-        self.require(segments >= 0, "num_segments must not be negative, got {:.0f}", segments)
 
 
 def _needed(ids: Array) -> int:

@@ -17,7 +17,9 @@ class Select(Elementwise):
     """The element of ``then`` where ``cond`` is true, that of ``other`` elsewhere.
 
     ``then`` and ``other``, of one type, are broadcast to each other, and ``cond`` to both (in OpenVINO they to
-    ``cond`` too); in mode pdpd ``other`` and ``cond`` are broadcast to ``then``. Source: Select-1
+    ``cond`` too); in mode pdpd ``other`` and ``cond`` are broadcast to ``then``.
+
+    Source: Select-1
     """
 
     inplace = (1, 2)

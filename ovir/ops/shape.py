@@ -24,7 +24,10 @@ Size = TypeVar("Size", int, Dimension)
 
 @operator("ShapeOf", opset=1)
 class ShapeOf1(Operator):
-    """The dimensions of a tensor as a 1-D tensor of i64; empty for a scalar. Source: ShapeOf-1."""
+    """The dimensions of a tensor as a 1-D tensor of i64; empty for a scalar.
+
+    Source: ShapeOf-1
+    """
 
     def infer(self, data: TensorType) -> TensorType:
         return self._shape_of(data, i64)
@@ -41,7 +44,10 @@ class ShapeOf1(Operator):
 
 @operator("ShapeOf", opset=3)
 class ShapeOf3(ShapeOf1):
-    """The dimensions of a tensor as a 1-D tensor of ``output_type``; empty for a scalar. Source: ShapeOf-3."""
+    """The dimensions of a tensor as a 1-D tensor of ``output_type``; empty for a scalar.
+
+    Source: ShapeOf-3
+    """
 
     output_type: ElementType = attribute(default=i64)
 
@@ -56,10 +62,12 @@ class Reshape(Operator):
 
     One -1 in ``shape`` stands for what makes the number of elements equal. With ``special_zero`` a 0
     at position i copies dimension i of ``data``; without it, it is a dimension of size 0. Where tensors
-    are empty and any size would do for -1, it is 1. Source: Reshape-1.
+    are empty and any size would do for -1, it is 1.
+
+    Source: Reshape-1
     """
 
-    special_zero: bool = attribute(default=False)
+    special_zero: bool = attribute(default=False, specified=True)
 
     views = True
     carries = (0,)
@@ -182,7 +190,9 @@ class Squeeze1(_AxesOperator):
     """``data`` without those of the dimensions ``axes`` that are 1; without any that is 1 where there are no axes.
 
     Inference takes an unknown dimension among ``axes`` to be 1 if it can be; without axes it leaves the
-    rank open. Source: Squeeze-1.
+    rank open.
+
+    Source: Squeeze-1
     """
 
     def infer(self, data: TensorType, axes: TensorType | None = None) -> TensorType:
@@ -223,7 +233,9 @@ class Squeeze1(_AxesOperator):
 @operator("Squeeze", opset=15)
 class Squeeze15(Squeeze1):
     """As Squeeze-1; with ``allow_axis_skip`` inference leaves the rank open where one of ``axes`` is a dimension
-    of which it is not known whether it is 1. Source: Squeeze-15.
+    of which it is not known whether it is 1.
+
+    Source: Squeeze-15
     """
 
     allow_axis_skip: bool = attribute(default=False)
@@ -237,7 +249,10 @@ class Squeeze15(Squeeze1):
 
 @operator("Unsqueeze", opset=1)
 class Unsqueeze(_AxesOperator):
-    """``data`` with a dimension of 1 inserted at each of ``axes``, which count in the result. Source: Unsqueeze-1."""
+    """``data`` with a dimension of 1 inserted at each of ``axes``, which count in the result.
+
+    Source: Unsqueeze-1
+    """
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.check_axes(axes)
@@ -267,7 +282,7 @@ class Unsqueeze(_AxesOperator):
 class Transpose(Operator):
     """Dimension i of the result is dimension ``order[i]`` of ``data``; an empty order reverses all.
 
-    Source: Transpose-1.
+    Source: Transpose-1
     """
 
     views = True

@@ -6,7 +6,7 @@ is the inference of a sliced dimension from bounds of its size and of the two po
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product as combinations
 from typing import NamedTuple
 
@@ -112,6 +112,13 @@ def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bo
 
 
 class _Slicing(Operator):
+    def common_length(self, vectors: Mapping[str, TensorType]) -> Dimension:
+        """How many elements vectors of integers have, which must be equally many."""
+        for name, vector in vectors.items():
+            self.require_integers(name, vector.element_type)
+            self.require_rank(name, vector.shape, 1)
+        return self.merge_dims("elements", **{name: (vector.shape, 0) for name, vector in vectors.items()})
+
     def known_step(self, name: str, step: TensorType, index: int) -> int | None:
         """One element of ``step``, None where it is not known."""
         value = step.value
@@ -127,19 +134,9 @@ class _SliceOperator(_Slicing):
 
     def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
         """The number of axes sliced, which all the vectors must agree on."""
-        count = UNKNOWN
-        for name, vector in zip(("start", "stop", "step", "axes"), vectors, strict=False):
-            self.require_integers(name, vector.element_type)
-            self.require_rank(name, vector.shape, 1)
-            own = vector.shape[0]
-            self.require(
-                rank is None or own.lower <= rank, "{} has {} elements, more than data has dimensions ({})",
-                name, own, rank,
-            )  # fmt: skip
-            both = count.merged_with(own)
-            self.require(both is not None, "{} has {} elements, the inputs before it have {}", name, own, count)
-            assert both is not None
-            count = both
+        count = self.common_length(dict(zip(("start", "stop", "step", "axes"), vectors, strict=False)))
+        fits = rank is None or count.lower <= rank
+        self.require(fits, "start has {} elements, more than data has dimensions ({})", count, rank)
         return count
 
     def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
@@ -178,7 +175,9 @@ class _SliceOperator(_Slicing):
 class Slice(_SliceOperator):
     """``data[start[i]:stop[i]:step[i]]``, as Python slices, along each of ``axes``; by default along the first ones.
 
-    Positions beyond the ends are clamped to them. Source: Slice-8.
+    Positions beyond the ends are clamped to them.
+
+    Source: Slice-8
     """
 
     views = True
@@ -197,7 +196,10 @@ class Slice(_SliceOperator):
 
 @operator("SliceScatter", opset=15)
 class SliceScatter(_SliceOperator):
-    """A copy of ``data`` in which what Slice would return is replaced by ``updates``. Source: SliceScatter-15."""
+    """A copy of ``data`` in which what Slice would return is replaced by ``updates``.
+
+    Source: SliceScatter-15
+    """
 
     carries = (0, 1)
     inplace = (0,)
@@ -216,10 +218,8 @@ class SliceScatter(_SliceOperator):
         ranked = updates.shape.rank is not None and data.shape.rank is None
         shape = PartialShape([UNKNOWN] * len(updates.shape)) if ranked else data.shape
         wanted = self.sliced_shape(shape, vectors)
-        self.require(
-            updates.shape.compatible(wanted), "updates of shape {} do not fit into the slice of shape {}",
-            updates.shape, wanted,
-        )  # fmt: skip
+        message = "updates of shape {} do not fit into the slice of shape {}"
+        self.require(updates.shape.compatible(wanted), message, updates.shape, wanted)
         return TensorType(element_type, shape)
 
     def run(
@@ -239,10 +239,8 @@ class SliceScatter(_SliceOperator):
         elif out is not data:
             np.copyto(out, data)
         target = out[self.index(data.shape, vectors)]
-        self.require(
-            target.shape == updates.shape, "updates of shape {} do not fit into the slice of shape {}",
-            list(updates.shape), list(target.shape),
-        )  # fmt: skip
+        message = "updates of shape {} do not fit into the slice of shape {}"
+        self.require(target.shape == updates.shape, message, list(updates.shape), list(target.shape))
         target[...] = updates
         return out
 
@@ -255,11 +253,13 @@ class StridedSlice(_Slicing):
     ``new_axis_mask`` inserts a dimension of 1 instead of slicing; of ``shrink_axis_mask`` takes the element at
     ``begin[i]`` and drops the dimension; of ``ellipsis_mask`` stands for all the dimensions that the other
     positions leave. Where several are set, the later in the order shrink, new axis, ellipsis prevails.
-    Masks that are too short go on with 0. Source: StridedSlice-1.
+    Masks that are too short go on with 0.
+
+    Source: StridedSlice-1
     """
 
     begin_mask: tuple[int, ...] = attribute()
-    end_mask: tuple[int, ...] = attribute(default=())
+    end_mask: tuple[int, ...] = attribute(default=(), specified=True)
     new_axis_mask: tuple[int, ...] = attribute(default=())
     shrink_axis_mask: tuple[int, ...] = attribute(default=())
     ellipsis_mask: tuple[int, ...] = attribute(default=())
@@ -271,17 +271,8 @@ class StridedSlice(_Slicing):
         self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None
     ) -> TensorType:
         self._check_masks()
-        count = UNKNOWN
-        for name, vector in (("begin", begin), ("end", end), ("stride", stride)):
-            if vector is not None:
-                self.require_integers(name, vector.element_type)
-                self.require_rank(name, vector.shape, 1)
-                both = count.merged_with(vector.shape[0])
-                self.require(
-                    both is not None, "{} has {} elements, the inputs before it have {}", name, vector.shape[0], count
-                )
-                assert both is not None
-                count = both
+        vectors = {"begin": begin, "end": end}
+        count = self.common_length(vectors if stride is None else vectors | {"stride": stride})
         if data.shape.rank is None or not count.is_static:
             return TensorType(data.element_type, PartialShape(None))
         steps = count.length
@@ -366,10 +357,8 @@ class StridedSlice(_Slicing):
 
     def _check_shrunk(self, index: int, axis: int, dim: Dimension, place: Position) -> None:
         inside = dim.upper is None or (place.low < dim.upper and place.high >= -dim.upper)
-        self.require(
-            inside, "begin[{}] is {}, outside of dimension {} of axis {}, which is to be dropped",
-            index, place.low, dim, axis,
-        )  # fmt: skip
+        message = "begin[{}] is {}, outside of dimension {} of axis {}, which is to be dropped"
+        self.require(inside, message, index, place.low, dim, axis)
 
 
 def _is_set(mask: Sequence[int], index: int) -> bool:

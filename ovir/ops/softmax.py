@@ -17,7 +17,7 @@ class _AlongAxis(Operator):
 
     def infer(self, data: TensorType) -> TensorType:
         element_type = data.element_type
-        self.require_type("data", element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+        self.require_numeric("data", element_type)
         self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         return TensorType(element_type, data.shape)
 
@@ -33,10 +33,7 @@ class _AlongAxis(Operator):
 
 
 class _SoftMax(_AlongAxis):
-    """e^x / sum(e^x) along ``axis``, with the slice's maximum taken off first, so that nothing overflows.
-
-    A slice of which all are -inf, or one +inf, is NaN. Sources: SoftMax-1, SoftMax-8
-    """
+    """The kernel; the slice's maximum is taken off first, so that nothing overflows."""
 
     def block(self, x: Array, y: Array, axis: int) -> None:
         np.subtract(x, x.max(axis, keepdims=True), out=y)
@@ -46,17 +43,30 @@ class _SoftMax(_AlongAxis):
 
 @operator("SoftMax", opset=1)
 class SoftMax1(_SoftMax):
+    """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
+
+    Source: SoftMax-1
+    """
+
     axis: int = attribute(default=1, minimum=0)
 
 
 @operator("SoftMax", opset=8)
 class SoftMax8(_SoftMax):
+    """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
+
+    Source: SoftMax-8
+    """
+
     axis: int = attribute(default=1)
 
 
 @operator("LogSoftmax", opset=5)
 class LogSoftmax(_AlongAxis):
-    """t - ln(sum(e^t)) with t = x - max(x), along ``axis``. Source: LogSoftmax-5"""
+    """t - ln(sum(e^t)) with t = x - max(x), along ``axis``.
+
+    Source: LogSoftmax-5
+    """
 
     axis: int = attribute(default=1)
 

@@ -11,7 +11,7 @@ from ovir.arrays import Array
 from ovir.element_types import ElementType, i32, i64
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
+from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 
 # --------------------------------------------------------------------------- TopK
@@ -23,12 +23,13 @@ class TopK3(Operator):
 
     ``sort`` value orders them by value, the first found first, index by their index; with none it is left open, and is
     by value here. Of equal elements those of lower index are taken, and come first. NaN is less than any number.
-    Source: TopK-3.
+
+    Source: TopK-3
     """
 
-    axis: int = attribute(default=0)
-    mode: str = attribute(default="max", choices=("max", "min"))
-    sort: str = attribute(default="none", choices=("value", "index", "none"))
+    axis: int = attribute(default=0, specified=True)
+    mode: str = attribute(default="max", choices=("max", "min"), specified=True)
+    sort: str = attribute(default="none", choices=("value", "index", "none"), specified=True)
     index_element_type: ElementType = attribute(default=i32)
 
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
@@ -44,21 +45,16 @@ class TopK3(Operator):
 
     def _count(self, size: Dimension, k: TensorType) -> Dimension:
         """How many are taken of a dimension."""
-        if k.constant is not None:
-            self.require(int(k.constant) >= 0, "k must not be negative, got {}", int(k.constant))
-        count = k.value.dimensions()[0] if k.value is not None else Dimension()
+        count = self.count_of("k", k)
         fitting = count.merged_with(Dimension(0, size.upper))
         if fitting is None:
             self.fail("k is {}, more than the size {} of axis {}", count, size, self.axis)
         return fitting
 
     def run(self, data: Array, k: Array) -> tuple[Array, Array]:
-        axis, count = self.normalize_axis(self.axis, data.ndim), int(k.reshape(()))
-        self.require(
-            0 <= count <= data.shape[axis],
-            "k is {}, axis {} of data {} has {} elements",
-            *(count, axis, data.shape, data.shape[axis]),
-        )
+        axis, count = self.normalize_axis(self.axis, data.ndim), int(k.item())
+        message = "k is {}, axis {} of data {} has {} elements"
+        self.require(0 <= count <= data.shape[axis], message, count, axis, data.shape, data.shape[axis])
         rows = np.moveaxis(data, axis, -1)
         indices = _top(rows, count, self.mode == "max")
         if self.sort == "index":
@@ -70,12 +66,20 @@ class TopK3(Operator):
 
 @operator("TopK", opset=1)
 class TopK1(TopK3):
-    """TopK-3 of an earlier opset. Source: TopK-1."""
+    """The ``k`` largest or smallest elements along ``axis`` and their indices, as TopK-3 gives them.
+
+    Source: TopK-1
+    """
 
 
 @operator("TopK", opset=11)
 class TopK11(TopK3):
-    """TopK-3 with ``stable``, which promises the order that equal elements have here anyway. Source: TopK-11."""
+    """The ``k`` largest or smallest elements along ``axis`` and their indices, as TopK-3 gives them.
+
+    ``stable`` promises the order that equal elements have here anyway.
+
+    Source: TopK-11
+    """
 
     stable: bool = attribute(default=False)
 
@@ -136,7 +140,9 @@ def _has_nan(array: Array) -> bool:
 class NonZero(Operator):
     """The indices of the elements that are not zero: out[i, j] is the index in dimension i of the j-th, row by row.
 
-    A scalar counts as one dimension of one element. Source: NonZero-3.
+    A scalar counts as one dimension of one element.
+
+    Source: NonZero-3
     """
 
     output_type: ElementType = attribute(default=i64)
@@ -144,7 +150,7 @@ class NonZero(Operator):
     def infer(self, data: TensorType) -> TensorType:
         self.require_index_type("output_type", self.output_type, known=True)
         if data.shape.rank is None:
-            return TensorType(self.output_type, PartialShape([Dimension(), Dimension()]))
+            return TensorType(self.output_type, PartialShape([UNKNOWN, UNKNOWN]))
         count: Dimension | int = Dimension(0, data.shape.size().upper)
         if data.constant is not None:
             count = int(np.count_nonzero(data.constant))
@@ -174,7 +180,9 @@ class Unique(Operator):
 
     Then the index of the first occurrence of each in data, for each element (or slice) of data the index of its like in
     the output, and how often each occurs. They are ``sorted`` ascending, slices lexicographically, or else stand in the
-    order of first occurrence. Each NaN is distinct. Source: Unique-10.
+    order of first occurrence. Each NaN is distinct.
+
+    Source: Unique-10
     """
 
     sorted: bool = attribute(default=True)
@@ -203,17 +211,13 @@ class Unique(Operator):
         if axis is None:
             return None
         self.require_index_type("axis", axis.element_type)
-        self.require(
-            axis.shape.compatible(PartialShape([])) or axis.shape.compatible(PartialShape([1])),
-            "axis must be one number, got shape {}",
-            axis.shape,
-        )
+        self.require_one_element("axis", axis.shape)
         if axis.constant is None:
             self.fail("axis must be a constant")
-        return None if data.rank is None else self.normalize_axis(int(axis.constant.reshape(())), data.rank, of=data)
+        return None if data.rank is None else self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
     def run(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
-        return self._unique(data, None if axis is None else self.normalize_axis(int(axis.reshape(())), data.ndim))
+        return self._unique(data, None if axis is None else self.normalize_axis(int(axis.item()), data.ndim))
 
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
         if axis is None:

@@ -11,7 +11,7 @@ from ovir.arrays import Array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.ops.rearrange import copied, rearranged
-from ovir.types import UNKNOWN, Dimension, PartialShape
+from ovir.types import UNKNOWN, PartialShape, as_dimension
 from ovir.values import TensorType
 
 # --------------------------------------------------------------------------- between batch and space
@@ -28,7 +28,7 @@ class BatchSpace(Operator):
     def known(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """The items of the three inputs if all are known; their shapes and signs are checked."""
         self.require(data.shape.rank is None or data.shape.rank >= 2, "data {} must have rank 2 or more", data.shape)
-        rank = Dimension() if data.shape.rank is None else Dimension(data.shape.rank, data.shape.rank)
+        rank = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
         for name, tensor in items.items():
             self.require_integers(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 1)
@@ -62,7 +62,9 @@ class BatchSpace(Operator):
 class BatchToSpace(BatchSpace):
     """data [batch, D1, D2, ...] with blocks of its batch laid into space: [batch / prod(B), D1 * B1, D2 * B2, ...].
 
-    B is block_shape, and of the result crops_begin and crops_end are cut off. Source: BatchToSpace-2.
+    B is block_shape, and of the result crops_begin and crops_end are cut off.
+
+    Source: BatchToSpace-2
     """
 
     def infer(
@@ -78,11 +80,8 @@ class BatchToSpace(BatchSpace):
         dims = [batch]
         for dim, block, begin, end in list(zip(data.shape, *known, strict=True))[1:]:
             grown, crop = dim * block, begin + end
-            self.require(
-                grown.upper is None or crop <= grown.upper,
-                "crops {} and {} take more than the {} that dimension {} has with a block of {}",
-                *(begin, end, grown, dim, block),
-            )
+            message = "crops {} and {} take more than the {} that dimension {} has with a block of {}"
+            self.require(grown.upper is None or crop <= grown.upper, message, begin, end, grown, dim, block)
             dims.append(grown.map(lambda size, crop=crop: size - crop) if crop else grown)
         return TensorType(data.element_type, PartialShape(dims))
 
@@ -98,11 +97,9 @@ class BatchToSpace(BatchSpace):
         split = (*blocks, batch // prod(blocks), *sizes)
         order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
         grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
-        self.require(
-            all(begin + end <= size for begin, end, size in zip(begins, ends, grown, strict=True)),
-            "crops {} and {} take more than there is of {}",
-            *(begins, ends, grown),
-        )
+        message = "crops {} and {} take more than there is of {}"
+        fits = all(begin + end <= size for begin, end, size in zip(begins, ends, grown, strict=True))
+        self.require(fits, message, begins, ends, grown)
         kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))
         return copied(rearranged(data, split, order, grown)[kept], out)
 
@@ -112,7 +109,9 @@ class SpaceToBatch(BatchSpace):
     """data [batch, D1, D2, ...], padded with zeros, with blocks of its space moved into the batch.
 
     The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P pads_begin + pads_end. It is what
-    BatchToSpace makes data of. Source: SpaceToBatch-2.
+    BatchToSpace makes data of.
+
+    Source: SpaceToBatch-2
     """
 
     def infer(
@@ -137,11 +136,9 @@ class SpaceToBatch(BatchSpace):
             data = np.pad(data, list(zip(begins, ends, strict=True)))
         n = data.ndim
         batch, *sizes = data.shape
-        self.require(
-            all(size % block == 0 for size, block in zip(data.shape[1:], blocks[1:], strict=True)),
-            "data {}, with its pads, is not a multiple of block_shape {}",
-            *(data.shape, blocks),
-        )
+        message = "data {}, with its pads, is not a multiple of block_shape {}"
+        fits = all(size % block == 0 for size, block in zip(data.shape[1:], blocks[1:], strict=True))
+        self.require(fits, message, data.shape, blocks)
         parts = [(size // block, block) for size, block in zip(sizes, blocks[1:], strict=True)]
         split = (batch, *(size for part in parts for size in part))
         order = [*range(2, 2 * n - 1, 2), 0, *range(1, 2 * n - 1, 2)]
@@ -157,7 +154,7 @@ class DepthSpace(Operator):
     carries = (0,)
 
     block_size: int = attribute(minimum=1)
-    mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"))
+    mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)
 
     def require_space(self, data: PartialShape) -> None:
         self.require(data.rank is None or data.rank >= 3, "data {} must have rank 3 or more", data)
@@ -168,7 +165,8 @@ class DepthToSpace(DepthSpace):
     """Parts of the depth C laid into space, in blocks of ``block_size`` b: [N, C / b**K, D1 * b, ..., DK * b].
 
     C is split into [b, ..., b, C / b**K] in mode blocks_first, into [C / b**K, b, ..., b] in mode depth_first.
-    Source: DepthToSpace-1.
+
+    Source: DepthToSpace-1
     """
 
     def infer(self, data: TensorType) -> TensorType:
@@ -198,7 +196,9 @@ class DepthToSpace(DepthSpace):
 class SpaceToDepth(DepthSpace):
     """Blocks of ``block_size`` b in space made depth: [N, C * b**K, D1 / b, ..., DK / b].
 
-    The new depth is [b, ..., b, C] in mode blocks_first, [C, b, ..., b] in mode depth_first. Source: SpaceToDepth-1.
+    The new depth is [b, ..., b, C] in mode blocks_first, [C, b, ..., b] in mode depth_first.
+
+    Source: SpaceToDepth-1
     """
 
     def infer(self, data: TensorType) -> TensorType:

@@ -17,7 +17,9 @@ class SparseFillEmptyRows(Operator):
 
     The matrix of shape ``dense_shape`` has ``values[i]`` at ``indices[i]`` = [row, column]; an index outside is an
     error, entries at one place keep their order. The outputs are the indices, the values, and for each row whether it
-    was empty. Source: FillEmptyRows-16.
+    was empty. The specification calls the operation FillEmptyRows, as its page is called.
+
+    Source: FillEmptyRows-16
     """
 
     def infer(
@@ -28,13 +30,14 @@ class SparseFillEmptyRows(Operator):
         index_type = self.merge_types(dense_shape.element_type, indices.element_type, names=("dense_shape", "indices"))
         types = values.element_type, default_value.element_type
         element_type = self.merge_types(*types, names=("values", "default_value"))
+        self.require_numeric("values", element_type)
         for name, tensor, rank in (("values", values, 1), ("indices", indices, 2), ("default_value", default_value, 0)):
             self.require_rank(name, tensor.shape, rank)
         pair = dense_shape.shape.compatible(PartialShape([2]))
         self.require(pair, "dense_shape must have shape [2], as only matrices are supported, got {}", dense_shape.shape)
-        entries = indices.shape[0].merged_with(values.shape[0])
-        if entries is None or not indices.shape[1].contains(2):
-            self.fail("indices must have shape [{},2], one pair for each value, got {}", values.shape[0], indices.shape)
+        pairs = indices.shape[1].contains(2)
+        self.require(pairs, "indices must hold a pair for each value, got shape {}", indices.shape)
+        entries = self.merge_dims("entries", values=(values.shape, 0), indices=(indices.shape, 0))
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
             empty = self._is_empty(dense_shape.constant, indices.constant)
@@ -65,14 +68,14 @@ class SparseFillEmptyRows(Operator):
         if known is None:
             return UNKNOWN
         for i, size in enumerate(known.upper):
-            self._check_size(i, float(size))
+            self.check_count(f"dense_shape[{i}]", float(size))
         return known.dimensions()[0]
 
     def _is_empty(self, dense_shape: Array, indices: Array) -> Array:
         """For each row whether it has no entry."""
         for axis, name in enumerate(("row", "column")):
             size, places = int(dense_shape[axis]), indices[:, axis]
-            self._check_size(axis, size)
+            self.check_count(f"dense_shape[{axis}]", size)
             outside = (places < 0) | (places >= size)
             if outside.any():
                 i = int(outside.argmax())
@@ -80,6 +83,3 @@ class SparseFillEmptyRows(Operator):
         empty = np.ones(int(dense_shape[0]), np.bool_)
         empty[indices[:, 0]] = False
         return empty
-
-    def _check_size(self, axis: int, size: float) -> None:
-        self.require(size >= 0, "dense_shape[{}] is {:.0f}: a size cannot be negative", axis, size)

@@ -99,10 +99,10 @@ def output_dim(
 class UndilatedWindow(Operator):
     """The attributes of windows, one item for each spatial axis; those left out are 1 (``strides``) and 0 (pads)."""
 
-    strides: tuple[int, ...] = attribute(default=(), minimum=1)
+    strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
     dilations: tuple[int, ...] = ()
-    pads_begin: tuple[int, ...] = attribute(default=())
-    pads_end: tuple[int, ...] = attribute(default=())
+    pads_begin: tuple[int, ...] = attribute(default=(), specified=True)
+    pads_end: tuple[int, ...] = attribute(default=(), specified=True)
     auto_pad: str = attribute(default="explicit", choices=("explicit", "notset", "valid", *SAME))
 
     def per_axis(self, axes: int) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
@@ -146,15 +146,15 @@ class UndilatedWindow(Operator):
     def _require_fit(self, axis: int, size: int, window: Window) -> None:
         w = window
         covered = extent(w.kernel, w.dilation)
-        self.require(
-            covered <= size + w.pad_begin + w.pad_end,
+        message = (
             "on spatial axis {} the window covers {} (kernel {}, dilation {}), more than the data's {} with pads {} "
-            "and {}",
-            *(axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end),
+            "and {}"
         )
+        fits = covered <= size + w.pad_begin + w.pad_end
+        self.require(fits, message, axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end)
 
 
 class SlidingWindow(UndilatedWindow):
     """The attributes of windows whose taps may stand apart: ``dilations`` left out are 1."""
 
-    dilations: tuple[int, ...] = attribute(default=(), minimum=1)
+    dilations: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)

@@ -50,7 +50,9 @@ class ReadValue(Operator):
 class ReadValue3(ReadValue):
     """The value last assigned to the variable; `init_value` before that and after a reset.
 
-    Type and shape are those of `init_value`. Source: ReadValue-3
+    Type and shape are those of `init_value`.
+
+    Source: ReadValue-3
     """
 
     def infer(self, init_value: TensorType) -> TensorType:
@@ -63,11 +65,12 @@ class ReadValue6(ReadValue):
     """The value last assigned to the variable; before that and after a reset `init_value`, zeros without one.
 
     Type and shape are those declared, which must hold those of `init_value`; its own where neither is declared.
+
     Source: ReadValue-6
     """
 
-    variable_type: ElementType = attribute(default=dynamic)
-    variable_shape: PartialShape = attribute(default=PartialShape(None))
+    variable_type: ElementType = attribute(default=dynamic, specified=True)
+    variable_shape: PartialShape = attribute(default=PartialShape(None), specified=True)
 
     def infer(self, init_value: TensorType | None = None) -> TensorType:
         self._type = TensorType(self.variable_type, self.variable_shape)
@@ -103,9 +106,15 @@ class Assign(Operator):
 
 @operator("Assign", opset=3)
 class Assign3(Assign):
-    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-3"""
+    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on.
+
+    Source: Assign-3
+    """
 
 
 @operator("Assign", opset=6)
 class Assign6(Assign):
-    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on. Source: Assign-6"""
+    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on.
+
+    Source: Assign-6
+    """

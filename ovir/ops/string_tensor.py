@@ -16,7 +16,9 @@ from ovir.values import TensorType
 class StringTensorUnpack(Operator):
     """The UTF-8 bytes of all strings of ``data``, joined row by row; string i is bytes [begins[i], ends[i]).
 
-    Outputs are begins and ends (i32, shaped as ``data``) and the bytes (u8). Source: StringTensorUnpack-15
+    Outputs are begins and ends (i32, shaped as ``data``) and the bytes (u8).
+
+    Source: StringTensorUnpack-15
     """
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
@@ -36,7 +38,9 @@ class StringTensorUnpack(Operator):
 class StringTensorPack(Operator):
     """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
 
-    They may overlap and leave bytes out. Source: StringTensorPack-15
+    They may overlap and leave bytes out.
+
+    Source: StringTensorPack-15
     """
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:

@@ -33,8 +33,8 @@ class Unary(Operator):
 
     def infer(self, data: TensorType) -> TensorType:
         if self.real_only:
-            self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
-        self.require_type("data", data.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+            self.require_real("data", data.element_type)
+        self.require_numeric("data", data.element_type)
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
@@ -78,7 +78,10 @@ class Rounding(Exact):
 
 @operator("Abs", opset=1)
 class Abs(Exact):
-    """The magnitude; of the least i8 it is 127. Source: Abs-1"""
+    """The magnitude of each element; of the least i8 it is 127.
+
+    Source: Abs-1
+    """
 
     def write(self, x: Array, *, out: Array) -> object:
         return np.abs(_above_least(x), out=out)
@@ -97,7 +100,10 @@ class Abs(Exact):
 
 @operator("Negative", opset=1)
 class Negative(Exact):
-    """-x; of the least i8 it is 127, as devices saturate it. Source: Negative-1"""
+    """The negative of each element, -x; of the least i8 it is 127, as devices saturate it.
+
+    Source: Negative-1
+    """
 
     monotone = (0,)
 
@@ -107,7 +113,10 @@ class Negative(Exact):
 
 @operator("Sign", opset=1)
 class Sign(Exact):
-    """-1, 0 or 1; NaN of NaN. Source: Sign-1"""
+    """The sign of each element: -1, 0 or 1; NaN of NaN.
+
+    Source: Sign-1
+    """
 
     function = np.sign
     monotone = (0,)
@@ -115,14 +124,20 @@ class Sign(Exact):
 
 @operator("Floor", opset=1)
 class Floor(Rounding):
-    """The greatest integer not above x. Source: Floor-1"""
+    """The greatest integer not above x.
+
+    Source: Floor-1
+    """
 
     function = np.floor
 
 
 @operator("Ceiling", opset=1)
 class Ceiling(Rounding):
-    """The least integer not below x. Source: Ceiling-1"""
+    """The least integer not below x.
+
+    Source: Ceiling-1
+    """
 
     function = np.ceil
 
@@ -147,7 +162,10 @@ class Round(Rounding):
 
 @operator("Identity", opset=16)
 class Identity(Operator):
-    """The input, of any type, unchanged. Source: Identity-16"""
+    """The input, of any type, unchanged.
+
+    Source: Identity-16
+    """
 
     views = True
     carries = (0,)
@@ -168,7 +186,10 @@ def _above_least(x: Array) -> Array:
 
 @operator("Sqrt", opset=1)
 class Sqrt(Unary):
-    """The square root, NaN below 0. Source: Sqrt-1"""
+    """The square root of each element, NaN below 0.
+
+    Source: Sqrt-1
+    """
 
     function = np.sqrt
     monotone = (0,)
@@ -176,7 +197,10 @@ class Sqrt(Unary):
 
 @operator("Exp", opset=1)
 class Exp(Unary):
-    """e^x. Source: Exp-1"""
+    """The exponential of each element, e^x.
+
+    Source: Exp-1
+    """
 
     function = np.exp
     monotone = (0,)
@@ -185,7 +209,10 @@ class Exp(Unary):
 
 @operator("Log", opset=1)
 class Log(Unary):
-    """The natural logarithm, NaN below 0. Source: Log-1"""
+    """The natural logarithm of each element, NaN below 0.
+
+    Source: Log-1
+    """
 
     function = np.log
     monotone = (0,)
@@ -194,7 +221,10 @@ class Log(Unary):
 
 @operator("Sin", opset=1)
 class Sin(Unary):
-    """The sine, x in radians. Source: Sin-1"""
+    """The sine of each element, x in radians.
+
+    Source: Sin-1
+    """
 
     function = np.sin
     truncates = True
@@ -202,84 +232,120 @@ class Sin(Unary):
 
 @operator("Cos", opset=1)
 class Cos(Unary):
-    """The cosine, x in radians. Source: Cos-1"""
+    """The cosine of each element, x in radians.
+
+    Source: Cos-1
+    """
 
     function = np.cos
 
 
 @operator("Tan", opset=1)
 class Tan(Unary):
-    """The tangent, x in radians. Source: Tan-1"""
+    """The tangent of each element, x in radians.
+
+    Source: Tan-1
+    """
 
     function = np.tan
 
 
 @operator("Asin", opset=1)
 class Asin(Unary):
-    """The inverse sine, from -pi/2 to pi/2; NaN outside of [-1, 1]. Source: Asin-1"""
+    """The inverse sine, from -pi/2 to pi/2; NaN outside of [-1, 1].
+
+    Source: Asin-1
+    """
 
     function = np.arcsin
 
 
 @operator("Acos", opset=1)
 class Acos(Unary):
-    """The inverse cosine, from 0 to pi; NaN outside of [-1, 1]. Source: Acos-1"""
+    """The inverse cosine, from 0 to pi; NaN outside of [-1, 1].
+
+    Source: Acos-1
+    """
 
     function = np.arccos
 
 
 @operator("Atan", opset=1)
 class Atan(Unary):
-    """The inverse tangent, from -pi/2 to pi/2. Source: Atan-1"""
+    """The inverse tangent, from -pi/2 to pi/2.
+
+    Source: Atan-1
+    """
 
     function = np.arctan
 
 
 @operator("Sinh", opset=1)
 class Sinh(Unary):
-    """The hyperbolic sine. Source: Sinh-1"""
+    """The hyperbolic sine of each element.
+
+    Source: Sinh-1
+    """
 
     function = np.sinh
 
 
 @operator("Cosh", opset=1)
 class Cosh(Unary):
-    """The hyperbolic cosine. Source: Cosh-1"""
+    """The hyperbolic cosine of each element.
+
+    Source: Cosh-1
+    """
 
     function = np.cosh
 
 
 @operator("Asinh", opset=4)
 class Asinh(Unary):
-    """The inverse hyperbolic sine. Source: Asinh-4"""
+    """The inverse hyperbolic sine of each element.
+
+    Source: Asinh-4
+    """
 
     function = np.arcsinh
 
 
 @operator("Acosh", opset=4)
 class Acosh(Unary):
-    """The inverse hyperbolic cosine, NaN below 1. Source: Acosh-4"""
+    """The inverse hyperbolic cosine, NaN below 1.
+
+    Source: Acosh-4
+    """
 
     function = np.arccosh
 
 
 @operator("Atanh", opset=4)
 class Atanh(Unary):
-    """The inverse hyperbolic tangent, NaN outside of [-1, 1]. Source: Atanh-4"""
+    """The inverse hyperbolic tangent, NaN outside of [-1, 1].
+
+    Source: Atanh-4
+    """
 
     function = np.arctanh
 
 
 @operator("Erf", opset=1)
 class Erf(Unary):
-    """The Gauss error function. Source: Erf-1"""
+    """The Gauss error function of each element.
+
+    Source: Erf-1
+    """
 
     function = staticmethod(erf)
 
 
 @operator("ErfInv", opset=17)
 class ErfInv(Unary):
-    """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside. Source: ErfInv-17"""
+    """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside.
+
+    Source: ErfInv-17
+    """
 
     function = staticmethod(erfinv)
     real_only = True

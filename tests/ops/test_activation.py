@@ -14,6 +14,7 @@ from ovir.element_types import ElementType, boolean, f16, f32, i32
 from ovir.kernels import blocked
 from ovir.ops import activation as act
 from ovir.ops.operator import Operator
+from ovir.ops.prelu import PReLU
 from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 from ovir.types import PartialShape
 from ovir.values import TensorType
@@ -78,10 +79,10 @@ def test_known_values(op: Operator, x: list[float], y: list[float]) -> None:
         (act.HardSigmoid(), (0.2, 0.5), [-5, -1, 0, 5], [0, 0.3, 0.5, 1]),
         (act.Selu(), ([2], [3]), [-INF, 0, 2], [-6, 0, 6]),
         (act.Swish(), (2.0,), [-1, 1], [-0.11920292, 0.88079708]),
-        (act.PReLU(), (0.5,), [-2, 3, -INF, INF], [-1, 3, -INF, INF]),
-        (act.PReLU(), (-2,), [-2, 3, INF], [4, 3, INF]),
-        (act.PReLU(), (0,), [-2, 3, INF], [0, 3, INF]),
-        (act.PReLU(), ([INF, 2, 3, 4],), [1, -1, 1, -2], [1, -2, 1, -8]),
+        (PReLU(), (0.5,), [-2, 3, -INF, INF], [-1, 3, -INF, INF]),
+        (PReLU(), (-2,), [-2, 3, INF], [4, 3, INF]),
+        (PReLU(), (0,), [-2, 3, INF], [0, 3, INF]),
+        (PReLU(), ([INF, 2, 3, 4],), [1, -1, 1, -2], [1, -2, 1, -8]),
     ],
 )
 def test_parameters(op: Operator, parameters: tuple[Any, ...], x: list[float], y: list[float]) -> None:
@@ -90,9 +91,9 @@ def test_parameters(op: Operator, parameters: tuple[Any, ...], x: list[float], y
 
 def test_prelu_slope_is_one_a_channel_where_it_can_be() -> None:
     x = -np.ones((2, 3, 3), np.float32)
-    np.testing.assert_array_equal(applied(act.PReLU(), x, [1, 2, 3])[1], np.repeat([[-1.0], [-2], [-3]], 3, 1))
-    np.testing.assert_array_equal(applied(act.PReLU(), x[:, :2], [1, 2, 3])[1], [[-1, -2, -3]] * 2)
-    np.testing.assert_array_equal(applied(act.PReLU(), x[0], [1, 2, 3]), [[-1, -2, -3]] * 3)
+    np.testing.assert_array_equal(applied(PReLU(), x, [1, 2, 3])[1], np.repeat([[-1.0], [-2], [-3]], 3, 1))
+    np.testing.assert_array_equal(applied(PReLU(), x[:, :2], [1, 2, 3])[1], [[-1, -2, -3]] * 2)
+    np.testing.assert_array_equal(applied(PReLU(), x[0], [1, 2, 3]), [[-1, -2, -3]] * 3)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +126,7 @@ def test_prelu_of_any_slopes(slopes: tuple[float, float]) -> None:
     x = np.array([[-4, -4], [0, 0], [4, 4], [INF, INF], [NAN, NAN]], np.float32)
     with np.errstate(invalid="ignore"):  # 0 * inf, which is not chosen
         expected = np.where(x >= 0, x, x * np.array(slopes, np.float32))
-    np.testing.assert_array_equal(applied(act.PReLU(), x, slopes), expected)
+    np.testing.assert_array_equal(applied(PReLU(), x, slopes), expected)
 
 
 def test_clamp_bounds_meet_unsigned_types() -> None:
@@ -149,7 +150,7 @@ def test_blocks_strides_and_buffers_do_not_show(
     assert act.Swish().run(buffer, out=buffer) is buffer
     np.testing.assert_allclose(buffer, expected, rtol=1e-5)
     if len(shape) != 1:
-        np.testing.assert_array_equal(act.PReLU().run(data, slope), np.where(data < 0, data * slope, data))
+        np.testing.assert_array_equal(PReLU().run(data, slope), np.where(data < 0, data * slope, data))
 
 
 def test_shapes_and_symbols_pass() -> None:
@@ -169,9 +170,9 @@ def test_shapes_and_symbols_pass() -> None:
         (act.Swish(), [tensor("2"), tensor("", f16)], "data is f32 and beta is f16"),
         (act.Swish(), [tensor("2"), tensor("1")], r"beta must have rank 0, got shape \[1\]"),
         (act.HardSigmoid(), [tensor("2"), tensor(""), tensor("2")], r"beta must have rank 0, got shape \[2\]"),
-        (act.Selu(), [tensor("2"), tensor("2"), tensor("1")], r"alpha must hold one number, got shape \[2\]"),
-        (act.PReLU(), [tensor("2,3,4"), tensor("5")], r"slope of shape \[5\] is neither one number a channel"),
-        (act.PReLU(), [tensor("2"), tensor("3,2")], r"slope of shape \[3,2\] is neither .* nor broadcast to it"),
+        (act.Selu(), [tensor("2"), tensor("2"), tensor("1")], r"alpha must have one element, got shape \[2\]"),
+        (PReLU(), [tensor("2,3,4"), tensor("5")], r"slope of shape \[5\] is neither one number a channel"),
+        (PReLU(), [tensor("2"), tensor("3,2")], r"slope of shape \[3,2\] is neither .* nor broadcast to it"),
         (SoftMax1(axis=2), [tensor("2,3")], r"axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
         (SoftMax8(axis=-3), [tensor("?,3")], r"axis -3 is outside \[-2, 1\] for data of shape \[\?,3\]"),
     ],

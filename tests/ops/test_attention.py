@@ -104,11 +104,11 @@ def test_shapes(shapes: list[str], result: str) -> None:
         ([tensor("3,4"), tensor("1,5,4"), tensor("1,5,4")], r"query must have rank 3 or more, got shape \[3,4\]"),
         (
             [tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")],
-            "query .* and key .* must have equal dimensions -1 and -1",
+            "query .* and key .* must have equally many features, in dimensions -1 and -1",
         ),
         (
             [tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")],
-            "key .* and value .* must have equal dimensions -2 and -2",
+            "key .* and value .* must have equally many keys, in dimensions -2 and -2",
         ),
         (
             [tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")],
@@ -120,7 +120,10 @@ def test_shapes(shapes: list[str], result: str) -> None:
             r"attention_mask of shape \[3,7\] does not broadcast to 3 queries by 3",
         ),
         ([*[tensor("1,3,4")] * 3, tensor("3,3", i32)], "query is f32 and attention_mask is i32"),
-        ([*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")], r"scale must hold one number, got shape \[2\]"),
+        (
+            [*[tensor("1,3,4")] * 3, tensor("3,3", boolean), tensor("2")],
+            r"scale must be a scalar or have one element, got shape \[2\]",
+        ),
         ([*[tensor("1,3,4")] * 3, tensor(""), tensor("", f16)], "query is f32 and scale is f16"),
         ([tensor("1,3,4", i32)] * 3, "query must be of a floating-point type, got i32"),
     ],

@@ -169,7 +169,12 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("op", "data", "filters", "message"),
     [
-        (Convolution(), "1,3,5", "8,4,3", "data [1,3,5] has 3 channels, filters [8,4,3] take 4"),
+        (
+            Convolution(),
+            "1,3,5",
+            "8,4,3",
+            "data of shape [1,3,5] and filters of shape [8,4,3] must have equally many channels",
+        ),
         (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes and filters [8,3,3] have 1"),
         (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
         (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),

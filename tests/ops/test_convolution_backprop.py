@@ -103,7 +103,7 @@ def test_infer_groups() -> None:
 @pytest.mark.parametrize(
     ("attributes", "inputs", "message"),
     [
-        ({}, ("1,3,5", "2,3,3"), "data [1,3,5] has 3 channels, filters [2,3,3] take 2"),
+        ({}, ("1,3,5", "2,3,3"), "data of shape [1,3,5] and filters of shape [2,3,3] must have equally many channels"),
         ({"output_padding": (1, 1)}, ("1,2,5", "2,3,3"), "output_padding [1,1] must have 1 items"),
         ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "the pads 9 and 0 leave nothing of data 5"),
     ],

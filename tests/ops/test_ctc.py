@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64
+from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 from ovir.ops.operator import Operator
 from ovir.types import PartialShape
@@ -106,15 +106,18 @@ def test_shapes(op: Operator, inputs: list[str], expected: str) -> None:
 @pytest.mark.parametrize(
     ("op", "inputs", "message"),
     [
-        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data \[5,2,4\] and sequence_mask \[4,2\] must have the same time size"),
+        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data of shape \[5,2,4\] and sequence_mask of shape \[4,2\] must have equally many steps"),
         (CTCGreedyDecoder(), [tensor("5,2"), tensor("5,2")], r"data must have rank 3, got shape \[5,2\]"),
         (CTCGreedyDecoder(), [tensor("5,2,4", i32), tensor("5,2")], "data must be of a floating-point type, got i32"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have the same batch size"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", i64), tensor("2", i64)], r"blank_index must be a scalar or have shape \[1\], got \[2\]"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have equally many sequences"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", i64), tensor("2", i64)], r"blank_index must be a scalar or have one element, got shape \[2\]"),
         (CTCGreedyDecoderSeqLen(classes_index_type=f32), [tensor("2,5,4"), tensor("2", i64)], "classes_index_type must be i32 or i64, got f32"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have the same time size"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits \[2,5,4\] and label_length \[3\] must have the same batch size"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2"), tensor("2,5", i64), tensor("2", i64)], "logit_length must be of an integer type, got f32"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have equally many steps"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits of shape \[2,5,4\] and label_length of shape \[3\] must have equally many sequences"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2"), tensor("2,5", i64), tensor("2", i64)], "logit_length must be i32 or i64, got f32"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("2", u8)], "label_length must be i32 or i64, got u8"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", u8)], "sequence_length must be i32 or i64, got u8"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4", nf4), tensor("2", i64)], "data must be of a floating-point type, got nf4"),
     ],
 )  # fmt: skip
 def test_errors(op: Operator, inputs: list[TensorType], message: str) -> None:

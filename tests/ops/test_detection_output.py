@@ -11,7 +11,7 @@ import pytest
 from builder import Net
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, f64, i32
+from ovir.element_types import ElementType, f16, f32, f64, i32, nf4
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8
 from ovir.types import PartialShape
 from ovir.values import TensorType
@@ -222,7 +222,7 @@ def test_shapes_where_the_classes_are_stated(shapes: tuple[str, ...], rows: str)
         (
             {},
             ("[2,16]", "[3,12]", "[1,2,16]"),
-            "class_preds [3,12] and box_logits [2,16] differ in dimension 0, the images",
+            "box_logits of shape [2,16] and class_preds of shape [3,12] must have equally many images, in dimensions 0 and 0",
         ),
         (
             {},
@@ -254,7 +254,7 @@ def test_shapes_where_the_classes_are_stated(shapes: tuple[str, ...], rows: str)
         (
             {},
             (*SHARED, "[3,8]", "[2,16]"),
-            "aux_class_preds [3,8] and box_logits [2,16] differ in dimension 0, the images",
+            "box_logits of shape [2,16] and aux_class_preds of shape [3,8] must have equally many images, in dimensions 0 and 0",
         ),
         (
             {},
@@ -286,12 +286,19 @@ def test_refuses(attributes: dict[str, Any], inputs: tuple[str, ...], message: s
     assert error.value.message == message
 
 
+def test_proposals_may_have_a_type_of_their_own() -> None:
+    """Those of PriorBox are f32, whatever the predictions are."""
+    inputs = [tensor(shape, element_type) for shape, element_type in zip(SHARED, (f16, f16, f32), strict=True)]
+    assert DetectionOutput8(keep_top_k=(6,), normalized=True).infer(*inputs).element_type == f16
+
+
 @pytest.mark.parametrize(
     ("types", "message"),
     [
         ((f32, f16, f32), "box_logits is f32 and class_preds is f16: their element types must be equal"),
         ((i32, i32, f32), "box_logits must be of a floating-point type, got i32"),
         ((f32, f32, i32), "proposals must be of a floating-point type, got i32"),
+        ((nf4, nf4, f32), "box_logits must be of a floating-point type, got nf4"),
     ],
 )
 def test_refuses_types(types: tuple[ElementType, ...], message: str) -> None:

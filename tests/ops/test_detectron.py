@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, dynamic, f16, f32, i32
+from ovir.element_types import ElementType, dynamic, f16, f32, i32, nf4
 from ovir.ops.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronPriorGridGenerator,
@@ -87,7 +87,10 @@ def test_grid_shapes(priors: str, feature_map: str, flat: str, apart: str) -> No
         (["[3,5]", "[1,2,2,3]", "[1,2,8,9]"], r"priors must have 4 numbers each, got shape \[3,5\]"),
         (["[3,4]", "[2,2,3]", "[1,2,8,9]"], r"feature_map must have rank 4, got shape \[2,2,3\]"),
         (["[3,4]", "[1,2,2,3]", "[2,8,9]"], r"im_data must have rank 4, got shape \[2,8,9\]"),
-        (["[3,4]", "[1,2,2,3]", "[2,2,8,9]"], r"feature_map \[1,2,2,3\] and im_data \[2,2,8,9\] differ in dimension 0"),
+        (
+            ["[3,4]", "[1,2,2,3]", "[2,2,8,9]"],
+            r"feature_map .* and im_data of shape \[2,2,8,9\] must have equally many images",
+        ),
         (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 is more than feature_map \[1,2,1,3\] has points"),
     ],
 )
@@ -184,7 +187,7 @@ def test_extractor_shapes() -> None:
         (["[3,5]", "[1,2,8,8]"], r"rois must have 4 numbers for each region, got shape \[3,5\]"),
         (["[3,4]", "[1,2,8,8]", "[2,8,8]"], r"feature map 1 must have rank 4, got shape \[2,8,8\]"),
         (["[3,4]", "[2,2,8,8]"], r"feature map 0 must be of one image, got shape \[2,2,8,8\]"),
-        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 \[1,3,8,8\] must have 2 channels, as those before"),
+        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 of shape \[1,3,8,8\] must have equally many channels"),
         (["[3,4]", *["[1,2,8,8]"] * 4], r"there are 4 feature maps, pyramid_scales \[4,8,16\] has too few"),
     ],
 )
@@ -206,13 +209,18 @@ def test_regions_of_the_highest_probabilities() -> None:
     assert found[:, 0].tolist() == [4, 16, 0, 8, 12, 0]
     assert not found[5].any()
     assert ExperimentalDetectronTopKROIs().run(rois, probabilities).shape == (0, 4)
+    rois, probabilities = rois.astype(np.float64), np.array([0.5, 0.5 + 1e-12, np.nan, -np.nan, np.inf])
+    found = ExperimentalDetectronTopKROIs(max_rois=5).run(rois, probabilities)
+    assert found[:, 0].tolist() == [16, 4, 0, 8, 12]
 
 
 def test_top_k_shapes_and_errors() -> None:
     op = ExperimentalDetectronTopKROIs(max_rois=3)
     found = op.infer(tensor("[...]", dynamic), tensor("[?]", f16))
     assert (str(found.shape), found.element_type) == ("[3,4]", f16)
-    with pytest.raises(OperatorError, match=r"rois \[4,4\] and probabilities \[5\] must be of equally many regions"):
+    with pytest.raises(
+        OperatorError, match=r"rois of shape \[4,4\] and probabilities of shape \[5\] must have equally many regions"
+    ):
         op.infer(tensor("[4,4]"), tensor("[5]"))
     with pytest.raises(OperatorError, match=r"rois must have 4 numbers for each region, got shape \[4,5\]"):
         op.infer(tensor("[4,5]"), tensor("[4]"))
@@ -324,16 +332,16 @@ def test_detector_shapes() -> None:
         (["[4,5]", "[4,8]", "[4,2]", "[1,3]"], r"rois must have 4 numbers for each region, got shape \[4,5\]"),
         (
             ["[4,4]", "[4,9]", "[4,2]", "[1,3]"],
-            r"deltas must have 8 numbers for each region, num_classes is 2, got .*9",
+            r"deltas, for num_classes 2, must have 8 numbers for each region, got .*9",
         ),
         (
             ["[4,4]", "[4,8]", "[4,3]", "[1,3]"],
-            r"scores must have 2 numbers for each region, num_classes is 2, got .*3",
+            r"scores, for num_classes 2, must have 2 numbers for each region, got .*3",
         ),
         (["[4,4]", "[4,8]", "[4,2]", "[1,4]"], r"im_info must have the shape \[1,3\], got \[1,4\]"),
         (
             ["[4,4]", "[...]", "[5,2]", "[1,3]"],
-            r"rois \[4,4\], deltas \[...\] and scores \[5,2\] must be of equally many",
+            r"rois of shape \[4,4\] and scores of shape \[5,2\] must have equally many regions",
         ),
     ],
 )
@@ -352,3 +360,8 @@ def test_detector_types_and_attributes_that_are_refused() -> None:
         detector(deltas_weights=(1.0, 2.0)).infer(*[unknown] * 4)
     with pytest.raises(ValueError, match="attribute 'max_detections_per_image': -1 is below 0"):
         detector(max_detections_per_image=-1)
+
+
+def test_codes_are_no_numbers() -> None:
+    with pytest.raises(OperatorError, match="rois must be of a floating-point type, got nf4"):
+        ExperimentalDetectronTopKROIs().infer(tensor("[...]", nf4), tensor("[...]", nf4))

@@ -200,7 +200,7 @@ def test_sizes_that_are_known_in_part() -> None:
         (
             DFT(),
             (tensor("..."), const(0), const(1, 2)),
-            "an element for each axis: axes has shape [1], signal_size [2]",
+            "axes of shape [1] and signal_size of shape [2] must have equally many elements",
         ),
         (DFT(), (tensor("4,2"), const(0), const(-2)), "signal_size must not be below -1, got [-2]"),
         (DFT(), (tensor("4,2"), const(0), tensor("1")), "signal_size must be i32 or i64, got f32"),

@@ -50,7 +50,7 @@ def test_shapes(data: str, indices: str, axis: int | None, batch_dims: int, shap
     [
         (gather("3,4", "2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[3,4\]"),
         (gather("3,4", "2", -3), r"axis -3 is outside \[-2, 1\]"),
-        (gather("3,4", "2", [0, 1]), r"axis must have one element, got shape \[2\]"),
+        (gather("3,4", "2", [0, 1]), r"axis must be a scalar or have one element, got shape \[2\]"),
         (gather("", "2", 0), r"data must have at least one dimension"),
         (gather("3,4", "2", 0, types="f32 f32"), r"indices must be of an integer type, got f32"),
         (gather("3,4", "3", 0, batch_dims=1), r"batch_dims 1 must not be above axis 0"),

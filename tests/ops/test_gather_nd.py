@@ -113,7 +113,9 @@ def test_gather_tree_inference_and_wrong_parents() -> None:
     assert str(GatherTree().infer(*inputs).shape) == "[4,2,3]"
     with pytest.raises(OperatorError) as caught:
         GatherTree().infer(tensor("[4,2,3]"), tensor("[4,2,3]"), tensor("[3]"), tensor("[]"))
-    assert str(caught.value) == "max_seq_len [3] must have an element for each of the 2 batches"
+    assert str(caught.value) == (
+        "step_ids of shape [4,2,3] and max_seq_len of shape [3] must have equally many batches, in dimensions 1 and 0"
+    )
     with pytest.raises(OperatorError) as caught:
         GatherTree().infer(tensor("[4,2,3]", i32), tensor("[4,2,3]"), tensor("[2]"), tensor("[]"))
     assert str(caught.value) == "step_ids is i32 and parent_ids is f32: their element types must be equal"

@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, u8
+from ovir.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4
 from ovir.ops.operator import Operator
 from ovir.types import Dimension, PartialShape
@@ -85,7 +85,7 @@ def test_range_by_bounds() -> None:
         ([const(0), const(5), const(0)], "step must not be 0"),
         ([const(0), const(5), const(0.5, np.float32)], "step must not be 0, which 0.5 becomes as i64"),
         ([const(0), const(np.inf, np.float32), const(1)], "stop must be finite, got inf"),
-        ([tensor("", boolean), const(5), const(1)], "start must be of a number type, got boolean"),
+        ([tensor("", boolean), const(5), const(1)], "start must be of a numeric type, got boolean"),
     ],
 )
 def test_range_errors(inputs: list[TensorType], message: str) -> None:
@@ -95,8 +95,12 @@ def test_range_errors(inputs: list[TensorType], message: str) -> None:
 
 
 def test_range_needs_a_type() -> None:
-    with pytest.raises(OperatorError, match="output_type must be a number type, got dynamic"):
-        Range4().infer(const(0), const(1), const(1))
+    with pytest.raises(ValueError, match="attribute 'output_type' is missing"):
+        Range4()
+    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got dynamic"):
+        Range4(output_type=dynamic).infer(const(0), const(1), const(1))
+    with pytest.raises(OperatorError, match="output_type must be of a numeric type, got nf4"):
+        Range4(output_type=nf4).infer(const(0), const(1), const(1))
 
 
 def test_first_range_has_the_type_of_its_inputs() -> None:
@@ -157,7 +161,7 @@ def test_eye_of_unknown_sizes() -> None:
     ("inputs", "message"),
     [
         ([const(-1), const(1), const(0)], "num_rows must not be negative, got -1"),
-        ([const([1, 2]), const(1), const(0)], "num_rows must have one element, got shape [2]"),
+        ([const([1, 2]), const(1), const(0)], "num_rows must be a scalar or have one element, got shape [2]"),
         ([const(1, np.uint8), const(1), const(0)], "num_rows must be i32 or i64, got u8"),
         ([const(1), const(1), const(0), const(1)], "batch_shape must have rank 1, got shape []"),
     ],

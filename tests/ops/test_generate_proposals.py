@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64
+from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
 from ovir.ops.generate_proposals import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals
 from ovir.types import PartialShape
 from ovir.values import TensorType
@@ -182,6 +182,13 @@ def test_size_of_the_image_and_exp() -> None:
 # ----- inference
 
 
+@pytest.mark.parametrize("left_out", ["pre_nms_count", "post_nms_count"])
+def test_a_count_of_0_proposes_nothing(left_out: str) -> None:
+    images = [(IMAGE, [0.2, 0.9, 0.5], STILL)] * 2
+    boxes, scores, counts = run_images(proposals(**{left_out: 0}), APART, *images)
+    assert (boxes.shape, scores.shape, counts.tolist()) == ((0, 4), (0,), [0, 0])
+
+
 @pytest.mark.parametrize(
     ("im_info", "deltas", "scores", "found", "images"),
     [
@@ -210,11 +217,14 @@ def test_shapes_of_one() -> None:
         (["[3]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have rank 2, got shape \[3\]"),
         (["[1,5]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have 3 or 4 numbers for each image, got .*5"),
         (["[1,3]", "[2,3,2,5]", "[1,8,2,3]", "[1,2,2,3]"], r"anchors must have 4 numbers each, got shape \[2,3,2,5\]"),
-        (["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], "number of rows differs: 9 of anchors, 2 of deltas, 2 of"),
-        (["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"], "number of columns differs: 3 of anchors, 9 of deltas"),
-        (["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"], "number of anchors differs: 9 of anchors, 2 of scores"),
+        (["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* and deltas .* must have equally many rows"),
+        (["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"], "anchors .* and deltas .* must have equally many columns"),
+        (["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* and scores .* must have equally many anchors"),
         (["[1,3]", "[2,3,2,4]", "[1,9,2,3]", "[1,2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 9"),
-        (["[2,3]", "[2,3,2,4]", "[1,8,2,3]", "[...]"], r"number of images differs: 2 of im_info, 1 of deltas, \? of"),
+        (
+            ["[2,3]", "[2,3,2,4]", "[1,8,2,3]", "[...]"],
+            r"im_info of shape \[2,3\] and deltas .* must have equally many images",
+        ),
     ],
 )
 def test_shapes_that_many_refuses(shapes: list[str], message: str) -> None:
@@ -228,9 +238,9 @@ def test_shapes_that_many_refuses(shapes: list[str], message: str) -> None:
         (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
         (["[4]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must be 3 numbers, got shape \[4\]"),
         (["[3]", "[12,5]", "[8,2,3]", "[2,2,3]"], r"anchors must have 4 numbers each, got shape \[12,5\]"),
-        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "number of rows differs: 9 of deltas, 2 of scores"),
+        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have equally many rows"),
         (["[3]", "[12,4]", "[7,2,3]", "[2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 7"),
-        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "number of anchors differs: 11 of anchors, 12 of scores"),
+        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, scores of shape .* are of 12"),
     ],
 )
 def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:
@@ -246,8 +256,10 @@ def test_types_that_are_refused() -> None:
         single().infer(*(tensor(s, f16 if i == 2 else f32) for i, s in enumerate(shapes)))
     with pytest.raises(OperatorError, match="im_info must be of a floating-point type, got i32"):
         single().infer(*(tensor(s, i32) for s in shapes))
-    with pytest.raises(OperatorError, match="scores must be of a floating-point type, got i32"):
+    with pytest.raises(OperatorError, match="im_info is f32 and scores is i32: their element types must be equal"):
         proposals().infer(*(tensor("[...]", i32 if i == 3 else f32) for i in range(4)))
+    with pytest.raises(OperatorError, match="im_info must be of a floating-point type, got nf4"):
+        proposals().infer(*[tensor("[...]", nf4)] * 4)
 
 
 def test_bad_attributes() -> None:
@@ -256,7 +268,7 @@ def test_bad_attributes() -> None:
         proposals(nms_eta=0.9).infer(*unknown)
     with pytest.raises(OperatorError, match="roi_num_type must be i32 or i64, got f32"):
         proposals(roi_num_type=f32).infer(*unknown)
-    with pytest.raises(ValueError, match="attribute 'pre_nms_count': 0 is below 1"):
-        proposals(pre_nms_count=0)
+    with pytest.raises(ValueError, match="attribute 'pre_nms_count': -1 is below 0"):
+        proposals(pre_nms_count=-1)
     with pytest.raises(ValueError, match="attribute 'post_nms_count' is missing"):
         GenerateProposals(pre_nms_count=1)

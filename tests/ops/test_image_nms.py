@@ -286,8 +286,8 @@ def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
         (tensor("[6,4]"), tensor("[2,3,6]"), r"boxes must have rank 3, got shape \[6,4\]"),
         (tensor("[2,6,5]"), tensor("[2,3,6]"), r"a box must have 4 coordinates, got boxes \[2,6,5\]"),
         (tensor("[2,6,4]"), tensor("[3,6]"), r"scores must have rank 3, got shape \[3,6\]"),
-        (tensor("[2,6,4]"), tensor("[1,3,6]"), "differ in the number of batches"),
-        (tensor("[2,6,4]"), tensor("[2,3,7]"), "differ in the number of boxes, 6 and 7"),
+        (tensor("[2,6,4]"), tensor("[1,3,6]"), "must have equally many batches, in dimensions 0 and 0"),
+        (tensor("[2,6,4]"), tensor("[2,3,7]"), "must have equally many boxes, in dimensions 1 and 2"),
         (tensor("[2,6,4]", f64), tensor("[2,3,6]", f64), "boxes must be f32, f16 or bf16, got f64"),
         (tensor("[2,6,4]", f16), tensor("[2,3,6]", bf16), "boxes is f16 and scores is bf16"),
     ],
@@ -300,8 +300,13 @@ def test_refused(cls: Any, boxes: TensorType, scores: TensorType, message: str) 
 @pytest.mark.parametrize(
     ("boxes", "scores", "roisnum", "message"),
     [
-        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes \[2,6,4\] and scores \[2,5\] differ in classes or boxes"),
-        ("[2,6,4]", "[3,6]", tensor("[3]", i64), r"boxes \[2,6,4\] and scores \[3,6\] differ in classes or boxes"),
+        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes .* and scores of shape \[2,5\] must have equally many boxes"),
+        (
+            "[2,6,4]",
+            "[3,6]",
+            tensor("[3]", i64),
+            r"boxes .* and scores of shape \[3,6\] must have equally many classes",
+        ),
         (
             "[2,6,4]",
             "[1,2,6]",

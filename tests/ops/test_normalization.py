@@ -141,7 +141,7 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
         (
             norm.BatchNormInference5(),
             [tensor("1,3"), tensor("3"), tensor("4"), tensor("3"), tensor("3")],
-            r"beta of shape \[4\] must have one value a channel; data of shape \[1,3\] and the other inputs have 3",
+            r"data of shape \[1,3\] and beta of shape \[4\] must have equally many channels, in dimensions 1 and 0",
         ),
         (
             norm.BatchNormInference5(),

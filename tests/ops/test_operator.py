@@ -10,10 +10,15 @@ import pytest
 from ovir.diagnostics import OperatorError
 from ovir.element_types import dynamic, f32, i8, i32, i64
 from ovir.ops.activation import HSwish, Sigmoid
-from ovir.ops.normalization import GroupNormalization, NormalizeL2
+from ovir.ops.convert import Convert, ConvertLike
+from ovir.ops.convolution import BinaryConvolution, Convolution
+from ovir.ops.cumsum import CumSum
+from ovir.ops.normalization import MVN2, GroupNormalization, NormalizeL2
 from ovir.ops.operator import Operator
-from ovir.ops.reduction import CumSum
+from ovir.ops.pooling import AvgPool16
+from ovir.ops.slicing import StridedSlice
 from ovir.ops.softmax import SoftMax8
+from ovir.ops.sorting import TopK11
 
 
 @pytest.mark.parametrize(
@@ -62,3 +67,23 @@ def test_an_out_that_is_not_contiguous(op: Any, others: tuple[np.ndarray[Any, An
     np.testing.assert_array_equal(op.run(data, *others), contiguous)
     for out in (np.zeros((3, 8), np.float32)[:, ::2], np.zeros((4, 3), np.float32).T):
         np.testing.assert_array_equal(op.run(data, *others, out=out), contiguous)
+
+
+@pytest.mark.parametrize(
+    ("cls", "names"),
+    [
+        (Convert, "destination_type"),
+        (ConvertLike, ""),
+        (Convolution, "dilations pads_begin pads_end strides"),
+        (BinaryConvolution, "dilations mode pad_value pads_begin pads_end strides"),
+        (AvgPool16, "exclude-pad pads_begin pads_end"),
+        (MVN2, "eps normalize_variance"),
+        (StridedSlice, "end_mask"),
+        (TopK11, "axis mode sort"),
+        (SoftMax8, ""),
+    ],
+)
+def test_attributes_that_the_specification_requires_and_readers_do_not(cls: type[Operator], names: str) -> None:
+    specified = [a for a in cls.attributes.values() if a.specified]
+    assert sorted(a.name for a in specified) == names.split()
+    assert not any(a.required for a in specified)

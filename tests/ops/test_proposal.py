@@ -167,8 +167,11 @@ GOOD = (tensor("[1,2,3,3]"), tensor("[1,4,3,3]"), tensor("[3]"))
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({0: tensor("[1,2,3,3]", i32)}, "class_probs must be of a floating-point type, got i32"),
-        ({2: tensor("[3]", i32)}, "image_shape must be of a floating-point type, got i32"),
+        (
+            {0: tensor("[1,2,3,3]", i32), 1: tensor("[1,4,3,3]", i32), 2: tensor("[3]", i32)},
+            "class_probs must be of a floating-point type, got i32",
+        ),
+        ({2: tensor("[3]", i32)}, "class_probs is f32 and image_shape is i32: their element types must be equal"),
         ({0: tensor("[1,2,3]")}, "class_probs must have rank 4, got shape [1,2,3]"),
         ({1: tensor("[1,4,3]")}, "bbox_deltas must have rank 4, got shape [1,4,3]"),
         ({2: tensor("[1,3]")}, "image_shape must have rank 1, got shape [1,3]"),
@@ -177,8 +180,14 @@ GOOD = (tensor("[1,2,3,3]"), tensor("[1,4,3,3]"), tensor("[3]"))
             {0: tensor("[1,4,3,3]")},
             "dimension 1 of class_probs [1,4,3,3] must be 2 for each of 1 anchors (1 ratios by 1 scales), 2",
         ),
-        ({1: tensor("[2,4,3,3]")}, "class_probs [1,2,3,3] and bbox_deltas [2,4,3,3] differ in dimension 0, the images"),
-        ({1: tensor("[1,4,3,5]")}, "class_probs [1,2,3,3] and bbox_deltas [1,4,3,5] differ in dimension 3"),
+        (
+            {1: tensor("[2,4,3,3]")},
+            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [2,4,3,3] must have equally many images, in dimensions 0 and 0",
+        ),
+        (
+            {1: tensor("[1,4,3,5]")},
+            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [1,4,3,5] must have equally many columns, in dimensions 3 and 3",
+        ),
     ],
 )
 def test_refuses(changed: dict[int, TensorType], message: str) -> None:

@@ -170,7 +170,7 @@ def test_types_and_levels_of_fake_quantize() -> None:
     op = FakeQuantize(levels=256)
     with pytest.raises(OperatorError, match="x is f32 and output_low is f16: their element types must be equal"):
         op.infer(*(tensor("1", t) for t in (f32, f32, f32, f16, f32)))
-    with pytest.raises(OperatorError, match="x must be of a float type, got i32"):
+    with pytest.raises(OperatorError, match="x must be of a floating-point type, got i32"):
         op.infer(*[tensor("1", i32)] * 5)
     with pytest.raises(ValueError, match="attribute 'levels': 1 is below 2"):
         FakeQuantize(levels=1)

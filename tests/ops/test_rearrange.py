@@ -160,7 +160,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             ReverseSequence(),
             (tensor("[2,3]"), tensor("[3]")),
-            "seq_lengths [3] must have an element for each of the 2 slices of data [2,3] along axis 0",
+            "data of shape [2,3] and seq_lengths of shape [3] must have equally many slices, in dimensions 0 and 0",
         ),
         (
             Roll(),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64
+from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
 from ovir.ops.operator import Operator
 from ovir.ops.recurrent_cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence
@@ -382,6 +382,7 @@ def test_type_errors() -> None:
             "X is f32 and W is f16: their element types must be equal",
         ),
         (GRUCell(), [tensor(shape, i32) for shape in CELL], "X must be of a floating-point type, got i32"),
+        (GRUCell(), [tensor(shape, nf4) for shape in CELL], "X must be of a floating-point type, got nf4"),
         (GRUSequence(), sequence, "sequence_lengths must be of an integer type, got f32"),
     ):
         with pytest.raises(OperatorError) as error:

@@ -233,7 +233,7 @@ def test_symbols_and_unknown_types() -> None:
             tensor("[1,2,8,8]"),
             tensor("[3,4]"),
             tensor("[2]", i32),
-            r"rois \[3,4\] and batch_indices \[2\] must be of eq",
+            r"rois of shape \[3,4\] and batch_indices of shape \[2\] must have equally many regions",
         ),
         (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3]"), r"batch_indices must be of an integer type, got f32"),
         (

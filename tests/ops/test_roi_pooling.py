@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, f16, f32, i32
+from ovir.element_types import ElementType, f16, f32, i32, nf4
 from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPooling
 from ovir.types import PartialShape
 from ovir.values import TensorType
@@ -241,6 +241,7 @@ def test_shapes(name: str, data: str, regions: str, expected: str) -> None:
         (tensor("[1,8,4,4]"), tensor("[3,4]"), r"rois must have 5 numbers for each region, got shape \[3,4\]"),
         (tensor("[1,8,4,4]", i32), tensor("[3,5]"), "data must be of a floating-point type, got i32"),
         (tensor("[1,8,4,4]"), tensor("[3,5]", i32), "rois must be of a floating-point type, got i32"),
+        (tensor("[1,8,4,4]", nf4), tensor("[3,5]", nf4), "data must be of a floating-point type, got nf4"),
     ],
 )
 def test_inputs_that_are_refused(name: str, data: TensorType, regions: TensorType, message: str) -> None:
@@ -278,8 +279,10 @@ def test_offsets_that_are_refused() -> None:
     op = POOLINGS["deformable"][0]
     with pytest.raises(OperatorError, match=r"offsets must have rank 4, got shape \[3,2,2\]"):
         op.infer(tensor("[1,8,4,4]"), tensor("[3,5]"), tensor("[3,2,2]"))
-    with pytest.raises(OperatorError, match="offsets must be of a floating-point type, got i32"):
+    with pytest.raises(OperatorError, match="data is f32 and offsets is i32: their element types must be equal"):
         op.infer(tensor("[1,8,4,4]"), tensor("[3,5]"), tensor("[3,2,2,2]", i32))
+    with pytest.raises(OperatorError, match="data is f32 and rois is f16: their element types must be equal"):
+        op.infer(tensor("[1,8,4,4]"), tensor("[3,5]", f16))
 
 
 def test_roi_pooling_wants_one_type() -> None:

@@ -123,9 +123,10 @@ def test_slice_backwards() -> None:
     [
         ([tensor("4"), const(0), const(1), const(0)], "step[0] must not be 0"),
         ([tensor("4,4"), const(0, 0), const(1, 1), const(1, 1), const(1, -1)], "axes [1,-1] names a dimension twice"),
-        ([tensor("4"), const(0), const(1, 2), const(1)],
-         "stop has 2 elements, more than data has dimensions (1)"),
-        ([tensor("4,4"), const(0), const(1, 2), const(1)], "stop has 2 elements, the inputs before it have 1"),
+        ([tensor("4"), const(0, 0), const(1, 2), const(1, 1)],
+         "start has 2 elements, more than data has dimensions (1)"),
+        ([tensor("4,4"), const(0), const(1, 2), const(1)],
+         "start of shape [1] and stop of shape [2] must have equally many elements, in dimensions 0 and 0"),
         ([tensor(""), const(), const(), const()], "data is a scalar, which cannot be sliced"),
         ([tensor("4"), tensor("1"), const(1), const(1)], "start must be of an integer type, got f32"),
     ],

@@ -98,13 +98,14 @@ def test_shapes(values: str, dense_shape: TensorType, indices: TensorType, expec
     [
         ((tensor("3,1", f32), tensor("2"), tensor("3,2"), tensor("[]", f32)), r"values must have rank 1, got shape \[3,1\]"),
         ((tensor("3", f32), tensor("3"), tensor("3,2"), tensor("[]", f32)), r"dense_shape must have shape \[2\], as only matrices are supported, got \[3\]"),
-        ((tensor("3", f32), tensor("2"), tensor("2,2"), tensor("[]", f32)), r"indices must have shape \[3,2\], one pair for each value, got \[2,2\]"),
-        ((tensor("3", f32), tensor("2"), tensor("3,3"), tensor("[]", f32)), "indices must have shape"),
+        ((tensor("3", f32), tensor("2"), tensor("2,2"), tensor("[]", f32)), r"values of shape \[3\] and indices of shape \[2,2\] must have equally many entries"),
+        ((tensor("3", string), tensor("2"), tensor("3,2"), tensor("[]", string)), "values must be of a numeric type, got string"),
+        ((tensor("3", f32), tensor("2"), tensor("3,3"), tensor("[]", f32)), "indices must hold a pair for each value"),
         ((tensor("3", f32), tensor("2"), tensor("3,2"), tensor("1", f32)), r"default_value must have rank 0, got shape \[1\]"),
         ((tensor("3", f32), tensor("2", i32), tensor("3,2"), tensor("[]", f32)), "dense_shape is i32 and indices is i64"),
         ((tensor("3", f32), tensor("2"), tensor("3,2"), tensor("[]", f16)), "values is f32 and default_value is f16"),
         ((tensor("3", f32), tensor("2", f32), tensor("3,2"), tensor("[]", f32)), "dense_shape must be i32 or i64, got f32"),
-        ((tensor("3", f32), const([-1, 2]), tensor("3,2"), tensor("[]", f32)), r"dense_shape\[0\] is -1: a size cannot be negative"),
+        ((tensor("3", f32), const([-1, 2]), tensor("3,2"), tensor("[]", f32)), r"dense_shape\[0\] must not be negative, got -1"),
     ],
 )  # fmt: skip
 def test_errors(inputs: tuple[TensorType, ...], message: str) -> None:

@@ -212,7 +212,7 @@ def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
         ((tensor("6,16,3"), const(11)), "the last dimension of data must be 2, for complex numbers; got [6,16,3]"),
         (
             (tensor("6,16,2"), const(11), constant_type(np.array([3, 4]))),
-            "signal_length must have one element, got [2]",
+            "signal_length must be a scalar or have one element, got shape [2]",
         ),
         ((tensor("6,16,2"), const(11), const(-1)), "signal_length must not be negative, got -1"),
         ((tensor("6,16,2"), const(11), tensor("")), "signal_length must be i32 or i64, got f32"),

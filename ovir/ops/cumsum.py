@@ -1,0 +1,64 @@
+"""CumSum, which keeps the sums on the way."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.arrays import Array
+from ovir.kernels.blocked import map_slices, result_array
+from ovir.ops.attributes import attribute
+from ovir.ops.operator import Operator, operator
+from ovir.values import TensorType
+
+_LONG = 256
+# Rows of up to this many elements are summed up side by side: many short rows make long columns.
+_CUMULATED = 129
+
+
+@operator("CumSum", opset=3)
+class CumSum(Operator):
+    """out[i] is the sum of the elements up to i along ``axis``, with ``exclusive`` of those before i.
+
+    With ``reverse`` from the end. Integers wrap around.
+
+    Source: CumSum-3
+    """
+
+    exclusive: bool = attribute(default=False)
+    reverse: bool = attribute(default=False)
+    monotone = (0,)
+
+    def infer(self, data: TensorType, axis: TensorType) -> TensorType:
+        self.require_numeric("data", data.element_type)
+        self.require_index_type("axis", axis.element_type)
+        self.require(axis.shape.size().contains(1), "axis must have one element, got shape {}", axis.shape)
+        if axis.constant is not None:
+            self.normalize_axis(int(axis.constant.item()), data.shape.rank, of=data.shape)
+        return TensorType(data.element_type, data.shape)
+
+    def run(self, data: Array, axis: Array, *, out: Array | None = None) -> Array:
+        self.require(axis.size == 1, "axis must have one element, got shape {}", list(axis.shape))
+        along = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        out = result_array(data, out)
+        x, y = np.atleast_1d(data), np.atleast_1d(out)
+        if data.dtype.kind in "iu":
+            self._sums(x, y, along)
+        else:
+            map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1, short=_CUMULATED)
+        return out
+
+    def _sums(self, x: Array, y: Array, axis: int) -> None:
+        x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
+        if self.reverse:
+            x, y = x[::-1], y[::-1]
+        if self.exclusive and len(y):
+            y[0] = 0
+            x, y = x[:-1], y[1:]
+        has_rows = y.strides[-1] == y.itemsize and y[:1].size >= _LONG
+        if not has_rows:
+            np.cumsum(x, axis=0, dtype=y.dtype, out=y)
+            return
+        # NumPy would go from element to element, not from row to row.
+        np.copyto(y[0], x[0])
+        for i in range(1, len(y)):
+            np.add(y[i - 1], x[i], out=y[i])
