@@ -1,10 +1,16 @@
-"""How much boxes overlap: intersection over union of upright and of rotated boxes."""
+"""Boxes: moved and clipped, and how much upright and rotated ones overlap, by intersection over union."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from ovir.arrays import Array
+
+Overlaps = Callable[[Array, Array], Array]
+"""Of the boxes at some indices [n] and those at others [m]: how much each overlaps each, as [n, m]."""
 
 # Pairs of rotated boxes that are looked at together: each takes a few kilobytes.
 _PAIRS = 1 << 11
@@ -13,54 +19,94 @@ _PAIRS = 1 << 11
 _SLACK = 1e-9
 
 
-def corners(boxes: Array) -> Array:
-    """Of boxes [n, 4], two opposite corners each, the least and then the largest coordinates, as [4, n]."""
+# --------------------------------------------------------------------------- moved and clipped
+
+
+def decoded(center: Array, size: Array, shift: Array, stretch: Array) -> tuple[Array, Array]:
+    """The lower and the upper edges of boxes that a network has moved: by shift * size, and made exp(stretch) times as
+    large. The arrays, of one axis or with a last axis for both, are broadcast."""
+    center = shift * size + center
+    reach = np.exp(stretch) * size / 2
+    return center - reach, center + reach
+
+
+def moved(boxes: Array, deltas: Array, margin: float, most: Any) -> Array:
+    """[..., 4] the ``boxes`` [x0, y0, x1, y1] that are ``decoded`` by the deltas [dx, dy, dw, dh].
+
+    ``margin`` is 1 where the last pixel belongs to a box, 0 where it does not; dw and dh count as at most ``most``.
+    """
+    number = boxes.dtype.type
+    start = boxes[..., :2]
+    size = boxes[..., 2:] - start + number(margin)
+    stretch = np.minimum(deltas[..., 2:], number(most))
+    low, high = decoded(start + size / 2, size, deltas[..., :2], stretch)
+    return np.concatenate([low, high - number(margin)], axis=-1)
+
+
+def clipped(coordinates: Array, ends: Any) -> Array:
+    """The coordinates brought into [0, ends]; 0 where an end is below it."""
+    inside: Array = np.maximum(np.minimum(coordinates, ends), 0)
+    return inside
+
+
+# --------------------------------------------------------------------------- upright boxes
+# The edges of boxes are [4, n]: the least and then the largest coordinates, y, x, y, x, or with the axes exchanged.
+
+
+def edges_of_corners(boxes: Array) -> Array:
+    """The edges of boxes [n, 4] that are given by any two opposite corners."""
     first, second = boxes[:, :2].T, boxes[:, 2:].T
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)])
 
 
-def corners_of_centered(boxes: Array) -> Array:
-    """The same of boxes [n, 4] that are given by x and y of their centers, width and height. Axis 0 is y, as above."""
+def edges_of_centered(boxes: Array) -> Array:
+    """The edges, y first, of boxes [n, 4] that are given by x and y of their centers, width and height."""
     center, half = boxes[:, 1::-1].T, boxes[:, :1:-1].T / 2
     return np.concatenate([center - half, center + half])
 
 
-def iou(first: Array, second: Array, margin: float = 0, *, bridged: bool = True) -> Array:
-    """Intersection over union of each of the boxes ``first`` [4, n] with each of ``second`` [4, m].
+def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -> Overlaps:
+    """Intersection over union of upright boxes.
 
-    The rows are least and largest coordinates: y, x, y, x, or with the axes exchanged. ``margin`` is added to each
-    length: 1 where the coordinates are those of pixels, and the last one belongs to the box. Boxes that are no more
-    apart than the margin overlap then, unless they are not ``bridged``. A box without area overlaps nothing.
+    ``margin`` is added to each length: 1 where the coordinates are those of pixels, and the last one belongs to the
+    box. Boxes that are no more apart than the margin overlap then, unless they are not ``bridged``. A box without area
+    overlaps nothing.
     """
-    common, width = (_common(first[:, :, np.newaxis], second, axis, margin, bridged) for axis in (0, 1))
-    common *= width
-    union = _areas(first, margin)[:, np.newaxis] + _areas(second, margin)
-    union -= common
-    common /= union
-    return common
+    edges = np.ascontiguousarray(edges)
+    add = edges.dtype.type(margin)
+    areas: Array = (edges[2] - edges[0] + add) * (edges[3] - edges[1] + add)
+    areas[areas <= 0] = np.inf  # so that their share in anything is 0
+
+    def overlaps(some: Array, others: Array) -> Array:
+        first, second = edges.take(some, axis=1)[:, :, np.newaxis], edges.take(others, axis=1)
+        common, width = (_common(first, second, axis, add, bridged) for axis in (0, 1))
+        common *= width
+        union = areas.take(some)[:, np.newaxis] + areas.take(others)
+        union -= common
+        common /= union
+        return common
+
+    return overlaps
 
 
-def _common(first: Array, second: Array, axis: int, margin: float, bridged: bool) -> Array:
+def _common(first: Array, second: Array, axis: int, margin: Any, bridged: bool) -> Array:
     """The length along an axis that boxes have in common."""
     length: Array = np.minimum(first[axis + 2], second[axis + 2])
     length -= np.maximum(first[axis], second[axis])
-    apart = length < 0 if margin and not bridged else None
-    length += length.dtype.type(margin)
-    if apart is not None:
-        length[apart] = 0
+    if margin:
+        if not bridged:
+            length[length < 0] = -np.inf
+        length += margin
     return np.maximum(length, 0, out=length)
-
-
-def _areas(boxes: Array, margin: float) -> Array:
-    """The areas of boxes [4, n]; infinite where there is none, so that its share in anything is 0."""
-    add = boxes.dtype.type(margin)
-    areas: Array = (boxes[2] - boxes[0] + add) * (boxes[3] - boxes[1] + add)
-    areas[areas <= 0] = np.inf
-    return areas
 
 
 # --------------------------------------------------------------------------- rotated boxes
 # A point is a complex number here: turning is multiplication, and the cross product of two vectors an imaginary part.
+
+
+def rotated_overlaps(boxes: Array) -> Overlaps:
+    """How much the boxes [n, 5] overlap each other, as ``rotated_iou`` tells it."""
+    return lambda some, others: rotated_iou(boxes.take(some, axis=0), boxes.take(others, axis=0))
 
 
 def rotated_iou(first: Array, second: Array) -> Array:
@@ -103,11 +149,11 @@ def _intersections(a: Array, b: Array) -> Array:
     crossing = ~parallel & (abs(t - 0.5) <= 0.5 + _SLACK) & (abs(u - 0.5) <= 0.5 + _SLACK)
 
     points = np.concatenate([(start + t * along).reshape(-1, 16), ends_a, ends_b], axis=1)
-    found = np.concatenate(
+    is_corner = np.concatenate(
         [crossing.reshape(-1, 16), _within(ends_a, none, *b[2:]), _within(ends_b, center, *a[2:])], axis=1
     )
     # What is no corner is put on one, where it adds nothing.
-    points = np.where(found, points, np.take_along_axis(points, found.argmax(axis=1)[:, np.newaxis], axis=1))
+    points = np.where(is_corner, points, np.take_along_axis(points, is_corner.argmax(axis=1)[:, np.newaxis], axis=1))
     points -= points.mean(axis=1, keepdims=True)
     points = np.take_along_axis(points, np.angle(points).argsort(axis=1), axis=1)
     area: Array = _cross(points, np.roll(points, -1, axis=1)).sum(axis=1) / 2

@@ -6,20 +6,18 @@ Complex numbers are in the tensors as pairs, real part first, along a last axis 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels import half
-from ovir.kernels.blocked import BLOCK, compute_dtype
+from ovir.kernels.blocked import BLOCK
 from ovir.kernels.parallel import run_blocks
 
 Transform = Callable[..., Array]
 """One of ``np.fft``: of lines along an axis, cut or filled with zeros to a length. f32 is computed in f32."""
 
 # Elements that a thread must have at least.
-_LEAST = 1 << 15
+_LEAST_PER_THREAD = 1 << 15
 
 
 def as_complex(pairs: Array) -> Array:
@@ -27,27 +25,6 @@ def as_complex(pairs: Array) -> Array:
     pairs = np.ascontiguousarray(pairs)
     view: Array = pairs.view(np.result_type(pairs.dtype, np.complex64))
     return view[..., 0]
-
-
-def widened(data: Array) -> Array:
-    """The data in the type that it is transformed in: f32, or f64 as it is."""
-    return half.converted(data, compute_dtype(data.dtype))
-
-
-def work_array(shape: tuple[int, ...], dtype: np.dtype[Any], out: Array | None) -> Array:
-    """Where to compute a result of type ``dtype``: ``out`` if that has the type that is computed in."""
-    computed = compute_dtype(dtype)
-    return out if out is not None and computed == dtype else np.empty(shape, computed)
-
-
-def narrowed(result: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
-    """What was computed in a ``work_array``, rounded once to ``dtype``."""
-    if result.dtype == dtype:
-        return result
-    if out is None:
-        out = np.empty(result.shape, dtype)
-    half.copy(result, out)
-    return out
 
 
 def transform(function: Transform, source: Array, axis: int, length: int, out: Array) -> None:
@@ -71,4 +48,4 @@ def transform(function: Transform, source: Array, axis: int, length: int, out: A
                 place = (*before, slice(i, min(i + count, stop)))
                 function(source[place], length, axis, out=out[place])
 
-    run_blocks(run, out.shape[across], -(-_LEAST // size))
+    run_blocks(run, out.shape[across], -(-_LEAST_PER_THREAD // size))

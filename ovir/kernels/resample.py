@@ -16,7 +16,8 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.kernels.blocked import BLOCK, compute_dtype, integer_range
 from ovir.kernels.parallel import run_blocks
-from ovir.kernels.resample_taps import Floats, Index, Method, Taps, round_half_away
+from ovir.kernels.resample_taps import Floats, Index, Method, Taps
+from ovir.kernels.rounding import round_half_away
 
 Passes = Sequence[tuple[int, Taps]]
 """Axes and the taps along them."""

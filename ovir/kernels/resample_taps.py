@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ovir.kernels.rounding import round_half_away
+
 Index = NDArray[np.int64]
 Floats = NDArray[Any]
 
@@ -101,12 +103,6 @@ def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
     if mode == "pytorch_half_pixel" and length == 1:
         return x
     return (x + np.float32(0.5)) / scale - np.float32(0.5)
-
-
-def round_half_away(x: Floats) -> Floats:
-    """The nearest integer, the one further from 0 of two."""
-    whole = np.trunc(x)
-    return np.where(abs(x - whole) >= 0.5, whole + np.sign(x), whole)
 
 
 def _round_half_down(x: Floats) -> Floats:

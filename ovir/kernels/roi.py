@@ -8,38 +8,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels import half
 from ovir.kernels.parallel import run_blocks
+from ovir.kernels.precision import as_computed
+from ovir.kernels.rounding import as_index
 
 # Elements of the pixels that are fetched at a time: they should stay in a cache until they have been summed.
 _FETCHED = 1 << 18
 # Pixels of which the places and shares are worked out at a time.
 _CHOSEN = 1 << 18
-_FETCHED_PER_THREAD = 1 << 20
-
-
-def float_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that regions of this type are computed in."""
-    return np.dtype(np.float64 if dtype == np.float64 else np.float32)
+# Elements of fetched pixels that a thread must have at least.
+_LEAST_PER_THREAD = 1 << 20
 
 
 def pixel_rows(planes: Array) -> Array:
     """[planes * rows * columns, channels] of planes [..., channels, rows, columns], in the computing type."""
-    rows = np.moveaxis(half.converted(planes, float_dtype(planes.dtype)), -3, -1)
+    rows = np.moveaxis(as_computed(planes), -3, -1)
     return np.ascontiguousarray(rows).reshape(prod(rows.shape[:-1]), rows.shape[-1])
-
-
-def stored(pooled: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
-    """What was computed, in the type and memory of the result."""
-    if out is None:
-        out = np.empty(pooled.shape, dtype)
-    half.copy(pooled, out)
-    return out
 
 
 # --------------------------------------------------------------------------- sums and maxima of rows
@@ -55,8 +43,7 @@ def add_rows(rows: Array, index: Array, weight: Array, out: Array) -> None:
 
 def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
     """out[p] = the largest over k of the sums over c of weight[p, k, c] * rows[index[p, k, c]], and at least out[p]."""
-    corners = index.shape[2]
-    for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1] * corners):
+    for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1] * index.shape[2]):
         fetched = rows.take(index[bins, taps], 0, mode="clip")
         samples = np.matmul(weight[bins, taps, np.newaxis], fetched)[:, :, 0]
         out[bins] = np.maximum(out[bins], samples.max(axis=1))
@@ -82,34 +69,34 @@ def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]
 
 
 @dataclass(frozen=True)
-class Corners:
+class Neighbours:
     """For each place the four pixels around it, counted row by row, and the share of each."""
 
     index: Array
     weight: Array
 
-    def reshape(self, *shape: int) -> Corners:
-        return Corners(self.index.reshape(shape), self.weight.reshape(shape))
+    def reshape(self, *shape: int) -> Neighbours:
+        return Neighbours(self.index.reshape(shape), self.weight.reshape(shape))
 
 
-def corners(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Corners:
+def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbours:
     """The pixels around places (y, x), which are broadcast; a place that is not ``inside`` has no share.
 
     Places beyond the middle of an outer pixel count as there. ``start`` is the number of the first pixel of the plane.
     """
-    rows, columns = (_neighbours(place, size) for place, size in ((y, height), (x, width)))
+    rows, columns = (_axis_neighbours(place, size) for place, size in ((y, height), (x, width)))
     shape = (*np.broadcast_shapes(y.shape, x.shape, inside.shape), 4)
     index, weight = np.empty(shape, np.intp), np.empty(shape, y.dtype)
     for i, (row, share) in enumerate(rows):
         for j, (column, part) in enumerate(columns, 2 * i):
             index[..., j] = row * width + column + start
             weight[..., j] = share * part * inside
-    return Corners(index, weight)
+    return Neighbours(index, weight)
 
 
-def _neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
+def _axis_neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
     """On one axis the pixels before and after each place, and their shares."""
-    place = np.clip(np.nan_to_num(place, nan=0.0), 0, size - 1)
+    place = np.fmin(np.fmax(place, 0), size - 1)  # NaN is 0
     low = np.floor(place)
     part = place - low
     return [(low.astype(np.intp), 1 - part), (np.ceil(place).astype(np.intp), part)]
@@ -140,20 +127,20 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
             for part in parts[start:stop]:
                 pool(part)
 
-    run_blocks(run, len(parts), -(-_FETCHED_PER_THREAD * len(parts) // max(total, 1)))
+    run_blocks(run, len(parts), -(-_LEAST_PER_THREAD * len(parts) // max(total, 1)))
 
 
-def pool_places(places: Callable[[Array], Corners], taps: int, pixels: Array, out: Array) -> None:
+def pool_places(places: Callable[[Array], Neighbours], taps: int, pixels: Array, out: Array) -> None:
     """out[region, *bin] = the sum of the ``taps`` places of each bin.
 
-    ``places`` gives for the indices of some regions their corners, with axes for region, bins, taps and corner.
+    ``places`` gives for the indices of some regions their neighbours, with axes for region, bins, taps and the four.
     """
     regions, *bins, channels = out.shape
 
     def pool(members: Array) -> None:
-        found = places(members).reshape(len(members) * prod(bins), taps * 4)
-        sums = np.empty((len(found.index), channels), pixels.dtype)
-        add_rows(pixels, found.index, found.weight, sums)
+        around = places(members).reshape(len(members) * prod(bins), taps * 4)
+        sums = np.empty((len(around.index), channels), pixels.dtype)
+        add_rows(pixels, around.index, around.weight, sums)
         out[members] = sums.reshape(len(members), *bins, channels)
 
     pool_groups(pool, [np.arange(regions)], [prod(bins) * taps * 4], channels)
@@ -188,7 +175,7 @@ class SampledRegions:
         bins, channels = self.bins[0] * self.bins[1], pixels.shape[1]
 
         def pool(members: Array) -> None:
-            places = self._corners(members, height, width)
+            places = self._neighbours(members, height, width)
             samples = int(self.samples[members[0]].prod())
             pooled = np.zeros((len(members) * bins, channels), pixels.dtype)
             if largest:
@@ -203,7 +190,7 @@ class SampledRegions:
         taken = [int(self.samples[group[0]].prod()) * bins * 4 for group in groups]
         pool_groups(pool, groups, taken, channels)
 
-    def _corners(self, members: Array, height: int, width: int) -> Corners:
+    def _neighbours(self, members: Array, height: int, width: int) -> Neighbours:
         """[members, bins, bins, samples, samples, 4], y before x."""
         y = self._places(0, members)[:, :, np.newaxis, :, np.newaxis]
         x = self._places(1, members)[:, np.newaxis, :, np.newaxis, :]
@@ -211,7 +198,7 @@ class SampledRegions:
             y, x = self.turn(members, y, x)
         inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
         first = self.images[members] * (height * width)
-        return corners(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
+        return neighbours(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
 
     def _places(self, axis: int, members: Array) -> Array:
         """[members, bins, samples] on one axis."""
@@ -236,8 +223,8 @@ class Span:
 
     @classmethod
     def within(cls, size: int, start: Array, stop: Array) -> Span:
-        """From numbers of any type and size."""
-        return cls(*(np.clip(np.nan_to_num(end, nan=0.0), 0, size).astype(np.intp) for end in (start, stop)))
+        """From whole numbers of any type and size."""
+        return cls(*(np.clip(as_index(end), 0, size) for end in (start, stop)))
 
 
 def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Array, out: Array, *, mean: bool) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 
 from ovir.arrays import Array
-
-Overlaps = Callable[[Array, Array], Array]
-"""Of the boxes at some indices [n] and those at others [m]: how much each overlaps each, as [n, m]."""
+from ovir.kernels.boxes import Overlaps
 
 # Boxes that are compared with each other in one go, and those kept before that they are compared with in one.
-_BLOCK, _KEPT_BLOCK = 128, 512
+_BLOCK, _KEPT_BLOCK = 128, 256
+_MANY = 1 << 10
+_EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
 def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[tuple[int, Array]]:
@@ -23,49 +23,76 @@ def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[
     places = np.flatnonzero(eligible)
     ends = np.searchsorted(places, np.arange(len(scores) + 1) * length)
     for row in np.flatnonzero(np.diff(ends)).tolist():
-        found = places[ends[row] : ends[row + 1]]
-        indices = (found - row * length)[_descending(flat[found])[:most]]
+        chosen = places[ends[row] : ends[row + 1]]
+        indices = (chosen - row * length)[descending(flat[chosen])[:most]]
         if indices.size:
             yield row, indices
 
 
-def _descending(scores: Array) -> Array:
-    """The stable order of float32 numbers, from the largest on.
+def descending(scores: Array) -> Array:
+    """The stable order of real numbers, from the largest on; NaN is last.
 
-    Score and index are sorted as one integer, several times faster than a stable sort of the scores.
+    A float32 and its index are sorted as one integer, where there are many several times faster than a stable sort.
     """
+    if scores.dtype != np.float32 or scores.size < _MANY:
+        return np.argsort(-scores, kind="stable")
     bits = (scores + np.float32(0)).view(np.int32)  # -0 is 0
     # The bits of a float, taken as an integer, are in its order, but those of negative ones are in the opposite.
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
+    is_nan = np.isnan(scores)
+    if is_nan.any():
+        bits[is_nan] = np.iinfo(np.int32).min
     keys = ((~bits).astype(np.int64) << 32) | np.arange(scores.size)
     keys.sort()
     order: Array = keys & 0xFFFFFFFF
     return order
 
 
-def keep_apart(count: int, overlaps: Overlaps, thresholds: Array) -> Array:
-    """The indices of the boxes that are kept, of ``count`` boxes in descending order of their scores.
+def keep_apart(count: int, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
+    """The indices of the boxes that are kept, at most ``most`` of ``count`` in descending order of their scores.
 
-    A box is kept unless it overlaps one that was kept before by more than the threshold of that: ``thresholds[k]`` is
-    the k-th kept box's. Once all have been given away no more boxes are kept.
+    A box is kept unless it overlaps one that was kept before by more than the threshold, in float32: one number, or
+    item k for the k-th kept box.
     """
-    kept = np.empty(min(len(thresholds), count), np.intp)
-    found = 0
+    most = min(most, count)
+    limits = np.asarray(threshold, np.float32)
+    limits = limits[:most] if limits.ndim else np.full(most, limits)
+    kept, taken = np.empty(most, np.intp), 0
     for start in range(0, count, _BLOCK):
+        if taken == most:
+            break
         block = np.arange(start, min(start + _BLOCK, count))
-        for begin in range(0, found, _KEPT_BLOCK):
-            before = slice(begin, min(begin + _KEPT_BLOCK, found))
-            block = block[~(overlaps(block, kept[before]) > thresholds[before]).any(axis=1)]
-        among = overlaps(block, block)
-        rest = np.arange(block.size)
-        while rest.size:
-            if found == kept.size:
-                return kept
-            first, rest = rest[0], rest[1:]
-            kept[found] = block[first]
-            rest = rest[~(among[first, rest] > thresholds[found])]
-            found += 1
-    return kept[:found]
+        for begin in range(0, taken, _KEPT_BLOCK):
+            before = slice(begin, min(begin + _KEPT_BLOCK, taken))
+            block = block[~(overlaps(block, kept[before]) > limits[before]).any(axis=1)]
+        chosen = block[_apart(overlaps(block, block), limits[taken:])]
+        kept[taken : taken + chosen.size] = chosen
+        taken += chosen.size
+    return kept[:taken]
+
+
+def _apart(overlap: Array, limits: Array) -> Array:
+    """Which boxes of a block, that overlap each other so, ``keep_apart`` keeps.
+
+    Those that overlap no earlier one are kept. What is left is decided one by one, on sets that are bits of an integer.
+    """
+    limits = limits[: len(overlap)]
+    lowest = limits.min(initial=np.inf)
+    excluding = (overlap > lowest) & _EARLIER[: len(overlap), : len(overlap)]
+    kept = ~excluding.any(axis=1)
+    contested = np.flatnonzero(~kept)
+    if contested.size and (limits == lowest).all():
+        sets = np.packbits(excluding[contested], axis=1, bitorder="little")
+        chosen = int.from_bytes(np.packbits(kept, bitorder="little").tobytes(), "little")
+        for i, others in zip(contested.tolist(), sets, strict=True):
+            if not chosen & int.from_bytes(others.tobytes(), "little"):
+                chosen |= 1 << i
+                kept[i] = True
+    else:
+        for i in contested.tolist():
+            before = np.flatnonzero(kept[:i])[: limits.size]
+            kept[i] = not (overlap[i, before] > limits[: before.size]).any()
+    return np.flatnonzero(kept)[: limits.size]
 
 
 def soften(
@@ -78,18 +105,18 @@ def soften(
     """
     indices, final = np.empty(limit, np.intp), np.empty(limit, scores.dtype)
     scale = scores.dtype.type(-0.5 / sigma)
-    rest, found = np.arange(scores.size), 0
-    while found < limit:
+    rest, taken = np.arange(scores.size), 0
+    while taken < limit:
         alive = scores > least
         if not alive.all():
             rest, scores = rest[alive], scores[alive]
         if not rest.size:
             break
         best = scores.argmax()
-        indices[found], final[found] = rest[best], scores[best]
-        found += 1
+        indices[taken], final[taken] = rest[best], scores[best]
+        taken += 1
         overlap = overlaps(rest[best : best + 1], rest)[0]
         scores = scores * np.exp(overlap * overlap * scale)
         scores[overlap > removing] = -np.inf
         scores[best] = -np.inf
-    return indices[:found], final[:found]
+    return indices[:taken], final[:taken]

@@ -6,13 +6,13 @@ one tensor have one channel and 3 / 2 of the image's height: the rows of Y, then
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType, bf16, f16, f32, f64, nf4, u8
+from ovir.element_types import bf16, f16, f32, f64, nf4, u8
 from ovir.kernels import half
 from ovir.kernels.blocked import BLOCK, compute_dtype
 from ovir.kernels.parallel import run_blocks
@@ -22,11 +22,11 @@ from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 
 # Pixels that a thread must have at least.
-_LEAST = 1 << 15
+_LEAST_PER_THREAD = 1 << 15
 
 
-class _ColorConversion(Operator):
-    """What both directions share."""
+class ColorBase(Operator):
+    """Conversion between images of three colors and of luma and chroma, in both directions."""
 
     first: ClassVar[str] = "red"
     """The first of the three channels; the last is the other one of red and blue."""
@@ -46,17 +46,25 @@ class _ColorConversion(Operator):
         self.require(shape[-1].contains(channels), "{} must have {} channels, got {}", name, channels, shape)
 
 
-def _computed(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
+def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.float32) if dtype == np.uint8 else compute_dtype(dtype)
 
 
 def _store(values: Array, target: Array) -> None:
     """Put values, which may be overwritten, into their range and into the target; an integer is the nearest one."""
-    np.clip(values, 0, 255, out=values)
     if target.dtype == np.uint8:
-        # 0.5 itself would carry its predecessor to 1.
-        np.add(values, np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), out=values)
-    half.copy(values, target)
+        np.copyto(target, _whole(values), casting="unsafe")
+    else:
+        np.clip(values, 0, 255, out=values)
+        half.copy(values, target)
+
+
+def _whole(values: Array) -> Array:
+    """The nearest integers in [0, 255], as int16, of values that are overwritten."""
+    # 0.5 itself would carry its predecessor to 1.
+    np.add(values, np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), out=values)
+    whole: Array = values.astype(np.int16)
+    return np.clip(whole, 0, 255, out=whole)
 
 
 def _run_row_pairs(convert: Callable[[slice], None], pairs: int, _: int, width: int) -> None:
@@ -68,20 +76,25 @@ def _run_row_pairs(convert: Callable[[slice], None], pairs: int, _: int, width: 
             for first in range(start, stop, count):
                 convert(slice(first, min(first + count, stop)))
 
-    run_blocks(run, pairs, -(-_LEAST // max(2 * width, 1)))
+    run_blocks(run, pairs, -(-_LEAST_PER_THREAD // max(2 * width, 1)))
 
 
 # --------------------------------------------------------------------------- YUV to RGB
 
 
-class _FromYuv(_ColorConversion):
-    """R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128),
-    B = 1.164 (Y - 16) + 2.018 (U - 128), each in [0, 255]."""
+class YuvToRgbBase(ColorBase):
+    """An image of three colors from luma and chroma: U and V of four pixels each.
 
-    def _infer(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
+    R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128) and
+    B = 1.164 (Y - 16) + 2.018 (U - 128), each in [0, 255], of the type of the inputs, u8 or a floating-point one. The
+    output is [batch, height, width, 3].
+    """
+
+    def inferred(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
         """The image of planes; ``names`` and ``channels`` are those of Y and of the chroma planes."""
         element_type = self.merge_types(*(plane.element_type for plane in planes), names=names)
-        self.require_type("data", element_type, _is_yuv_type, "u8 or of a floating-point type")
+        allowed = "u8 or of a floating-point type"
+        self.require_type("data", element_type, lambda t: t == u8 or (t.is_real and t != nf4), allowed)
         for plane, name, count in zip(planes, names, channels, strict=False):
             self._require_channels(name, plane.shape, count)
         luma = planes[0].shape
@@ -107,7 +120,7 @@ class _FromYuv(_ColorConversion):
             self.fail(message, name, chroma, image)
         return merged
 
-    def _convert(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
+    def computed(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
         """The images of y [batch, height, width] and of u and v, half as high and wide."""
         batch, height, width = y.shape
         if out is None:
@@ -127,35 +140,36 @@ class _FromYuv(_ColorConversion):
             luma = half.converted(y[block], computed) - 16
             np.multiply(luma, 1.164, out=luma)
             d, e = (half.converted(plane[block], computed) - 128 for plane in (u, v))
-            values = luma + _widened(d * 2.018)
+            values = luma + _twice(d * 2.018)
             _store(values, pixels[block, ..., blue])
-            np.subtract(luma, _widened(d * 0.391), out=values)
-            np.subtract(values, _widened(e * 0.813), out=values)
+            np.subtract(luma, _twice(d * 0.391), out=values)
+            np.subtract(values, _twice(e * 0.813), out=values)
             _store(values, pixels[block, ..., green])
-            np.add(luma, _widened(e * 1.596), out=luma)
+            np.add(luma, _twice(e * 1.596), out=luma)
             _store(luma, pixels[block, ..., red])
 
         _run_row_pairs(run, *y.shape)
 
 
-def _is_yuv_type(element_type: ElementType) -> bool:
-    return element_type == u8 or (element_type.is_real and element_type != nf4)
-
-
-def _widened(chroma: Array) -> Array:
+def _twice(chroma: Array) -> Array:
     """For each pair of rows one row of chroma, each element of which stands twice."""
     rows, width = chroma.shape
     result = np.empty((rows, 1, width, 2), chroma.dtype)
-    result[...] = chroma[:, np.newaxis, :, np.newaxis]
+    for i in range(2):  # many times faster than both at once
+        result[:, 0, :, i] = chroma
     return result.reshape(rows, 1, 2 * width)
 
 
-class _FromNV12(_FromYuv):
-    """U and V stand in turns: in the rows below Y, or in a plane of their own of two channels."""
+class Nv12ToRgbBase(YuvToRgbBase):
+    """YuvToRgbBase whose U and V stand in turns: in the rows below Y, or in a plane of their own of two channels.
+
+    One input is [batch, height * 3 / 2, width, 1]; two are [batch, height, width, 1] and [batch, height / 2,
+    width / 2, 2].
+    """
 
     def infer(self, data: TensorType, uv: TensorType | None = None) -> TensorType:
         planes = [data] if uv is None else [data, uv]
-        return self._infer(planes, ("Y", "UV"), (1, 2))
+        return self.inferred(planes, ("Y", "UV"), (1, 2))
 
     def run(self, data: Array, uv: Array | None = None, *, out: Array | None = None) -> Array:
         batch, height, width, _ = data.shape
@@ -164,28 +178,38 @@ class _FromNV12(_FromYuv):
             height = height // 3 * 2
             data, uv = np.split(flat, [height * width], axis=1)
         chroma = uv.reshape(batch, height // 2, width // 2, 2)
-        return self._convert(data.reshape(batch, height, width), chroma[..., 0], chroma[..., 1], out)
+        return self.computed(data.reshape(batch, height, width), chroma[..., 0], chroma[..., 1], out)
 
 
 @operator("NV12toRGB", opset=8)
-class NV12toRGB(_FromNV12):
-    """An NV12 image, in one tensor or two, as RGB. Formulas: see _FromYuv. Source: NV12toRGB-8."""
+class NV12toRGB(Nv12ToRgbBase):
+    """An NV12 image, in one tensor or two, as RGB. See Nv12ToRgbBase and YuvToRgbBase.
+
+    Source: NV12toRGB-8
+    """
 
 
 @operator("NV12toBGR", opset=8)
-class NV12toBGR(_FromNV12):
-    """An NV12 image, in one tensor or two, as BGR. Formulas: see _FromYuv. Source: NV12toBGR-8."""
+class NV12toBGR(Nv12ToRgbBase):
+    """An NV12 image, in one tensor or two, as BGR. See Nv12ToRgbBase and YuvToRgbBase.
+
+    Source: NV12toBGR-8
+    """
 
     first = "blue"
 
 
-class _FromI420(_FromYuv):
-    """U and V are planes: one after the other below Y, or tensors of their own."""
+class I420ToRgbBase(YuvToRgbBase):
+    """YuvToRgbBase whose U and V are planes: one after the other below Y, or tensors of their own.
+
+    One input is [batch, height * 3 / 2, width, 1]; three are [batch, height, width, 1] and twice [batch, height / 2,
+    width / 2, 1].
+    """
 
     def infer(self, data: TensorType, u: TensorType | None = None, v: TensorType | None = None) -> TensorType:
         planes = [plane for plane in (data, u, v) if plane is not None]
         self.require(len(planes) != 2, "takes 1 input with all planes or 3 with Y, U and V, got 2")
-        return self._infer(planes, ("Y", "U", "V"), (1, 1, 1))
+        return self.inferred(planes, ("Y", "U", "V"), (1, 1, 1))
 
     def run(self, data: Array, u: Array | None = None, v: Array | None = None, *, out: Array | None = None) -> Array:
         batch, height, width, _ = data.shape
@@ -195,17 +219,23 @@ class _FromI420(_FromYuv):
             pixels = height * width
             data, u, v = np.split(flat, [pixels, pixels + pixels // 4], axis=1)
         chroma = batch, height // 2, width // 2
-        return self._convert(data.reshape(batch, height, width), u.reshape(chroma), v.reshape(chroma), out)
+        return self.computed(data.reshape(batch, height, width), u.reshape(chroma), v.reshape(chroma), out)
 
 
 @operator("I420toRGB", opset=8)
-class I420toRGB(_FromI420):
-    """An I420 image, in one tensor or three, as RGB. Formulas: see _FromYuv. Source: I420toRGB-8."""
+class I420toRGB(I420ToRgbBase):
+    """An I420 image, in one tensor or three, as RGB. See I420ToRgbBase and YuvToRgbBase.
+
+    Source: I420toRGB-8
+    """
 
 
 @operator("I420toBGR", opset=8)
-class I420toBGR(_FromI420):
-    """An I420 image, in one tensor or three, as BGR. Formulas: see _FromYuv. Source: I420toBGR-8."""
+class I420toBGR(I420ToRgbBase):
+    """An I420 image, in one tensor or three, as BGR. See I420ToRgbBase and YuvToRgbBase.
+
+    Source: I420toBGR-8
+    """
 
     first = "blue"
 
@@ -213,11 +243,13 @@ class I420toBGR(_FromI420):
 # --------------------------------------------------------------------------- RGB to NV12
 
 
-class _ToNV12(_ColorConversion):
-    """Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and
-    V = 128 + 0.439 R - 0.368 G - 0.071 B, each in [0, 255]; then U and V are the means of four pixels.
+class RgbToNv12Base(ColorBase):
+    """Luma and chroma of an image of three colors, [batch, height, width, 3].
 
-    The output is one tensor with all planes, or without ``single_plane`` two, Y and UV.
+    Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and
+    V = 128 + 0.439 R - 0.368 G - 0.071 B, each in [0, 255]; then U and V, which stand in turns, are the means of four
+    pixels. The output is one tensor with all planes, [batch, height * 3 / 2, width, 1], or without ``single_plane``
+    two, Y [batch, height, width, 1] and UV [batch, height / 2, width / 2, 2].
     """
 
     single_plane: bool = attribute(default=True)
@@ -255,36 +287,56 @@ class _ToNV12(_ColorConversion):
         channels = [self._channel(color) for color in ("red", "green", "blue")]
 
         def run(block: slice) -> None:
-            r, g, b = (half.converted(data[block, ..., i], computed) for i in channels)
-            _store(0.257 * r + 0.504 * g + 0.098 * b + 16, luma[block])
-            u = -0.148 * r - 0.291 * g + 0.439 * b + 128
-            v = 0.439 * r - 0.368 * g - 0.071 * b + 128
-            for i, values in enumerate((u, v)):
-                _store(_mean_of_four(values, data.dtype), chroma[block, :, i])
+            colors = [half.converted(data[block, ..., i], computed) for i in channels]
+            _store(_weighted(colors, (0.257, 0.504, 0.098), 16), luma[block])
+            for i, weights in enumerate(((-0.148, -0.291, 0.439), (0.439, -0.368, -0.071))):
+                _store_mean_of_four(_weighted(colors, weights, 128), chroma[block, :, i])
 
         _run_row_pairs(run, *luma.shape)
 
 
-def _mean_of_four(values: Array, dtype: np.dtype[np.generic]) -> Array:
-    """The means of two by two values [row pair, 2, width], each of which is first brought into the output's type."""
-    stored = np.empty(values.shape, dtype)
+def _weighted(colors: Sequence[Array], weights: Sequence[float], offset: float) -> Array:
+    """The sum of the colors times their weights, and of the offset."""
+    total: Array = colors[0] * weights[0]
+    part = np.empty_like(total)
+    for color, weight in zip(colors[1:], weights[1:], strict=True):
+        np.add(total, np.multiply(color, weight, out=part), out=total)
+    return np.add(total, offset, out=total)
+
+
+def _store_mean_of_four(values: Array, target: Array) -> None:
+    """The means of two by two values [row pair, 2, width], each of which is first brought into the target's type."""
+    if target.dtype == np.uint8:
+        total = _sum_of_four(_whole(values))
+        np.add(total, 2, out=total)
+        np.copyto(target, np.right_shift(total, 2, out=total), casting="unsafe")
+        return
+    stored = np.empty(values.shape, target.dtype)
     _store(values, stored)
-    stored = half.converted(stored, values.dtype)
+    total = _sum_of_four(half.converted(stored, values.dtype))
+    _store(np.divide(total, 4, out=total), target)
+
+
+def _sum_of_four(values: Array) -> Array:
     # Pixel by pixel, as the reference adds them.
-    total = stored[:, 0, 0::2] + stored[:, 0, 1::2]
-    np.add(total, stored[:, 1, 0::2], out=total)
-    np.add(total, stored[:, 1, 1::2], out=total)
-    np.divide(total, 4, out=total)
-    return total
+    total: Array = values[:, 0, 0::2] + values[:, 0, 1::2]
+    np.add(total, values[:, 1, 0::2], out=total)
+    return np.add(total, values[:, 1, 1::2], out=total)
 
 
 @operator("RGBtoNV12", opset=17)
-class RGBtoNV12(_ToNV12):
-    """An RGB image as NV12, in one tensor or two. Formulas: see _ToNV12. Source: RGBtoNV12-17."""
+class RGBtoNV12(RgbToNv12Base):
+    """An RGB image as NV12, in one tensor or two. See RgbToNv12Base.
+
+    Source: RGBtoNV12-17
+    """
 
 
 @operator("BGRtoNV12", opset=17)
-class BGRtoNV12(_ToNV12):
-    """A BGR image as NV12, in one tensor or two. Formulas: see _ToNV12. Source: BGRtoNV12-17."""
+class BGRtoNV12(RgbToNv12Base):
+    """A BGR image as NV12, in one tensor or two. See RgbToNv12Base.
+
+    Source: BGRtoNV12-17
+    """
 
     first = "blue"

@@ -9,9 +9,10 @@ from math import prod
 import numpy as np
 
 from ovir.arrays import Array
+from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.windows import Window
 from ovir.ops.attributes import attribute
-from ovir.ops.convolution import ConvolutionBase, converted, is_integer, spatial_dims
+from ovir.ops.convolution import ConvolutionBase, converted, spatial_dims
 from ovir.ops.operator import operator
 from ovir.ops.spatial import output_size
 from ovir.types import Dimension, PartialShape
@@ -22,7 +23,14 @@ _SAMPLE_BYTES = 4 << 20
 
 
 class DeformableBase(ConvolutionBase):
-    """Inference and kernel of both versions."""
+    """A 2-D convolution whose taps are moved, for each output, by offsets that are an input.
+
+    data is [N, C, rows, cols], filters [O, C / group, *kernel]; tap k of the K taps reads, for output p, at
+    p * strides + k * dilations - pads_begin + offset[k, p]. offsets are [N, deformable_group * K * 2, *windows], y
+    before x for each tap; each of the ``deformable_group`` parts of the offsets moves its share of data's channels.
+    Between pixels data is interpolated bilinearly; at a place outside of data it is zero. ``group``: see
+    GroupConvolution; strides, dilations and pads: see Convolution. Any numeric type; f16 and bf16 are summed in f32.
+    """
 
     group: int = attribute(minimum=1)
     deformable_group: int = attribute(minimum=1)
@@ -40,16 +48,14 @@ class DeformableBase(ConvolutionBase):
         if mask is not None:
             given["mask"] = mask
         for name, tensor in given.items():
-            self.require_type(name, tensor.element_type, lambda t: t.is_real or t.is_integral, "of a numeric type")
+            self.require_numeric(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 4)
         self._require_multiple("data", data.shape, 1, self.group, "group")
         self._require_multiple("filters", filters.shape, 0, self.group, "group")
         channels = filters.shape[1] * self.group
-        self.require(
-            data.shape[1].compatible(channels),
-            "data {} has {} channels, filters {} with group {} take {}",
-            *(data.shape, data.shape[1], filters.shape, self.group, channels),
-        )
+        message = "data {} has {} channels, filters {} with group {} take {}"
+        fits = data.shape[1].compatible(channels)
+        self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
         kernel = spatial_dims(filters.shape, 2, 2)
         sizes = self.output_dims(data.shape.slice(2), kernel)
         shape = PartialShape([data.shape[0], filters.shape[0], *sizes])
@@ -66,11 +72,8 @@ class DeformableBase(ConvolutionBase):
     def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
         """The output's shape, with what offsets or mask, which lie on the same positions, tell of it."""
         self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
-        self.require(
-            shape[1].compatible(channels),
-            "{} {} has {} channels, kernel and deformable_group {} need {}",
-            *(name, shape, shape[1], self.deformable_group, channels),
-        )
+        message = "{} {} has {} channels, kernel and deformable_group {} need {}"
+        self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
         merged = output.merged_with(shape, except_axis=1)
         if merged is None:
             self.fail("{} {} does not fit to the output {}: batch and positions must be equal", name, shape, output)
@@ -95,12 +98,16 @@ class DeformableBase(ConvolutionBase):
             and offsets.shape == (images, 2 * moved * taps, *sizes)
             and (mask is None or mask.shape == (images, moved * taps, *sizes)),
             "data {}, offsets {}, filters {} and mask {} do not fit to an output of the size {}",
-            *(data.shape, offsets.shape, filters.shape, None if mask is None else mask.shape, sizes),
+            data.shape,
+            offsets.shape,
+            filters.shape,
+            None if mask is None else mask.shape,
+            sizes,
         )
-        dtype = np.dtype(np.float64 if data.dtype == np.float64 or is_integer(data.dtype) else np.float32)
+        dtype = compute_dtype(data.dtype)
         # Channels last: a sample is then a run of memory, and so is what one output reads.
-        weights = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
-        weights = weights.reshape(self.group, outputs // self.group, taps * depth)
+        tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
+        weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
         pixels = data.reshape(images, channels, -1).swapaxes(1, 2).astype(dtype)
         places = offsets.reshape(images, moved, taps, 2, positions).astype(dtype)
         scales = None if mask is None else mask.reshape(images, moved, taps, positions).astype(dtype)
@@ -122,7 +129,7 @@ class DeformableBase(ConvolutionBase):
     def _sample(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None, out: Array) -> None:
         """out[p, t] = pixels[y * width + x], interpolated from the four around places[t, :, p], times scale[t, p]."""
         inside = np.ones(places.shape[::2], np.bool_)
-        corners = []  # on each axis: the two positions and the shares that they have
+        neighbours = []  # on each axis: the two positions and the shares that they have
         for axis, size in enumerate(spatial):
             at = places[:, axis]
             inside &= (at > -1 if self.bilinear_interpolation_pad else at >= 0) & (at < size)
@@ -130,10 +137,10 @@ class DeformableBase(ConvolutionBase):
             low = np.floor(at)
             share = at - low
             first = low.astype(np.intp)
-            corners.append([(first, 1 - share), (first + 1, share)])
+            neighbours.append([(first, 1 - share), (first + 1, share)])
         factor = inside if scale is None else np.where(inside, scale, 0)
         out[...] = 0
-        for (y, share_y), (x, share_x) in product(*corners):
+        for (y, share_y), (x, share_x) in product(*neighbours):
             share = share_y * share_x * factor
             if self.bilinear_interpolation_pad:
                 share = np.where((y >= 0) & (y < spatial[0]) & (x >= 0) & (x < spatial[1]), share, 0)
@@ -152,11 +159,9 @@ def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
 
 @operator("DeformableConvolution", opset=1)
 class DeformableConvolution1(DeformableBase):
-    """A 2-D Convolution whose tap k reads, for output p, at p * strides + k * dilations - pads_begin + offset[k, p].
+    """A 2-D convolution whose taps are moved, for each output, by offsets that are an input. See DeformableBase.
 
-    data is [N, C, rows, cols], filters [O, C / group, *kernel], offsets [N, deformable_group * K * 2, *windows] with
-    y before x for each of the K taps; each part of the offsets moves its share of data's channels. Between pixels data
-    is interpolated bilinearly; at a place outside of data it is zero. Source: DeformableConvolution-1.
+    Source: DeformableConvolution-1
     """
 
     def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
@@ -165,10 +170,10 @@ class DeformableConvolution1(DeformableBase):
 
 @operator("DeformableConvolution", opset=8)
 class DeformableConvolution8(DeformableBase):
-    """As DeformableConvolution-1, each sample times ``mask`` [N, deformable_group * K, *windows] if that is given.
+    """DeformableConvolution-1, each sample times an input mask [N, deformable_group * K, *windows] if that is given.
 
-    With bilinear_interpolation_pad a place less than one pixel outside of data lies between data and zero.
-    Source: DeformableConvolution-8.
+    With ``bilinear_interpolation_pad`` a place less than one pixel outside of data lies between data and zero.
+    Source: DeformableConvolution-8
     """
 
     bilinear_interpolation_pad: bool = attribute(default=False)

@@ -5,35 +5,39 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels import half
-from ovir.kernels.boxes import iou
-from ovir.kernels.suppression import Overlaps, keep_apart, ranked
+from ovir.kernels.boxes import clipped, decoded, upright_overlaps
+from ovir.kernels.precision import as_f32, stored
+from ovir.kernels.suppression import keep_apart, ranked
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
-_F32 = np.dtype(np.float32)
 _ROW = 7
 
 
-class DetectionOutput(Operator):
-    """Rows [image, class, confidence, xmin, ymin, xmax, ymax] of what is found; then one begins with -1, the rest is 0.
+class DetectionOutputBase(Operator):
+    """What a single-shot detector has found, as rows [image, class, confidence, xmin, ymin, xmax, ymax].
+
+    The output is [1, 1, rows, 7]; behind the last row that is found one begins with -1, and the rest is 0.
 
     box_logits [N, priors * location classes * 4] move the prior boxes, those of each class apart unless
     ``share_location``: by ``code_type`` CORNER they are added to the corners, by CENTER_SIZE they are (dx * width,
     dy * height) added to the center and (exp dw, exp dh) times the size. proposals [1 or N, 2, priors * 4] hold the
     corners and the variances that the logits are multiplied with, with ``variance_encoded_in_target`` only the corners.
     If they are not ``normalized``, a prior has 5 numbers, of which the first is an image id (-1 ends the list), and is
-    in pixels of input_width and input_height. With five inputs, the priors are first moved by aux_box_preds, and those
-    whose aux_class_preds [N, priors * 2], second of two, is below ``objectness_score`` are background.
+    in pixels of ``input_width`` and ``input_height``. With five inputs, the priors are first moved by aux_box_preds,
+    and those whose aux_class_preds [N, priors * 2], second of two, is below ``objectness_score`` are background.
 
-    Of each class but the background, boxes whose class_preds [N, priors * classes] exceed ``confidence_threshold``, at
-    most ``top_k`` of the class, pass non-maximum suppression. With ``decrease_label_id`` each prior counts for its best
-    class only, class 0 aside; a confidence equal to the threshold will do, top_k is of all classes together, and class
-    1 is written as 0. Then the first of ``keep_top_k`` of each image are kept. They stand in order of image, class and
-    descending confidence; of equal confidences the first prior is first. Computed in f32.
+    Of each class but ``background_label_id`` (-1: of each), boxes whose class_preds [N, priors * classes] exceed
+    ``confidence_threshold``, at most ``top_k`` of the class (-1: all), pass non-maximum suppression: one is kept
+    unless it overlaps one of higher confidence, that was kept, by more than ``nms_threshold``. Of these the first of
+    ``keep_top_k`` (-1: all) of each image are kept. With ``decrease_label_id`` each prior counts for its best class
+    only, class 0 aside; a confidence equal to the threshold will do, top_k is of all classes together, and class 1 is
+    written as 0. Boxes are clipped to [0, 1] with ``clip_before_nms`` before the suppression, with ``clip_after_nms``
+    after it. They stand in order of image, class and descending confidence; of equal confidences the first prior is
+    first. Computed in f32.
     """
 
     background_label_id: int = attribute(default=0)
@@ -42,7 +46,7 @@ class DetectionOutput(Operator):
     keep_top_k: tuple[int, ...] = attribute()
     code_type: str = attribute(default=_CORNER)
     share_location: bool = attribute(default=True)
-    nms_threshold: float = attribute(default=0.0)
+    nms_threshold: float = attribute(default=0.0, specified=True)
     confidence_threshold: float = attribute(default=0.0)
     clip_after_nms: bool = attribute(default=False)
     clip_before_nms: bool = attribute(default=False)
@@ -67,28 +71,26 @@ class DetectionOutput(Operator):
         aux_box_preds: TensorType | None = None,
     ) -> TensorType:
         self._check_attributes()
-        inputs = [box_logits, class_preds, proposals]
-        predictions = {"box_logits": box_logits, "class_preds": class_preds}
+        inputs = {"box_logits": box_logits, "class_preds": class_preds, "proposals": proposals}
         if aux_class_preds is not None:
             if aux_box_preds is None:
                 self.fail("takes 3 or 5 inputs, got 4")
-            inputs += [aux_class_preds, aux_box_preds]
-            predictions |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
-        element_type = self.merge_types(*(t.element_type for t in predictions.values()), names=list(predictions))
-        for name, found in (("box_logits", element_type), ("proposals", proposals.element_type)):
-            self.require_type(name, found, lambda t: t.is_real, "of a floating-point type")
-        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs))
+            inputs |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
+        # Proposals may have a type of their own: those of PriorBox are f32, whatever the predictions are.
+        predictions = {name: tensor.element_type for name, tensor in inputs.items() if name != "proposals"}
+        element_type = self.merge_types(*predictions.values(), names=list(predictions))
+        self.require_real("box_logits", element_type)
+        self.require_real("proposals", proposals.element_type)
+        images, priors, classes = self._sizes(*(tensor.shape for tensor in inputs.values()))
         return TensorType(element_type, PartialShape([1, 1, self._rows(images, priors, classes), _ROW]))
 
     def _check_attributes(self) -> None:
         known = self.code_type in (_CORNER, _CENTER_SIZE)
         self.require(known, "code_type must be {} or {}, got '{}'", _CORNER, _CENTER_SIZE, self.code_type)
         self.require(self.keep_top_k, "keep_top_k is empty, it must be a number")
-        self.require(
-            self.normalized or min(self.input_height, self.input_width) > 0,
-            "input_height {} and input_width {} must be positive, as proposals are not normalized",
-            *(self.input_height, self.input_width),
-        )
+        message = "input_height {} and input_width {} must be positive, as proposals are not normalized"
+        fits = self.normalized or min(self.input_height, self.input_width) > 0
+        self.require(fits, message, self.input_height, self.input_width)
 
     def _rows(self, images: Dimension, priors: Dimension, classes: Dimension) -> Dimension:
         if self.keep_top_k[0] > 0:
@@ -116,11 +118,9 @@ class DetectionOutput(Operator):
             box_logits = merged
         images = self._images(box_logits, class_preds, proposals, aux_class_preds)
         depth = 1 if self.variance_encoded_in_target else 2
-        self.require(
-            proposals[1].contains(depth),
-            "dimension 1 of proposals {} must be {}, as variance_encoded_in_target is {}",
-            *(proposals, depth, str(self.variance_encoded_in_target).lower()),
-        )
+        message = "dimension 1 of proposals {} must be {}, as variance_encoded_in_target is {}"
+        fits = proposals[1].contains(depth)
+        self.require(fits, message, proposals, depth, str(self.variance_encoded_in_target).lower())
 
         per_prior = {"proposals": (proposals, proposals[2], 4 if self.normalized else 5)}
         if aux_class_preds is not None:
@@ -149,12 +149,10 @@ class DetectionOutput(Operator):
         proposals: PartialShape,
         aux_class_preds: PartialShape | None,
     ) -> Dimension:
-        images = box_logits[0]
-        for name, shape in (("class_preds", class_preds), ("aux_class_preds", aux_class_preds)):
-            merged = images if shape is None else images.merged_with(shape[0])
-            if merged is None:
-                self.fail("{} {} and box_logits {} differ in dimension 0, the images", name, shape, box_logits)
-            images = merged
+        places = {"box_logits": (box_logits, 0), "class_preds": (class_preds, 0)}
+        if aux_class_preds is not None:
+            places["aux_class_preds"] = aux_class_preds, 0
+        images = self.merge_dims("images", **places)
         if proposals[0].contains(1):
             return images
         merged = images.merged_with(proposals[0])
@@ -194,56 +192,52 @@ class DetectionOutput(Operator):
         images, priors, classes = (size.length for size in sizes)
         rows = self._rows(*sizes).length
 
-        logits, confidences, proposals, *aux = (half.converted(a, _F32) for a in inputs)
+        logits, confidences, proposals, *aux = map(as_f32, inputs)
         scores = np.ascontiguousarray(confidences.reshape(images, priors, classes).transpose(0, 2, 1))
         if aux:
             is_background = aux[0].reshape(images, 1, priors, 2)[..., 1] < np.float32(self.objectness_score)
             background = np.arange(classes)[:, np.newaxis] == self.background_label_id
-            scores = np.where(is_background, background.astype(_F32), scores)
+            scores = np.where(is_background, background.astype(np.float32), scores)
         eligible = self._eligible(scores)
-        corners = proposals[:, :1].reshape(len(proposals), 1, priors, 4 if self.normalized else 5)
+        stated = proposals[:, :1].reshape(len(proposals), 1, priors, 4 if self.normalized else 5)
         if not self.normalized:
-            is_end = corners[..., 0] == -1
+            is_end = stated[..., 0] == -1
             eligible &= ~np.logical_or.accumulate(is_end, axis=-1)
         variances = None
         if not self.variance_encoded_in_target:
             # There are four for each prior, side by side also where a prior has five numbers.
             variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
-        decoded = corners[..., -4:]
+        boxes = stated[..., -4:]
         with np.errstate(all="ignore"):  # boxes can be infinite
             for deltas in (*aux[1:], logits):
                 moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
-                decoded = self._decoded(decoded, variances, moves.transpose(0, 2, 1, 3))
-            image, label, prior = self._kept(scores, eligible, decoded)
+                boxes = self._decoded(boxes, variances, moves.transpose(0, 2, 1, 3))
+            image, label, prior = self._kept(scores, eligible, boxes)
 
-        result = np.zeros((rows, _ROW), _F32)
-        found = result[: image.size]
-        found[:, 0], found[:, 1] = image, label - self.decrease_label_id
-        found[:, 2] = scores[image, label, prior]
-        kept = decoded[image, 0 if self.share_location else label, prior]
-        found[:, 3:] = np.clip(kept, 0, 1) if self.clip_after_nms else kept
+        result = np.zeros((rows, _ROW), np.float32)
+        filled = result[: image.size]
+        filled[:, 0], filled[:, 1] = image, label - self.decrease_label_id
+        filled[:, 2] = scores[image, label, prior]
+        kept = boxes[image, 0 if self.share_location else label, prior]
+        filled[:, 3:] = clipped(kept, 1) if self.clip_after_nms else kept
         if image.size < rows:
             result[image.size, 0] = -1
-        out = np.empty((1, 1, rows, _ROW), box_logits.dtype) if out is None else out
-        half.copy(result.reshape(out.shape), out)
-        return out
+        return stored(result.reshape(1, 1, rows, _ROW), box_logits.dtype, out)
 
     def _decoded(self, priors: Array, variances: Array | None, deltas: Array) -> Array:
         """Boxes moved by deltas, as [images, location classes, priors, 4]."""
         if not self.normalized:
             width, height = self.input_width, self.input_height
-            priors = priors / np.array([width, height, width, height], _F32)
+            priors = priors / np.array([width, height, width, height], np.float32)
         if variances is not None:
             deltas = variances * deltas
         if self.code_type == _CORNER:
             boxes = priors + deltas
         else:
             low, high = priors[..., :2], priors[..., 2:]
-            size, center = high - low, (low + high) / 2
-            reach = np.exp(deltas[..., 2:]) * size / 2
-            center = deltas[..., :2] * size + center
-            boxes = np.concatenate([center - reach, center + reach], axis=-1)
-        return np.clip(boxes, 0, 1, out=boxes) if self.clip_before_nms else boxes
+            edges = decoded((low + high) / 2, high - low, deltas[..., :2], deltas[..., 2:])
+            boxes = np.concatenate(edges, axis=-1)
+        return clipped(boxes, 1) if self.clip_before_nms else boxes
 
     def _eligible(self, scores: Array) -> Array:
         """Which of the scores [images, classes, priors] may be found."""
@@ -269,20 +263,19 @@ class DetectionOutput(Operator):
         most = self.top_k if self.top_k >= 0 else None
         # Of a class no more than keep_top_k can be kept in the end.
         limit = self.keep_top_k[0] if self.keep_top_k[0] >= 0 else priors
-        thresholds = np.broadcast_to(np.float32(self.nms_threshold), limit)
-        found_slices, found_priors = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+        kept_slices, kept_priors = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         length = classes * priors if self.decrease_label_id else priors
         for row, candidates in ranked(scores.reshape(rows, length), eligible.reshape(rows, length), most):
             slices, prior = np.divmod(row * length + candidates, priors)
-            for one in np.unique(slices):
+            for one in np.unique(slices) if self.decrease_label_id else (row,):
                 chosen = prior[slices == one]
                 image, label = divmod(int(one), classes)
-                overlaps = _overlaps(boxes[image, 0 if self.share_location else label].take(chosen, axis=0))
-                kept = keep_apart(chosen.size, overlaps, thresholds)
-                found_slices.append(np.full(kept.size, one))
-                found_priors.append(chosen[kept])
-        images_found, labels = np.divmod(np.concatenate(found_slices), max(classes, 1))
-        return self._best(scores, images_found, labels, np.concatenate(found_priors))
+                edges = boxes[image, 0 if self.share_location else label].take(chosen, axis=0).T
+                kept = keep_apart(chosen.size, limit, upright_overlaps(edges), self.nms_threshold)
+                kept_slices.append(np.full(kept.size, one))
+                kept_priors.append(chosen[kept])
+        image_numbers, labels = np.divmod(np.concatenate(kept_slices), max(classes, 1))
+        return self._best(scores, image_numbers, labels, np.concatenate(kept_priors))
 
     def _best(self, scores: Array, image: Array, label: Array, prior: Array) -> tuple[Array, Array, Array]:
         """At most ``keep_top_k`` of each image; of equal scores the first priors, and of one prior the first class."""
@@ -294,20 +287,21 @@ class DetectionOutput(Operator):
         return image[best], label[best], prior[best]
 
 
-def _overlaps(boxes: Array) -> Overlaps:
-    """How much boxes [n, 4] overlap each other."""
-    corners = boxes.T
-    return lambda first, second: iou(corners[:, first], corners[:, second])
-
-
 @operator("DetectionOutput", opset=8)
-class DetectionOutput8(DetectionOutput):
-    """The number of classes is the number of class predictions for each prior. Source: DetectionOutput-8."""
+class DetectionOutput8(DetectionOutputBase):
+    """What a single-shot detector has found, from its predictions for prior boxes. See DetectionOutputBase.
+
+    The number of classes is the number of class_preds for each prior.
+    Source: DetectionOutput-8
+    """
 
 
 @operator("DetectionOutput", opset=1)
-class DetectionOutput1(DetectionOutput):
-    """There are ``num_classes``. Source: DetectionOutput-1."""
+class DetectionOutput1(DetectionOutputBase):
+    """DetectionOutput-8 with the number of classes as an attribute, ``num_classes``.
+
+    Source: DetectionOutput-1
+    """
 
     num_classes: int = attribute(minimum=1)
 

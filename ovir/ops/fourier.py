@@ -9,18 +9,20 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.element_types import bf16, f16, f32, f64
-from ovir.kernels.fourier import Transform, as_complex, narrowed, transform, widened, work_array
+from ovir.kernels.fourier import Transform, as_complex, transform
+from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType, Value, constant_type
 
 
-class _Fourier(Operator):
-    """Inference and the order of the passes, for all four operations.
+class FourierBase(Operator):
+    """The discrete Fourier transform along some axes.
 
-    ``axes`` are different dimensions of the complex (or real) numbers of ``data``, in any order, negative ones counted
-    from the end; the axis of the pairs is none of them. ``signal_size`` has for each the length to which data is cut
-    at the end or filled with zeros, -1 for the data's own.
+    Complex numbers stand in pairs along the last axis, [..., 2], real part first. axes [n] are different dimensions of
+    the complex (or real) numbers of data, in any order, negative ones counted from the end; the axis of the pairs is
+    none of them. signal_size [n] has for each the length to which data is cut at the end or filled with zeros, -1 for
+    the data's own.
     """
 
     of_pairs: ClassVar[bool] = True
@@ -35,9 +37,8 @@ class _Fourier(Operator):
                 self.require_index_type(name, tensor.element_type)
                 self.require_rank(name, tensor.shape, 1)
         count = axes.shape[0]
-        if signal_size is not None and not count.compatible(signal_size.shape[0]):
-            message = "signal_size must have an element for each axis: axes has shape {}, signal_size {}"
-            self.fail(message, axes.shape, signal_size.shape)
+        if signal_size is not None:
+            count = self.merge_dims("elements", axes=(axes.shape, 0), signal_size=(signal_size.shape, 0))
         if data.shape.rank is None:
             return TensorType(data.element_type, PartialShape(None))
         dims = self._signal_dims(data.shape)
@@ -101,17 +102,15 @@ class _Fourier(Operator):
         dims = self._signal_dims(PartialShape(data.shape))
         along = self._axes(axes, len(dims))
         given = None if signal_size is None else constant_type(signal_size)
-        self.require(
-            given is None or given.shape == [len(along)],
-            "signal_size must have an element for each of the axes {}, got shape {}",
-            *(axes.tolist(), None if given is None else given.shape),
-        )
+        message = "signal_size must have an element for each of the axes {}, got shape {}"
+        fits = given is None or given.shape == [len(along)]
+        self.require(fits, message, axes.tolist(), None if given is None else given.shape)
         shape = [dim.length for dim in dims]
         for axis, dim in zip(along, self._output_dims(dims, along, given), strict=True):
             shape[axis] = dim.length
         result = work_array((*shape, 2) if self.to_pairs else tuple(shape), data.dtype, out)
         if result.size:
-            source, target = widened(data), result
+            source, target = as_computed(data), result
             lengths = [dim.length for dim in self._lengths(dims, along, given)]
             self._transform(
                 as_complex(source) if self.of_pairs else source,
@@ -119,7 +118,7 @@ class _Fourier(Operator):
                 lengths,
                 as_complex(target) if self.to_pairs else target,
             )
-        return narrowed(result, data.dtype, out)
+        return stored(result, data.dtype, out)
 
     def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
         """``target`` from ``source``; ``lengths`` are those of the signal along the axes."""
@@ -147,10 +146,11 @@ def _in_passes(
 
 
 @operator("DFT", opset=7)
-class DFT(_Fourier):
-    """out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length), along each of the axes, of complex numbers.
+class DFT(FourierBase):
+    """The discrete Fourier transform of complex numbers along some axes. See FourierBase.
 
-    data is [..., 2], real and imaginary part. axes and signal_size: see _Fourier. Source: DFT-7.
+    out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length), along each of the axes. data and out are [..., 2].
+    Source: DFT-7
     """
 
     def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
@@ -158,17 +158,18 @@ class DFT(_Fourier):
 
 
 @operator("IDFT", opset=7)
-class IDFT(_Fourier):
+class IDFT(FourierBase):
     """The inverse of DFT: the sign of the exponent is positive, and the sum along an axis is divided by its length.
 
-    Source: IDFT-7.
+    data and out are [..., 2].
+    Source: IDFT-7
     """
 
     def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
         _in_passes(np.fft.ifft, np.fft.ifft, source, axes, lengths, target)
 
 
-class _RealFourier(_Fourier):
+class RealFourierBase(FourierBase):
     """Transforms with real numbers on one side. The other side has only half of the last of the axes, as the other half
     are the conjugates of the first."""
 
@@ -181,10 +182,11 @@ class _RealFourier(_Fourier):
 
 
 @operator("RDFT", opset=9)
-class RDFT(_RealFourier):
+class RDFT(RealFourierBase):
     """DFT of real data [...] to complex numbers [..., 2]; along the last of the axes only length // 2 + 1 are kept.
 
-    An axis of length 0 stays so, as in OpenVINO. Source: RDFT-9.
+    axes and signal_size. See FourierBase. An axis of length 0 stays so, as in OpenVINO.
+    Source: RDFT-9
     """
 
     of_pairs = False
@@ -200,11 +202,13 @@ class RDFT(_RealFourier):
 
 
 @operator("IRDFT", opset=9)
-class IRDFT(_RealFourier):
+class IRDFT(RealFourierBase):
     """The inverse of RDFT: complex numbers [..., 2] to real ones [...].
 
     Along the last of the axes data holds the first length // 2 + 1 numbers, of which too many are cut off and missing
-    ones are zero; the length is 2 * (dimension - 1) where signal_size does not give it. Source: IRDFT-9.
+    ones are zero; the length is 2 * (dimension - 1) where signal_size does not give it. axes and signal_size: see
+    FourierBase.
+    Source: IRDFT-9
     """
 
     to_pairs = False

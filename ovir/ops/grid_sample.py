@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -14,18 +14,18 @@ from ovir.element_types import ElementType, nf4, string
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
+from ovir.kernels.precision import as_computed
+from ovir.kernels.rounding import as_index
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
+from ovir.types import PartialShape
 from ovir.values import TensorType
 
 # Elements that are sampled at once, and places whose taps are known at once.
-_BLOCK = 1 << 16
-_PLACES = 1 << 13
+_BLOCK = 1 << 18
+_PLACES = 1 << 15
 # Elements of the output that a thread must have at least.
-_LEAST = 1 << 14
-# Positions beyond it are as far outside as can be, and integers can be added to it.
-_FAR = 2.0**62
+_LEAST_PER_THREAD = 1 << 14
 
 
 @dataclass(frozen=True)
@@ -42,14 +42,19 @@ class _Tap:
 
 @operator("GridSample", opset=9)
 class GridSample(Operator):
-    """out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y), scaled from [-1, 1] to the pixels.
+    """An image read at the places that a grid names, between its pixels and beyond its border too.
 
-    With ``align_corners`` -1 and 1 are the centers of the first and the last pixel, else their outer edges. ``nearest``
-    takes the nearest pixel, of two the even one; ``bilinear`` weighs the 4 around, ``bicubic`` 16 by Keys' kernel of
-    -0.75. Beyond the border lie zeros, the pixel at the ``border``, or the ``reflection`` of the image: at the centers
-    of the outermost pixels with ``align_corners``, else at their edges.
+    out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y), scaled from [-1, 1] to the pixels: data is
+    [N, C, H, W], grid [N, rows, columns, 2], out [N, C, rows, columns].
 
-    Mixed integers of 8 bits are rounded, ties to even, wider ones cut; both saturate. Source: GridSample-9.
+    With ``align_corners`` -1 and 1 are the centers of the first and the last pixel, else their outer edges: that is the
+    sense of all implementations, the page has it the other way round. By ``mode`` nearest it is the nearest pixel, of
+    two the even one; bilinear weighs the 4 around, bicubic 16 by Keys' kernel of -0.75. By ``padding_mode`` there are
+    zeros beyond the border, the pixel at the border, or the reflection of the image: at the centers of the outermost
+    pixels with align_corners, else at their edges.
+
+    Mixed integers of 8 bits are rounded, ties to even, wider ones cut; both saturate.
+    Source: GridSample-9
     """
 
     align_corners: bool = attribute(default=False)
@@ -57,23 +62,18 @@ class GridSample(Operator):
     padding_mode: str = attribute(default="zeros", choices=("zeros", "border", "reflection"))
 
     def infer(self, data: TensorType, grid: TensorType) -> TensorType:
-        self.require_type("grid", grid.element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+        self.require_real("grid", grid.element_type)
         self.require_rank("data", data.shape, 4)
         self.require_rank("grid", grid.shape, 4)
         pair = grid.shape[3]
         self.require(pair.contains(2), "the last dimension of grid must be 2, for x and y; got {}", grid.shape)
-        batch: Dimension | None = data.shape[0].merged_with(grid.shape[0])
-        if batch is None:
-            self.fail("data {} and grid {} must have the same batch size", data.shape, grid.shape)
+        batch = self.merge_dims("images", data=(data.shape, 0), grid=(grid.shape, 0))
         return TensorType(data.element_type, PartialShape([batch, data.shape[1], grid.shape[1], grid.shape[2]]))
 
     def run(self, data: Array, grid: Array, *, out: Array | None = None) -> Array:
         images, channels, height, width = data.shape
-        self.require(
-            grid.shape[::3] == (images, 2),
-            "grid must be [{},rows,columns,2] for data {}, got {}",
-            *(images, data.shape, grid.shape),
-        )
+        message = "grid must be [{},rows,columns,2] for data {}, got {}"
+        self.require(grid.shape[::3] == (images, 2), message, images, data.shape, grid.shape)
         if out is None:
             out = np.empty((images, channels, *grid.shape[1:3]), data.dtype)
         if not out.size:
@@ -105,26 +105,27 @@ class GridSample(Operator):
                         some = slice(first, first + at_once)
                         self._sample(np.ascontiguousarray(pixels[image, some]), taps, samples[image, some, block])
 
-        run_blocks(run, images * parts, -(-_LEAST // (channels * count)))
+        run_blocks(run, images * parts, -(-_LEAST_PER_THREAD // (channels * count)))
         return out
 
     # ----- the places
 
     def _taps(self, places: Array, height: int, width: int, dtype: np.dtype[Any]) -> list[_Tap]:
         """The pixels of an image that make the samples at these places; ``dtype`` is that of their weights."""
-        places = half.converted(places, compute_dtype(places.dtype))
+        places = as_computed(places)
         rows = self._axis_taps(places[:, 1], height, dtype)
         columns = self._axis_taps(places[:, 0], width, dtype)
-        return [_crossed(row, column, width) for row, column in product(rows, columns)]
+        starts = [replace(row, index=row.index * width) for row in rows]
+        return [_crossed(row, column) for row, column in product(starts, columns)]
 
     def _axis_taps(self, place: Array, size: int, dtype: np.dtype[Any]) -> list[_Tap]:
         """The same for one axis; indices are those along the axis."""
         position = (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
         if self.mode == "nearest":
-            return [self._axis_tap(_as_index(np.rint(position)), None, size)]
+            return [self._axis_tap(as_index(np.rint(position)), None, size)]
         low = np.floor(position)
         share = (position - low).astype(dtype, copy=False)
-        first = _as_index(low)
+        first = as_index(low)
         if self.mode == "bilinear":
             return [self._axis_tap(first, 1 - share, size), self._axis_tap(first + 1, share, size)]
         weights = (_keys_far(1 + share), _keys_near(share), _keys_near(1 - share), _keys_far(2 - share))
@@ -150,7 +151,7 @@ class GridSample(Operator):
     def _sample(self, pixels: Array, taps: list[_Tap], out: Array) -> None:
         """out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
         taken = np.empty(out.shape, pixels.dtype)
-        total: Array | None = None
+        total = None
         for tap in taps:
             pixels.take(tap.index, 1, taken, "clip")
             if tap.outside is not None:
@@ -160,7 +161,8 @@ class GridSample(Operator):
                 return
             values = half.converted(taken, tap.weight.dtype)
             if total is None:
-                total = values * tap.weight
+                # Not in ``out``: its rows lie apart, often by a power of 2, of which a cache holds few.
+                total = np.multiply(values, tap.weight)
             else:
                 np.multiply(values, tap.weight, out=values)
                 np.add(total, values, out=total)
@@ -174,19 +176,15 @@ class GridSample(Operator):
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
 
 
-def _crossed(row: _Tap, column: _Tap, width: int) -> _Tap:
-    """The tap of two axes: its index is that in the rows of the image one after the other."""
-    outside = [tap.outside for tap in (row, column) if tap.outside is not None]
-    return _Tap(
-        row.index * width + column.index,
-        None if row.weight is None or column.weight is None else row.weight * column.weight,
-        np.logical_or.reduce(outside) if outside else None,
-    )
-
-
-def _as_index(position: Array) -> NDArray[np.int64]:
-    """Whole positions as integers; what is no number is far below."""
-    return np.fmin(np.fmax(position, -_FAR), _FAR).astype(np.int64)
+def _crossed(row: _Tap, column: _Tap) -> _Tap:
+    """The tap of two axes, given where the rows start in the image."""
+    outside = row.outside
+    if outside is None or column.outside is None:
+        outside = column.outside if outside is None else outside
+    else:
+        outside = outside | column.outside
+    weight = None if row.weight is None or column.weight is None else row.weight * column.weight
+    return _Tap(row.index + column.index, weight, outside)
 
 
 def _keys_near(x: Array) -> Array:

@@ -5,28 +5,27 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels.boxes import iou
+from ovir.kernels.boxes import upright_overlaps
 from ovir.ops.attributes import attribute
-from ovir.ops.multiclass_nms import ImageNms
-from ovir.ops.nms import box_counts
 from ovir.ops.operator import operator
+from ovir.ops.suppression import ImageNmsBase, box_counts
 from ovir.values import TensorType
 
 # Candidates whose decay is found together.
 _BLOCK = 128
 # So that a box that lies exactly on another does not divide by 0.
-_LEAST = np.float64(np.float32(1e-10))
+_TINY = np.float64(np.float32(1e-10))
 
 
 @operator("MatrixNms", opset=8)
-class MatrixNms(ImageNms):
-    """The score of a candidate decays by the boxes of higher scores that overlap it, less so by those overlapped.
+class MatrixNms(ImageNmsBase):
+    """The best boxes of each image, whose scores decay by those of higher scores that overlap them. See ImageNmsBase.
 
     Candidates have a score above score_threshold. With x[j] the overlap (intersection over union) with the j-th box
     before it, and m[j] the greatest overlap of that box with one before it, the score is multiplied by the least, but
     at most 1, of (1 - x[j]) / (1 - m[j]), or with ``decay_function`` gaussian of
     exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``). What is above ``post_threshold`` then is selected.
-    Source: MatrixNonMaxSuppression-8.
+    Source: MatrixNonMaxSuppression-8
     """
 
     decay_function: str = attribute(default="linear", choices=("gaussian", "linear"))
@@ -34,21 +33,22 @@ class MatrixNms(ImageNms):
     post_threshold: float = attribute(default=0.0)
 
     def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.found(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
+        return self.inferred(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
 
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        return self.select_shared(boxes, scores)
+        return self.computed(boxes, scores)
 
     def admitted(self, scores: Array) -> Array:
         return scores > np.float32(self.score_threshold)
 
-    def survivors(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+    def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
         count = scores.size
         greatest, final = np.zeros(count, np.float32), np.empty(count, np.float32)
+        # Boxes with a gap between them do not overlap, even if their coordinates are those of pixels.
+        overlaps = upright_overlaps(edges, self.last_pixel, bridged=False)
         for start in range(0, count, _BLOCK):
             stop = min(start + _BLOCK, count)
-            # Boxes with a gap between them do not overlap, even if their coordinates are those of pixels.
-            overlap = iou(boxes[:, start:stop], boxes[:, :stop], 0 if self.normalized else 1, bridged=False)
+            overlap = overlaps(np.arange(start, stop), np.arange(stop))
             later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
             overlap[later] = 0
             overlap.max(axis=1, out=greatest[start:stop])
@@ -63,5 +63,5 @@ class MatrixNms(ImageNms):
         if self.decay_function == "gaussian":
             decay: Array = np.exp((greatest * greatest - overlap * overlap) * np.float32(self.gaussian_sigma))
         else:
-            decay = (1 - overlap.astype(np.float64)) / (1 - greatest.astype(np.float64) + _LEAST)
+            decay = (1 - overlap.astype(np.float64)) / (1 - greatest.astype(np.float64) + _TINY)
         return decay.astype(np.float32, copy=False)

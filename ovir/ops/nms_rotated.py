@@ -6,21 +6,21 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.element_types import ElementType, i64
-from ovir.kernels.boxes import rotated_iou
-from ovir.kernels.suppression import Overlaps
+from ovir.kernels.boxes import Overlaps, rotated_overlaps
 from ovir.ops.attributes import attribute
-from ovir.ops.nms import Suppression
 from ovir.ops.operator import operator
+from ovir.ops.suppression import SuppressionBase
 from ovir.values import TensorType
 
 
 @operator("NMSRotated", opset=13)
-class NMSRotated(Suppression):
-    """NonMaxSuppression of boxes given by x and y of the center, width, height, and an angle in radians.
+class NMSRotated(SuppressionBase):
+    """Of rotated boxes that overlap those with the highest scores, class by class. See SuppressionBase.
 
-    ``clockwise`` says which way a positive angle turns, in an image whose y grows downwards. As many triplets of batch,
-    class and box as boxes are selected; then triplets of batch, class and score; then their number.
-    Source: NMSRotated-13.
+    A box is x and y of the center, width, height, and an angle in radians. ``clockwise`` says which way a positive
+    angle turns, in an image whose y grows downwards. The outputs are as many triplets of batch, class and box as boxes
+    are selected; triplets of batch, class and score; their number, [1].
+    Source: NMSRotated-13
     """
 
     output_type: ElementType = attribute(default=i64)
@@ -37,11 +37,10 @@ class NMSRotated(Suppression):
         score_threshold: TensorType,
     ) -> tuple[TensorType, ...]:
         thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
-        return self.found(boxes, scores, max_output_boxes_per_class, **thresholds)
+        return self.inferred(boxes, scores, max_output_boxes_per_class, **thresholds)
 
     def overlaps(self, boxes: Array) -> Overlaps:
-        turned = boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype)
-        return lambda some, others: rotated_iou(turned.take(some, axis=0), turned.take(others, axis=0))
+        return rotated_overlaps(boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype))
 
     def run(
         self,
@@ -51,4 +50,4 @@ class NMSRotated(Suppression):
         iou_threshold: Array,
         score_threshold: Array,
     ) -> tuple[Array, ...]:
-        return self.select_found(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return self.computed(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)

@@ -10,6 +10,7 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.diagnostics import report
 from ovir.element_types import f32
+from ovir.kernels.rounding import round_half_away
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, PartialShape
@@ -18,14 +19,16 @@ from ovir.values import TensorType
 _DEFAULT_VARIANCE = (0.1,)
 
 
-class PriorGrid(Operator):
-    """What both have in common: f32 [2, 4 * height * width * boxes] from the grid's and the image's [height, width].
+class PriorBoxBase(Operator):
+    """The boxes that a detector's predictions refer to, around each point of a grid.
 
-    The first row holds boxes [xmin, ymin, xmax, ymax] in parts of the image, point by point; the second ``variance``,
-    one number for all or four for each box.
+    output_size and image_size are [2], height and width of the grid and of the image. The output is f32 [2, 4 * height
+    * width * boxes]: the first row holds boxes [xmin, ymin, xmax, ymax] in parts of the image, point by point, with
+    ``clip`` brought into [0, 1]; the second ``variance``, one number for all or four for each box, 0.1 where it is
+    empty. ``offset`` is the distance of the first point from the image's edge, in steps.
     """
 
-    offset: float = attribute(default=0.0)
+    offset: float = attribute(default=0.0, specified=True)
     variance: tuple[float, ...] = attribute(default=())
     clip: bool
 
@@ -60,9 +63,9 @@ class PriorGrid(Operator):
             (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
         given = x_low.shape[1]
         boxes = out[0] if given == wanted else np.empty(4 * height * width * given, np.float32)
-        corners = boxes.reshape(height, width, given, 4)
-        corners[..., 0], corners[..., 1] = x_low, y_low[:, np.newaxis]
-        corners[..., 2], corners[..., 3] = x_high, y_high[:, np.newaxis]
+        of_points = boxes.reshape(height, width, given, 4)
+        of_points[..., 0], of_points[..., 1] = x_low, y_low[:, np.newaxis]
+        of_points[..., 2], of_points[..., 3] = x_high, y_high[:, np.newaxis]
         if given != wanted:
             # As in OpenVINO, boxes follow each other without regard to the points, and what does not fit is lost.
             fitting = min(boxes.size, out.shape[1])
@@ -90,15 +93,17 @@ class _Box:
 
 
 @operator("PriorBox", opset=1)
-class PriorBox1(PriorGrid):
-    """Boxes of given sizes and aspect ratios (width / height) around (offset + w, offset + h) * step.
+class PriorBox1(PriorBoxBase):
+    """Boxes of given sizes and aspect ratios around each point of a grid. See PriorBoxBase.
 
-    Step 0 is the distance at which the points cover the image, and offset 0.5. Ratios are 1, those of ``aspect_ratio``
-    and, with ``flip``, their inverses. First there are for each ``fixed_size``, of each of ``fixed_ratio`` or of all
-    ratios, ``density`` by ``density`` boxes that together fill the square of that size; these end at the image. Then
-    for each ``min_size`` a square of it, one of sqrt(min * max), and a box of its area for each other ratio. Without
+    The centers are (offset + w, offset + h) * step; with ``step`` 0 the points cover the image, and offset is 0.5.
+    Ratios, of width to height, are 1, those of ``aspect_ratio`` and, with ``flip``, their inverses. First there are for
+    each ``fixed_size``, of each of ``fixed_ratio`` or of all ratios, ``density`` by ``density`` boxes that together
+    fill the square of that size; these end at the image. Then for each ``min_size`` a square of it, one of
+    sqrt(min * max) with the ``max_size`` at its place, and a box of its area for each other ratio. Without
     ``scale_all_sizes`` sizes and step are in parts of the image's height (a step of -1: height / points), and the other
-    ratios are of the first size only. Source: PriorBox-1.
+    ratios are of the first size only.
+    Source: PriorBox-1
     """
 
     min_size: tuple[float, ...] = attribute(default=())
@@ -137,7 +142,7 @@ class PriorBox1(PriorGrid):
         if self.flip:
             ratios = np.concatenate([ratios, 1 / ratios])
         million = np.float32(1e6)
-        rounded = np.floor((ratios * million).astype(np.float64) + 0.5).astype(np.float32) / million
+        rounded = round_half_away(ratios * million) / million
         return {1.0, *rounded.tolist()}
 
     def _other_ratios(self) -> list[np.float32]:
@@ -230,7 +235,10 @@ def _halves(size: np.float32, ratio: np.float32) -> tuple[np.float32, np.float32
 
 @operator("PriorBox", opset=8)
 class PriorBox8(PriorBox1):
-    """PriorBox-1, or without ``min_max_aspect_ratios_order`` the box between min and max last. Source: PriorBox-8."""
+    """PriorBox-1, or without ``min_max_aspect_ratios_order`` the box between min and max last.
+
+    Source: PriorBox-8
+    """
 
     min_max_aspect_ratios_order: bool = attribute(default=True)
 
@@ -239,10 +247,12 @@ class PriorBox8(PriorBox1):
 
 
 @operator("PriorBoxClustered", opset=1)
-class PriorBoxClustered(PriorGrid):
-    """Boxes of the sizes ``width`` and ``height`` around ((w + offset) * step_w, (h + offset) * step_h).
+class PriorBoxClustered(PriorBoxBase):
+    """Boxes of the sizes ``width`` and ``height``, one for each pair, around each point of a grid. See PriorBoxBase.
 
-    A step of an axis that is 0 is ``step``; where both are 0, the points cover the image. Source: PriorBoxClustered-1.
+    The centers are ((w + offset) * ``step_w``, (h + offset) * ``step_h``). A step that is 0 is ``step``; where both are
+    0, the points cover the image.
+    Source: PriorBoxClustered-1
     """
 
     step: float = attribute(default=0.0)
@@ -263,12 +273,12 @@ class PriorBoxClustered(PriorGrid):
 
     def edges(self, grid: tuple[int, int], image: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
         steps = [self.step_h or self.step, self.step_w or self.step]
-        found = []
+        edges = []
         for points, size, step, boxes in zip(grid, image, steps, (self.height, self.width), strict=True):
             scale = np.float32(size)
             distance = np.float32(step) if any(steps) else scale / np.float32(points)
             centers = (np.arange(points, dtype=np.float32) + np.float32(self.offset)) * distance
             half = np.array(boxes, np.float32) / np.float32(2)
             at = centers[:, np.newaxis]
-            found.append(((at - half) / scale, (at + half) / scale))
-        return tuple(found)
+            edges.append(((at - half) / scale, (at + half) / scale))
+        return tuple(edges)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from ovir.arrays import Array
 from ovir.element_types import ElementType
-from ovir.kernels import half, recurrent
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels import recurrent
+from ovir.kernels.precision import as_computed
 from ovir.kernels.recurrent import Activation, Step
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Kernel, Operator
@@ -18,16 +17,17 @@ from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
 
 
-class Recurrent(Operator):
-    """What recurrent operations share: their attributes, how their inputs' shapes hang together, and activations.
+class RecurrentBase(Operator):
+    """One step or many of a recurrent network: attributes, how the inputs' shapes hang together, and activations.
 
-    ``hidden_size`` is what the shapes say where it is left out. ``activations`` names the functions f, g and h of the
-    formula, of relu, sigmoid, tanh and hardsigmoid, max(0, min(1, alpha * x + beta)), which the specifications do not
-    have; ``activations_alpha`` and ``activations_beta`` are its parameters, 0.2 and 0.5 where left out. With a positive
-    ``clip`` what f and g are applied to is brought into [-clip, clip] before.
+    W and R are the weights of the input X and of the hidden state H, B the sum of both biases; those of the gates of a
+    step stand below each other. ``hidden_size`` is what the shapes say where it is left out. ``activations`` names the
+    functions f, g and h of the formula, of relu, sigmoid, tanh and hardsigmoid, max(0, min(1, alpha * x + beta)), which
+    the specifications do not have; ``activations_alpha`` and ``activations_beta`` are its parameters, 0.2 and 0.5 where
+    left out. With a positive ``clip`` what f and g are applied to is brought into [-clip, clip] before.
     """
 
-    hidden_size: int = attribute(default=0, minimum=1)
+    hidden_size: int = attribute(default=0, minimum=1, specified=True)
     activations: tuple[str, ...] = ()
     activations_alpha: tuple[float, ...] = attribute(default=())
     activations_beta: tuple[float, ...] = attribute(default=())
@@ -55,23 +55,23 @@ class Recurrent(Operator):
 
         ``known`` has sizes that an attribute tells, each with the attribute's text.
         """
-        found = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
+        sizes = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
         if self.hidden_size:
-            found["hidden"] = Dimension(self.hidden_size, self.hidden_size), "hidden_size"
+            sizes["hidden"] = Dimension(self.hidden_size, self.hidden_size), "hidden_size"
         for name, tensor in inputs.items():
             if tensor is not None:
-                self._take_sizes(found, name, tensor.shape)
-        return {name: size for name, (size, _) in found.items()}
+                self._take_sizes(sizes, name, tensor.shape)
+        return {name: size for name, (size, _) in sizes.items()}
 
-    def _take_sizes(self, found: dict[str, tuple[Dimension, str]], name: str, shape: PartialShape) -> None:
+    def _take_sizes(self, known: dict[str, tuple[Dimension, str]], name: str, shape: PartialShape) -> None:
         gates, biases = (f"{n}*" if n > 1 else "" for n in (self.gates, self.biases))
         layout = self.layouts[name].format(gates=gates, biases=biases)
-        sizes = layout.split(", ")
-        fits = shape.rank in (None, len(sizes))
+        parts = layout.split(", ")
+        fits = shape.rank in (None, len(parts))
         self.require(fits, "{} must be [{}], got shape {}", name, layout, shape)
-        for axis, text in enumerate(sizes):
+        for axis, text in enumerate(parts):
             factor, _, size = text.rpartition("*")
-            before, origin = found.get(size, (UNKNOWN, name))
+            before, origin = known.get(size, (UNKNOWN, name))
             part = shape[axis].exact_div(int(factor or 1))
             if part is None:
                 message = "{} must be [{}], got shape {}: {} is no multiple of {}"
@@ -80,13 +80,13 @@ class Recurrent(Operator):
             if merged is None:
                 message = "{} must be [{}], got shape {}: {} is {} here, but {} by {}"
                 self.fail(message, name, layout, shape, size, part, before, origin)
-            found[size] = merged, origin if before != UNKNOWN else name
+            known[size] = merged, origin if before != UNKNOWN else name
 
     def real_type(self, **inputs: TensorType | None) -> ElementType:
         """The one floating-point type of the inputs."""
         types = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
         merged = self.merge_types(*types.values(), names=list(types))
-        self.require_type("X", merged, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("X", merged)
         return merged
 
     def activation_functions(self) -> list[Activation]:
@@ -114,7 +114,8 @@ class Recurrent(Operator):
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
         """With constant weights and states in the type that is computed in."""
-        held = [None if c is None or not i else _widened(c) for i, c in enumerate(constants)]
+        # The type of X is that of the result; integers are lengths.
+        held = [None if c is None or not i or c.dtype.kind in "iu" else as_computed(c) for i, c in enumerate(constants)]
         if all(h is None or h is c for h, c in zip(held, constants, strict=True)):
             return None
 
@@ -123,42 +124,21 @@ class Recurrent(Operator):
 
         return run
 
-    def weights(self, w: Array, r: Array, b: Array | None, dtype: np.dtype[Any]) -> tuple[Array, Array, Array]:
+    def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
         """W, R and B in the type that is computed in; the biases are 0 where they are left out."""
+        w, r = as_computed(w), as_computed(r)
         rows = self.biases * r.shape[-1]
-        b = np.zeros((*w.shape[:-2], rows), dtype) if b is None else half.converted(b, dtype)
+        b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
         fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
         self.require(fits, "W of shape {} and B of shape {} do not fit R of shape {}", w.shape, b.shape, r.shape)
-        return half.converted(w, dtype), half.converted(r, dtype), b
-
-
-def _widened(constant: Array) -> Array:
-    is_narrow = compute_dtype(constant.dtype) == np.float32
-    return half.converted(constant, np.dtype(np.float32)) if is_narrow else constant
-
-
-def working_arrays(out: Sequence[Array] | None, shapes: Sequence[tuple[int, ...]], dtype: np.dtype[Any]) -> list[Array]:
-    """Arrays of these shapes and type to compute in: those of ``out`` where they are of it."""
-    if out is not None and out[0].dtype == dtype:
-        return list(out)
-    return [np.empty(shape, dtype) for shape in shapes]
-
-
-def rounded(arrays: Sequence[Array], out: Sequence[Array] | None, dtype: np.dtype[Any]) -> tuple[Array, ...]:
-    """What was computed as results of this type, in ``out`` if it is given."""
-    if out is None:
-        return tuple(half.converted(array, dtype) for array in arrays)
-    for array, target in zip(arrays, out, strict=True):
-        if array is not target:
-            half.copy(array, target)
-    return tuple(out)
+        return w, r, b
 
 
 # --------------------------------------------------------------------------- the kinds
 
 
-class RNN(Recurrent):
-    """H = f(X W^T + H R^T + B)."""
+class RnnBase(RecurrentBase):
+    """The plain recurrent unit: H = f(X W^T + H R^T + B)."""
 
     activations: tuple[str, ...] = attribute(default=("tanh",))
     gates = 1
@@ -168,9 +148,12 @@ class RNN(Recurrent):
         return recurrent.rnn_step(r, self.activation_functions(), batch)
 
 
-class GRU(Recurrent):
-    """H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates, and h is
-    g(X W^T + (r H) R^T + B), or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). The order is z, r, h."""
+class GruBase(RecurrentBase):
+    """The gated recurrent unit: H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates.
+
+    h is g(X W^T + (r H) R^T + B) of its own, or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). The order
+    of the gates is z, r, h.
+    """
 
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh"))
     linear_before_reset: bool = attribute(default=False)
@@ -186,9 +169,12 @@ class GRU(Recurrent):
         return recurrent.gru_step(r, self.activation_functions(), batch, bias)
 
 
-class LSTM(Recurrent):
-    """C = f C + i c and H = o h(C), where f, i and o are f(X W^T + H R^T + B) of their gates, and c is g of that of its
-    own. The order is f, i, c, o."""
+class LstmBase(RecurrentBase):
+    """The unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
+
+    f, i and o are f(X W^T + H R^T + B) of their gates, and c is g of that of its own. The order of the gates is f, i,
+    c, o.
+    """
 
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))
     gates = 4

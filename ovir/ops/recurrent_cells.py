@@ -9,20 +9,19 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.diagnostics import report
-from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import operator
-from ovir.ops.recurrent import GRU, LSTM, RNN, Recurrent, rounded, working_arrays
+from ovir.ops.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
 from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 
 _STATE = "batch, hidden"
 
 
-class _Cell(Recurrent):
-    """What the three cells share."""
+class CellBase(RecurrentBase):
+    """One step of a recurrent network: the states that follow the states given, for an input X."""
 
     layouts: ClassVar[dict[str, str]] = {
         "X": "batch, input",
@@ -34,7 +33,7 @@ class _Cell(Recurrent):
         "P": "3*hidden",
     }
 
-    def next_states(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
+    def inferred(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
         """The types of the states that follow."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
@@ -42,7 +41,7 @@ class _Cell(Recurrent):
         state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
         return (state, state) if "initial_cell_state" in inputs else (state,)
 
-    def advance(
+    def computed(
         self,
         x: Array,
         states: Sequence[Array],
@@ -52,41 +51,44 @@ class _Cell(Recurrent):
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
         """The states that follow ``states``."""
-        dtype = compute_dtype(x.dtype)
-        w, r, b = self.weights(w, r, b, dtype)
-        results = working_arrays(out, [state.shape for state in states], dtype)
+        w, r, b = self.weights(w, r, b)
+        targets: Sequence[Array | None] = out or [None] * len(states)
+        results = [work_array(state.shape, x.dtype, target) for state, target in zip(states, targets, strict=True)]
         for state, result in zip(states[1:], results[1:], strict=True):
             np.copyto(result, state)
         with np.errstate(all="ignore"):
-            inputs = input_product(half.converted(x, dtype), w, b[: len(w)])
-            self.step(r, b, len(x))(inputs, half.converted(states[0], dtype), *results)
-            return rounded(results, out, x.dtype)
+            inputs = input_product(as_computed(x), w, b[: len(w)])
+            self.step(r, b, len(x))(inputs, as_computed(states[0]), *results)
+            return tuple(stored(result, x.dtype, target) for result, target in zip(results, targets, strict=True))
 
 
 @operator("RNNCell", opset=1)
-class RNNCell(_Cell, RNN):
-    """One step: H = f(X W^T + H R^T + B); see ``Recurrent`` for the attributes. X is [batch, input], the state [batch,
-    hidden], W [hidden, input], R [hidden, hidden], B [hidden]. Source: RNNCell-3"""
+class RNNCell(CellBase, RnnBase):
+    """One step of a recurrent network: H = f(X W^T + H R^T + B). See RecurrentBase.
+
+    X is [batch, input], the state [batch, hidden], W [hidden, input], R [hidden, hidden], B [hidden].
+    Source: RNNCell-3
+    """
 
     def infer(
         self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
     ) -> tuple[TensorType, ...]:
-        return self.next_states(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.inferred(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array, *, out: Array | None = None
     ) -> Array:
-        return self.advance(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+        return self.computed(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
 
 
 @operator("GRUCell", opset=3)
-class GRUCell(_Cell, GRU):
-    """One step: H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates and h is g(X W^T + (r H) R^T
-    + B) of its own, or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B).
+class GRUCell(CellBase, GruBase):
+    """One step of a network of gated recurrent units. See GruBase and RecurrentBase.
 
-    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], all in the
-    order z, r, h, and B_r after them. Without B the biases are 0; OpenVINO refuses that, though not the
-    specification. Source: GRUCell-3
+    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], with
+    ``linear_before_reset`` [4*hidden]: all in the order z, r, h, and B_r after them. Without B the biases are 0;
+    OpenVINO refuses that, though not the specification.
+    Source: GRUCell-3
     """
 
     def infer(
@@ -97,7 +99,7 @@ class GRUCell(_Cell, GRU):
         r: TensorType,
         b: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.next_states(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.inferred(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self,
@@ -109,15 +111,16 @@ class GRUCell(_Cell, GRU):
         *,
         out: Array | None = None,
     ) -> Array:
-        return self.advance(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+        return self.computed(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
 
 
 @operator("LSTMCell", opset=4)
-class LSTMCell4(_Cell, LSTM):
-    """One step: C = f C + i c, H = o h(C), where f, i and o are f(X W^T + H R^T + B) of their gates, c is g of its own.
+class LSTMCell4(CellBase, LstmBase):
+    """One step of a network of long short-term memory. See LstmBase and RecurrentBase.
 
     X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden], the gates
-    in the order f, i, c, o. Without B the biases are 0. Source: LSTMCell-1, of which no newer text is kept
+    in the order f, i, c, o. Without B the biases are 0. It has no page of its own: that of its first version is meant.
+    Source: LSTMCell-1
     """
 
     def infer(
@@ -129,7 +132,7 @@ class LSTMCell4(_Cell, LSTM):
         r: TensorType,
         b: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.next_states(
+        return self.inferred(
             X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b
         )
 
@@ -144,7 +147,7 @@ class LSTMCell4(_Cell, LSTM):
         *,
         out: tuple[Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.advance(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
+        return self.computed(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
 
 
 @operator("LSTMCell", opset=1)
@@ -152,7 +155,8 @@ class LSTMCell1(LSTMCell4):
     """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and ``input_forget`` and ``weights_format``.
 
     None of the three is in the specification, and the CPU plugin computes as if they were not there: so does this, with
-    a report where they would make a difference. Source: LSTMCell-1
+    a report where they would make a difference.
+    Source: LSTMCell-1
     """
 
     hidden_size: int = attribute(minimum=1)
@@ -169,7 +173,7 @@ class LSTMCell1(LSTMCell4):
         b: TensorType | None = None,
         p: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.next_states(
+        return self.inferred(
             X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b, P=p
         )
 
@@ -192,4 +196,4 @@ class LSTMCell1(LSTMCell4):
             report(ignored.format("input_forget"))
         if p is not None and p.any():
             report(ignored.format("P, which is not zero,"))
-        return self.advance(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
+        return self.computed(x, (initial_hidden_state, initial_cell_state), w, r, b, out)

@@ -9,27 +9,28 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.diagnostics import report
-from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product, scan
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import operator
-from ovir.ops.recurrent import GRU, LSTM, RNN, Recurrent, rounded, working_arrays
+from ovir.ops.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
 from ovir.types import UNKNOWN, PartialShape
 from ovir.values import TensorType
 
 _STATE = "batch, directions, hidden"
 
 
-class RecurrentSequence(Recurrent):
-    """What the three sequences share: for each row of the batch, its first sequence_lengths steps in time.
+class SequenceBase(RecurrentBase):
+    """The steps of a cell over a sequence: for each row of the batch its first sequence_lengths steps in time.
 
-    ``reverse`` begins with the last of them, ``bidirectional`` has both directions, each with weights and states of its
-    own. Outputs are Y, the hidden states after each step, at the place of its input, and zero behind the row's length;
-    and the last states, which are zero for a row without a step.
+    By ``direction`` they go forward, or in reverse, from the last of them on; bidirectional is both, each with weights
+    and states of its own. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths
+    [batch]; W, R and B are as those of the cell, with a first dimension of directions. The outputs are Y [batch,
+    directions, time, hidden], the hidden states after each step, at the place of its input, and zero behind the row's
+    length; and the last states, which are zero for a row without a step.
     """
 
-    direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"))
+    direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
 
     layouts: ClassVar[dict[str, str]] = {
         "X": "batch, time, input",
@@ -45,7 +46,7 @@ class RecurrentSequence(Recurrent):
     def directions(self) -> int:
         return 2 if self.direction == "bidirectional" else 1
 
-    def outputs(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
+    def inferred(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
         """The types of Y and of the last states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
@@ -59,7 +60,7 @@ class RecurrentSequence(Recurrent):
         count = 2 if "initial_cell_state" in inputs else 1
         return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * count
 
-    def unrolled(
+    def computed(
         self,
         x: Array,
         states: Sequence[Array],
@@ -72,25 +73,25 @@ class RecurrentSequence(Recurrent):
         """Y and the last states."""
         batch, time, _ = x.shape
         self._check_lengths(sequence_lengths, time)
-        dtype = compute_dtype(x.dtype)
-        w, r, b = self.weights(w, r, b, dtype)
-        converted, *states = (half.converted(a, dtype) for a in (x, *states))
+        w, r, b = self.weights(w, r, b)
+        inputs, *states = map(as_computed, (x, *states))
         shape = states[0].shape
         shapes = [(*shape[:2], time, shape[2]), *[shape] * len(states)]
-        results = working_arrays(out, shapes, dtype)
+        targets: Sequence[Array | None] = out or [None] * len(shapes)
+        results = [work_array(s, x.dtype, target) for s, target in zip(shapes, targets, strict=True)]
         with np.errstate(all="ignore"):
             for d in range(self.directions):
                 outputs, *finals = (result[:, d] for result in results)
                 scan(
                     self.step(r[d], b[d], batch),
-                    input_product(converted, w[d], b[d, : w.shape[1]]),
+                    input_product(inputs, w[d], b[d, : w.shape[1]]),
                     [state[:, d] for state in states],
                     sequence_lengths,
                     d == 1 or self.direction == "reverse",
                     outputs,
                     finals,
                 )
-            return rounded(results, out, x.dtype)
+            return tuple(stored(result, x.dtype, target) for result, target in zip(results, targets, strict=True))
 
     def _check_lengths(self, lengths: Array, time: int) -> None:
         outside = (lengths < 0) | (lengths > time)
@@ -100,9 +101,8 @@ class RecurrentSequence(Recurrent):
             report(f"{message}: the last state is taken to be zero")
 
 
-@operator("RNNSequence", opset=5)
-class RNNSequence(RecurrentSequence, RNN):
-    """H = f(X W^T + H R^T + B) step by step; see ``Recurrent`` and ``RecurrentSequence``. Source: RNNSequence-5"""
+class HiddenSequenceBase(SequenceBase):
+    """The sequences of cells that have no state but the hidden one."""
 
     def infer(
         self,
@@ -113,7 +113,7 @@ class RNNSequence(RecurrentSequence, RNN):
         r: TensorType,
         b: TensorType,
     ) -> tuple[TensorType, ...]:
-        return self.outputs(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.inferred(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self,
@@ -126,22 +126,32 @@ class RNNSequence(RecurrentSequence, RNN):
         *,
         out: tuple[Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.unrolled(x, (initial_hidden_state,), sequence_lengths, w, r, b, out)
+        return self.computed(x, (initial_hidden_state,), sequence_lengths, w, r, b, out)
+
+
+@operator("RNNSequence", opset=5)
+class RNNSequence(HiddenSequenceBase, RnnBase):
+    """The steps of RNNCell over a sequence. See SequenceBase and RecurrentBase.
+
+    Source: RNNSequence-5
+    """
 
 
 @operator("GRUSequence", opset=5)
-class GRUSequence(RecurrentSequence, GRU):
-    """The steps of GRUCell, gates in the order z, r, h; see ``Recurrent`` and ``RecurrentSequence``.
-    Source: GRUSequence-5"""
+class GRUSequence(HiddenSequenceBase, GruBase):
+    """The steps of GRUCell over a sequence. See SequenceBase, GruBase and RecurrentBase.
 
-    infer = RNNSequence.infer
-    run = RNNSequence.run
+    Source: GRUSequence-5
+    """
 
 
 @operator("LSTMSequence", opset=5)
-class LSTMSequence(RecurrentSequence, LSTM):
-    """The steps of LSTMCell, gates in the order f, i, c, o; see ``Recurrent`` and ``RecurrentSequence``. The last
-    output is the cell state. Source: LSTMSequence-5"""
+class LSTMSequence(SequenceBase, LstmBase):
+    """The steps of LSTMCell over a sequence. See SequenceBase, LstmBase and RecurrentBase.
+
+    The last output is the cell state.
+    Source: LSTMSequence-5
+    """
 
     def infer(
         self,
@@ -154,7 +164,7 @@ class LSTMSequence(RecurrentSequence, LSTM):
         b: TensorType,
     ) -> tuple[TensorType, ...]:
         states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-        return self.outputs(sequence_lengths, X=x, **states, W=w, R=r, B=b)
+        return self.inferred(sequence_lengths, X=x, **states, W=w, R=r, B=b)
 
     def run(
         self,
@@ -168,4 +178,4 @@ class LSTMSequence(RecurrentSequence, LSTM):
         *,
         out: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.unrolled(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b, out)
+        return self.computed(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b, out)

@@ -7,60 +7,31 @@ from typing import ClassVar
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.kernels.roi import SampledRegions, Turn, float_dtype, pixel_rows, stored
+from ovir.kernels.precision import stored
+from ovir.kernels.roi import SampledRegions, pixel_rows
 from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
+from ovir.ops.operator import operator
+from ovir.ops.regions import RegionBase
 from ovir.types import PartialShape
 from ovir.values import TensorType
 
-# A region that is much larger than any feature map would take memory without bound where samples adapt to it.
-_MAX_SAMPLES = 1 << 24
 
-
-class RegionOperator(Operator):
-    """What operations on regions of images have in common."""
-
-    def images(self, numbers: Array, count: int) -> Array:
-        """The image of each region, up to the first whose number is -1: Proposal marks the end of its list so."""
-        with np.errstate(invalid="ignore"):
-            numbers = numbers.astype(np.int64)
-        ends = np.flatnonzero(numbers == -1)
-        numbers = numbers[: ends[0]] if ends.size else numbers
-        outside = np.flatnonzero((numbers < 0) | (numbers >= count))
-        if outside.size:
-            first = int(outside[0])
-            self.fail("region {} is of image {}, outside [0, {}]", first, int(numbers[first]), count - 1)
-        return numbers
-
-    def sampled(
-        self, images: Array, start: Array, size: Array, bins: tuple[int, int], ratio: int, turn: Turn | None = None
-    ) -> SampledRegions:
-        """Regions with ``ratio`` samples a bin on each axis, or with 0 as many as the bin is long, rounded up."""
-        lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
-        lengths = np.where(lengths > 0, lengths, 0)
-        counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]
-        excess = np.flatnonzero(counts > _MAX_SAMPLES)
-        if excess.size:
-            first = int(excess[0])
-            message = "region {} of size {} would take {:.3g} samples, more than {}"
-            self.fail(message.format(first, size[first].tolist(), counts[first], _MAX_SAMPLES))
-        samples = lengths.astype(np.intp)
-        return SampledRegions(images, start, size, samples, bins, turn)
-
-
-class AlignBase(RegionOperator):
+class AlignBase(RegionBase):
     """A region is cut into pooled_h x pooled_w bins, each of which is the mean (or the largest) of its samples.
 
     Samples lie evenly in the bin, ``sampling_ratio`` on each axis, or with 0 as many as the bin is long, rounded up.
     One is interpolated between the four pixels around it; up to a pixel outside of data it counts as on the edge, and
-    further outside as 0, as does a bin without samples. data is [N, C, H, W], batch_indices has the image of each
-    region; -1 ends the list of regions, the rest is 0.
+    further outside as 0, as does a bin without samples. ``spatial_scale`` is what coordinates are multiplied with to
+    be those of pixels.
+
+    data is [N, C, H, W], rois [regions, numbers], batch_indices [regions] has the image of each region; -1 ends the
+    list of regions, the rest is 0. The output is [regions, C, pooled_h, pooled_w].
     """
 
-    pooled_h: int = attribute(default=0, minimum=0)
-    pooled_w: int = attribute(default=0, minimum=0)
-    sampling_ratio: int = attribute(default=0, minimum=0)
-    spatial_scale: float = attribute(default=0.0)
+    pooled_h: int = attribute(default=0, minimum=0, specified=True)
+    pooled_w: int = attribute(default=0, minimum=0, specified=True)
+    sampling_ratio: int = attribute(default=0, minimum=0, specified=True)
+    spatial_scale: float = attribute(default=0.0, specified=True)
 
     mode: str = "avg"
     columns: ClassVar[int]
@@ -68,27 +39,19 @@ class AlignBase(RegionOperator):
 
     def infer(self, data: TensorType, rois: TensorType, batch_indices: TensorType) -> TensorType:
         element_type = self.merge_types(data.element_type, rois.element_type, names=("data", "rois"))
-        self.require_type("data", element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", element_type)
         self.require_integers("batch_indices", batch_indices.element_type)
         self.require_rank("data", data.shape, 4)
-        self.require_rank("rois", rois.shape, 2)
+        self.require_numbers("rois", rois.shape, self.columns)
         self.require_rank("batch_indices", batch_indices.shape, 1)
-        self.require(
-            rois.shape[1].contains(self.columns),
-            "rois must have {} numbers for each region, got shape {}",
-            *(self.columns, rois.shape),
-        )
-        count = rois.shape[0].merged_with(batch_indices.shape[0])
-        if count is None:
-            message = "rois {} and batch_indices {} must be of equally many regions"
-            self.fail(message, rois.shape, batch_indices.shape)
+        count = self.merge_dims("regions", rois=(rois.shape, 0), batch_indices=(batch_indices.shape, 0))
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
     def run(self, data: Array, rois: Array, batch_indices: Array, *, out: Array | None = None) -> Array:
         _, channels, height, width = data.shape
         images = self.images(batch_indices, len(data))
-        regions = rois[: len(images)].astype(float_dtype(data.dtype), copy=False)
         pixels = pixel_rows(data)
+        regions = rois[: len(images)].astype(pixels.dtype, copy=False)
         pooled = np.zeros((len(rois), self.pooled_h * self.pooled_w, channels), pixels.dtype)
         if pixels.size and pooled.size:
             with np.errstate(all="ignore"):
@@ -104,12 +67,14 @@ class AlignBase(RegionOperator):
 
 @operator("ROIAlign", opset=3)
 class ROIAlign3(AlignBase):
-    """rois are [x1, y1, x2, y2]; times ``spatial_scale`` they are pixels. A side shorter than a pixel counts as one.
+    """Regions of feature maps, resampled to one size. See AlignBase.
 
-    In mode max a bin is the largest of its samples, and not below 0, as in OpenVINO. Source: ROIAlign-3
+    rois are [x1, y1, x2, y2]. A side that is shorter than a pixel counts as one. In ``mode`` max a bin is the largest
+    of its samples, and not below 0, as in OpenVINO.
+    Source: ROIAlign-3
     """
 
-    mode: str = attribute(default="avg", choices=("avg", "max"))
+    mode: str = attribute(default="avg", choices=("avg", "max"), specified=True)
 
     aligned_mode: str = "asymmetric"
     columns = 4
@@ -127,8 +92,11 @@ class ROIAlign3(AlignBase):
 
 @operator("ROIAlign", opset=9)
 class ROIAlign9(ROIAlign3):
-    """ROIAlign-3 with ``aligned_mode``: asymmetric is x * scale, half_pixel_for_nn x * scale - 0.5, and half_pixel
-    (x + 0.5) * scale - 0.5. With the latter two a side may have any length. Source: ROIAlign-9
+    """ROIAlign-3 with a choice of how coordinates become those of pixels, ``aligned_mode``.
+
+    asymmetric is x * spatial_scale, half_pixel_for_nn x * spatial_scale - 0.5, half_pixel (x + 0.5) * spatial_scale -
+    0.5. With the latter two a side may have any length.
+    Source: ROIAlign-9
     """
 
     aligned_mode: str = attribute(default="asymmetric", choices=("asymmetric", "half_pixel_for_nn", "half_pixel"))
@@ -136,9 +104,10 @@ class ROIAlign9(ROIAlign3):
 
 @operator("ROIAlignRotated", opset=15)
 class ROIAlignRotated(AlignBase):
-    """rois are [center x, center y, width, height, angle in radians], turned about the center, counterclockwise
-    unless ``clockwise_mode``. Center and size are scaled by ``spatial_scale``, then the center is moved by -0.5.
+    """Rotated regions of feature maps, resampled to one size. See AlignBase.
 
+    rois are [center x, center y, width, height, angle in radians], turned about the center, counterclockwise unless
+    ``clockwise_mode``. Center and size are scaled by ``spatial_scale``, then the center is moved by -0.5.
     Source: ROIAlignRotated-15
     """
 

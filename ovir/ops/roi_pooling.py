@@ -6,28 +6,30 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.diagnostics import report
-from ovir.kernels.resample_taps import round_half_away
-from ovir.kernels.roi import Corners, Span, corners, float_dtype, pixel_rows, pool_boxes, pool_places, stored
+from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.precision import as_computed, stored
+from ovir.kernels.roi import Neighbours, Span, neighbours, pixel_rows, pool_boxes, pool_places
+from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import operator
-from ovir.ops.roi_align import RegionOperator
+from ovir.ops.regions import RegionBase
 from ovir.types import PartialShape
 from ovir.values import TensorType
 
-# Corners of regions count as no further away, so that integers can be computed with.
-_FAR = 2.0**40
+# Corners of regions count as no further away, so that integers can be multiplied.
+_FAR = 2**40
 
 
-class PoolingBase(RegionOperator):
+class PoolingBase(RegionBase):
     """data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; an image of -1 ends the list of rois, the rest is 0."""
 
     spatial_scale: float
 
     def require_inputs(self, data: TensorType, rois: TensorType) -> None:
-        for name, tensor, rank in (("data", data, 4), ("rois", rois, 2)):
-            self.require_type(name, tensor.element_type, lambda t: t.is_real, "of a floating-point type")
-            self.require_rank(name, tensor.shape, rank)
-        self.require(rois.shape[1].contains(5), "rois must have 5 numbers for each region, got shape {}", rois.shape)
+        self.require_real("data", data.element_type)
+        self.require_real("rois", rois.element_type)
+        self.require_rank("data", data.shape, 4)
+        self.require_numbers("rois", rois.shape, 5)
 
     def require_scale(self) -> None:
         scale = np.float32(self.spatial_scale)
@@ -37,7 +39,7 @@ class PoolingBase(RegionOperator):
     def regions(self, data: Array, rois: Array) -> tuple[Array, Array, Array]:
         """The images of the regions up to the end of the list; their starts and their ends, y before x."""
         images = self.images(rois[:, 0], len(data))
-        boxes = rois[: len(images), 1:].astype(float_dtype(data.dtype), copy=False)
+        boxes = rois[: len(images), 1:].astype(compute_dtype(data.dtype), copy=False)
         return images, boxes[:, 1::-1], boxes[:, :1:-1]
 
     def scaled(self, values: Array) -> Array:
@@ -50,19 +52,23 @@ class PoolingBase(RegionOperator):
 
 @operator("ROIPooling", opset=2)
 class ROIPooling(PoolingBase):
-    """With max, corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; it is at least
-    one pixel long. Bin i of n on a side of length s goes from floor(i * s / n) to ceil((i + 1) * s / n) and is the
-    largest pixel of what lies in data, 0 where nothing does.
+    """Regions of feature maps, each pooled to [C, pooled_h, pooled_w]. The inputs. See PoolingBase.
 
-    With bilinear, corners are parts of data's size less one. Bins are single places spread evenly from corner to corner
-    (one lies in the middle), interpolated between the pixels around, and 0 outside of data. There are pooled_h x
-    pooled_w bins, or where these are left out as many as output_roi or output_size says. Source: ROIPooling-1
+    By ``method`` max, corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; it is at
+    least one pixel long. Bin i of n on a side of length s goes from floor(i * s / n) to ceil((i + 1) * s / n) and is
+    the largest pixel of what lies in data, 0 where nothing does.
+
+    By bilinear, corners are parts of data's size less one. Bins are single places spread evenly from corner to corner
+    (one lies in the middle), interpolated between the pixels around, and 0 outside of data. There are ``pooled_h`` x
+    ``pooled_w`` bins, or where these are left out as many as ``output_roi`` or ``output_size`` says, which older
+    writers give instead.
+    Source: ROIPooling-1
     """
 
     output_size: tuple[int, ...] = attribute(default=(), minimum=0)
     output_roi: tuple[int, ...] = attribute(default=(), minimum=0)
-    pooled_h: int = attribute(default=0, minimum=0)
-    pooled_w: int = attribute(default=0, minimum=0)
+    pooled_h: int = attribute(default=0, minimum=0, specified=True)
+    pooled_w: int = attribute(default=0, minimum=0, specified=True)
     spatial_scale: float = attribute()
     method: str = attribute(default="max", choices=("max", "bilinear"))
 
@@ -93,7 +99,7 @@ class ROIPooling(PoolingBase):
     def _pool_largest(
         self, pixels: Array, size: tuple[int, ...], images: Array, start: Array, end: Array, pooled: Array
     ) -> None:
-        first, last = (_whole(round_half_away(self.scaled(corner))) for corner in (start, end))
+        first, last = (np.clip(as_index(round_half_away(self.scaled(corner))), -_FAR, _FAR) for corner in (start, end))
         sides = np.maximum(last - first + 1, 1)
         spans = []
         for axis, count in enumerate(self.bins()):
@@ -120,21 +126,16 @@ class ROIPooling(PoolingBase):
         _pool_inside(y, x, size, images.reshape(-1, 1, 1) * (size[0] * size[1]), 1, pixels, pooled)
 
 
-def _whole(values: Array) -> Array:
-    whole: Array = np.clip(np.nan_to_num(values, nan=0.0), -_FAR, _FAR).astype(np.int64)
-    return whole
-
-
 def _pool_inside(
     y: Array, x: Array, size: tuple[int, ...], planes: Array, taps: int, pixels: Array, pooled: Array
 ) -> None:
     """pooled[region, row, column] = the sum of the places of each bin; those outside of the data are 0."""
     height, width = size
 
-    def places(members: Array) -> Corners:
+    def places(members: Array) -> Neighbours:
         rows, columns = y[members], x[members]
         inside = (rows >= 0) & (rows <= height - 1) & (columns >= 0) & (columns <= width - 1)
-        return corners(rows, columns, height, width, inside, planes[members])
+        return neighbours(rows, columns, height, width, inside, planes[members])
 
     pool_places(places, taps, pixels, pooled)
 
@@ -144,15 +145,17 @@ def _pool_inside(
 
 @operator("PSROIPooling", opset=1)
 class PSROIPooling(PoolingBase):
-    """The region is cut into group_size x group_size bins, each of which has channels of data for itself.
+    """Regions of feature maps, each pooled to [output_dim, group_size, group_size] by bins with channels of their own.
 
-    With average, corners are rounded, the second ones times one pixel more, and scaled by ``spatial_scale``; sides are
-    at least 0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) *
-    group_size + j, 0 where there are none.
+    The inputs: see PoolingBase; here rois may have another floating-point type than data. By ``mode`` average, corners
+    are rounded, the second ones times one pixel more, and scaled by ``spatial_scale``; sides are at least 0.1. Bin
+    [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size + j, 0
+    where there are none.
 
-    With bilinear, corners times ``spatial_scale`` are parts of data's size less one. The region is cut into
-    spatial_bins_y x spatial_bins_x parts, of which part b reads channel b * output_dim + c. The bins are places spread
-    evenly from corner to corner of a part, and the mean over the parts; outside of data is 0. Source: PSROIPooling-1
+    By bilinear, corners times ``spatial_scale`` are parts of data's size less one. The region is cut into
+    ``spatial_bins_y`` x ``spatial_bins_x`` parts, of which part b reads channel b * output_dim + c. The bins are places
+    spread evenly from corner to corner of a part, and the mean over the parts; outside of data is 0.
+    Source: PSROIPooling-1
     """
 
     output_dim: int = attribute(minimum=1)
@@ -174,16 +177,14 @@ class PSROIPooling(PoolingBase):
         if self.mode == "bilinear":
             names, parts = ("spatial_bins_x", "spatial_bins_y"), (self.spatial_bins_x, self.spatial_bins_y)
             self.require(min(parts) > 0, "{} and {} must be positive, got {} and {}", *names, *parts)
-        self.require(
-            data[1].contains(self.output_dim * parts[0] * parts[1]),
-            "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}",
-            *(*names, self.output_dim, *parts, data),
-        )
+        message = "data must have output_dim * {} * {} = {} * {} * {} channels, got shape {}"
+        fits = data[1].contains(self.output_dim * parts[0] * parts[1])
+        self.require(fits, message, *names, self.output_dim, *parts, data)
 
     def run(self, data: Array, rois: Array, *, out: Array | None = None) -> Array:
         self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
-        pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), float_dtype(data.dtype))
+        pooled = np.zeros((len(rois), self.group_size, self.group_size, self.output_dim), compute_dtype(data.dtype))
         if data.size:
             pool = self._pool_average if self.mode == "average" else self._pool_bilinear
             with np.errstate(all="ignore"):
@@ -238,18 +239,21 @@ class PSROIPooling(PoolingBase):
 
 @operator("DeformablePSROIPooling", opset=1)
 class DeformablePSROIPooling(PoolingBase):
-    """PSROIPooling of a mean of places, spatial_bins_y x spatial_bins_x in a bin, the first at its start.
+    """PSROIPooling whose bins are means of interpolated places, and may be moved by offsets.
 
-    Corners are rounded, the second ones times one pixel more, scaled by ``spatial_scale`` and moved by -0.5; sides are
-    at least 0.1. A place is interpolated between the pixels around it; up to half a pixel outside of data it counts as
-    on the edge, further outside it does not count, and a bin without places is 0. Channels are as with average.
+    The inputs. See PoolingBase. Corners are rounded, the second ones times one pixel more, scaled by ``spatial_scale``
+    and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x ``spatial_bins_x`` places, the
+    first at its start. A place is interpolated between the pixels around it; up to half a pixel outside of data it
+    counts as on the edge, further outside it does not count, and a bin without places is 0. There are ``group_size`` x
+    ``group_size`` bins, of the channels that PSROIPooling by average takes, and ``output_dim`` channels in the output.
 
     offsets [regions, 2 * classes, part_size, part_size] move bins by x, then y, in parts of the region's sides times
-    ``trans_std``: each class those of its share of the channels. Source: DeformablePSROIPooling-1
+    ``trans_std``: each class those of its share of the channels.
+    Source: DeformablePSROIPooling-1
     """
 
     output_dim: int = attribute(minimum=1)
-    spatial_scale: float = attribute(default=0.0)
+    spatial_scale: float = attribute(default=0.0, specified=True)
     group_size: int = attribute(default=1, minimum=1)
     mode: str = attribute(default="bilinear_deformable", choices=("bilinear_deformable",))
     spatial_bins_x: int = attribute(default=1, minimum=1)
@@ -259,27 +263,27 @@ class DeformablePSROIPooling(PoolingBase):
 
     def infer(self, data: TensorType, rois: TensorType, offsets: TensorType | None = None) -> TensorType:
         self.require_inputs(data, rois)
+        inputs = {"data": data, "rois": rois}
         if offsets is not None:
-            self.require_type("offsets", offsets.element_type, lambda t: t.is_real, "of a floating-point type")
+            inputs["offsets"] = offsets
             self.require_rank("offsets", offsets.shape, 4)
+        element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
         self._require_channels(data.shape)
         bins = [self.group_size] * 2
-        return TensorType(data.element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
+        return TensorType(element_type, PartialShape([rois.shape[0], self.output_dim, *bins]))
 
     def _require_channels(self, data: PartialShape) -> None:
         most = data[1].upper
-        self.require(
-            most is None or most >= self.output_dim * self.group_size**2,
-            "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}",
-            *(self.output_dim, self.group_size, self.group_size, data),
-        )
+        message = "data must have output_dim * group_size * group_size = {} * {} * {} channels, got shape {}"
+        fits = most is None or most >= self.output_dim * self.group_size**2
+        self.require(fits, message, self.output_dim, self.group_size, self.group_size, data)
 
     def run(self, data: Array, rois: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
         self._require_channels(PartialShape(data.shape))
         images, start, end = self.regions(data, rois)
         moves = self._moves(len(rois), offsets)[: len(images)].astype(start.dtype)
         group, classes = self.group_size, moves.shape[1]
-        pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), float_dtype(data.dtype))
+        pooled = np.zeros((len(rois), classes, group, group, self.output_dim // classes), compute_dtype(data.dtype))
         if data.size:
             with np.errstate(all="ignore"):
                 self._pool(data, images, start, end, moves, pooled[: len(images)])
@@ -293,18 +297,15 @@ class DeformablePSROIPooling(PoolingBase):
             return np.zeros((regions, 1, 2, group, group))
         classes = offsets.shape[1] // 2
         fits = classes > 0 and self.output_dim % classes == 0 and offsets.size >= regions * classes * 2 * part**2
-        self.require(
-            fits,
-            "offsets {} do not fit to {} regions with output_dim {} and part_size {}",
-            *(offsets.shape, regions, self.output_dim, part),
-        )
+        message = "offsets {} do not fit to {} regions with output_dim {} and part_size {}"
+        self.require(fits, message, offsets.shape, regions, self.output_dim, part)
         if offsets.shape != (regions, classes * 2, part, part):
             wanted = [regions, classes * 2, part, part]
             report(f"offsets have the shape {list(offsets.shape)}; their first numbers are read as {wanted}")
         flat = offsets.reshape(-1)[: regions * classes * 2 * part**2]
         bins = np.arange(group) * part // group
         moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]
-        return moves.astype(float_dtype(offsets.dtype)) * np.float32(self.trans_std)
+        return as_computed(moves) * np.float32(self.trans_std)
 
     def _pool(self, data: Array, images: Array, start: Array, end: Array, moves: Array, pooled: Array) -> None:
         count, _, height, width = data.shape
@@ -328,11 +329,11 @@ class DeformablePSROIPooling(PoolingBase):
         numbers = np.arange(classes * group**2).reshape(classes, group, group)
         first = (images.reshape(-1, 1, 1, 1) * numbers.size + numbers)[..., np.newaxis, np.newaxis] * (height * width)
 
-        def places(members: Array) -> Corners:
+        def places(members: Array) -> Neighbours:
             rows, columns = y[members], x[members]
             valid = (rows >= -0.5) & (rows <= height - 0.5) & (columns >= -0.5) & (columns <= width - 0.5)
-            found = corners(rows, columns, height, width, valid, first[members])
+            around = neighbours(rows, columns, height, width, valid, first[members])
             number_valid = valid.sum(axis=(-2, -1), keepdims=True)[..., np.newaxis]
-            return Corners(found.index, found.weight / np.maximum(number_valid, 1).astype(rows.dtype))
+            return Neighbours(around.index, around.weight / np.maximum(number_valid, 1).astype(rows.dtype))
 
         pool_places(places, taps[0] * taps[1], pixels, pooled)

@@ -8,25 +8,29 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType, nf4
+from ovir.element_types import ElementType
 from ovir.kernels.blocked import BLOCK
-from ovir.kernels.fourier import as_complex, narrowed, widened, work_array
+from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
+from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType, constant_type
 
 # Elements of frames that a thread must have at least.
-_LEAST = 1 << 15
+_LEAST_PER_THREAD = 1 << 15
 
 
-class _ShortTime(Operator):
-    """The frames: the same inputs give them to both operations."""
+class ShortTimeBase(Operator):
+    """The frames of a signal: frame_size elements from each frame_step-th on, two scalars, times window [length].
+
+    A shorter window stands in the middle of the frame, zeros around it.
+    """
 
     def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
         element_type = self.merge_types(data.element_type, window.element_type, names=(name, "window"))
-        self.require_type(name, element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
+        self.require_real(name, element_type)
         self.require_rank("window", window.shape, 1)
         return element_type
 
@@ -61,19 +65,20 @@ def _bins(frame_size: Dimension) -> Dimension:
 def _framed(window: Array, frame_size: int) -> Array:
     """The window in the middle of a frame, zeros around it; an odd zero stands at the end."""
     before = (frame_size - window.size) // 2
-    return np.pad(widened(window), (before, frame_size - window.size - before))
+    return np.pad(as_computed(window), (before, frame_size - window.size - before))
 
 
 @operator("STFT", opset=15)
-class STFT(_ShortTime):
-    """out[b, f, k] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window, for all frames that fit.
+class STFT(ShortTimeBase):
+    """The Fourier transforms of short frames of a signal, of all frames that fit. See ShortTimeBase.
 
-    signal is [batch, length] or [length], out [batch, frames, frame_size // 2 + 1, 2] or the same without batch, with
-    ``transpose_frames`` frames after the numbers of the transform. A shorter window stands in the middle of the frame.
-    Source: STFT-15.
+    out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window. signal is [batch, length] or
+    [length], out [batch, frames, frame_size // 2 + 1, 2] or the same without batch, with ``transpose_frames`` frames
+    after the numbers of the transform.
+    Source: STFT-15
     """
 
-    transpose_frames: bool = attribute(default=False)
+    transpose_frames: bool = attribute(default=False, specified=True)
 
     def infer(
         self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
@@ -98,16 +103,16 @@ class STFT(_ShortTime):
     ) -> Array:
         given = (constant_type(a) for a in (frame_size, frame_step))
         shape = self.infer(constant_type(signal), constant_type(window), *given).shape.to_tuple()
-        size, step = int(frame_size), int(frame_step)
+        size, step = int(frame_size.item()), int(frame_step.item())
         result = work_array(shape, signal.dtype, out)
         if result.size:
             target = as_complex(result)
             if self.transpose_frames:
                 target = target.swapaxes(-1, -2)
-            source = widened(signal).reshape(-1, signal.shape[-1])
+            source = as_computed(signal).reshape(-1, signal.shape[-1])
             frames = np.lib.stride_tricks.sliding_window_view(source, size, axis=1)[:, ::step]
             _transform_frames(frames, _framed(window, size), target.reshape(-1, *target.shape[-2:]))
-        return narrowed(result, signal.dtype, out)
+        return stored(result, signal.dtype, out)
 
 
 def _transform_frames(frames: Array, window: Array, out: Array) -> None:
@@ -123,22 +128,23 @@ def _transform_frames(frames: Array, window: Array, out: Array) -> None:
                 block = slice(part * count, (part + 1) * count)
                 np.fft.rfft(frames[batch, block] * window, axis=-1, out=out[batch, block])
 
-    run_blocks(run, batches * parts, -(-_LEAST // (count * size)))
+    run_blocks(run, batches * parts, -(-_LEAST_PER_THREAD // (count * size)))
 
 
 @operator("ISTFT", opset=16)
-class ISTFT(_ShortTime):
-    """The signal whose frames have these transforms: each frame times window, added up where they overlap, divided by
-    the sum of the squared windows that lie there; zero where that is zero.
+class ISTFT(ShortTimeBase):
+    """The inverse of STFT: the signal whose frames have these transforms. See ShortTimeBase.
 
-    data is [batch, frame_size // 2 + 1, frames, 2] or the same without batch, out [batch, length] or [length]. The
-    length is that of the frames, (frames - 1) * frame_step + frame_size; with ``center`` frame_size // 2 samples are
-    taken off at both ends. ``signal_length`` cuts it at the end, or fills it with what was taken off there, then with
-    zeros. ``normalized`` data was divided by sqrt(frame_size). Source: ISTFT-16.
+    The frames, each times window, are added up where they overlap and divided by the sum of the squared windows that
+    lie there; the signal is zero where that is zero. data is [batch, frame_size // 2 + 1, frames, 2] or the same
+    without batch, out [batch, length] or [length]. The length is that of the frames, (frames - 1) * frame_step +
+    frame_size; with ``center`` frame_size // 2 samples are taken off at both ends. signal_length cuts it at the end, or
+    fills it with what was taken off there, then with zeros. ``normalized`` data was divided by sqrt(frame_size).
+    Source: ISTFT-16
     """
 
-    center: bool = attribute(default=False)
-    normalized: bool = attribute(default=False)
+    center: bool = attribute(default=False, specified=True)
+    normalized: bool = attribute(default=False, specified=True)
 
     def infer(
         self,
@@ -166,12 +172,8 @@ class ISTFT(_ShortTime):
 
     def _given_length(self, tensor: TensorType) -> Dimension:
         self.require_index_type("signal_length", tensor.element_type)
-        self.require_rank("signal_length", tensor.shape, 0, 1)
-        self.require(tensor.shape.size().contains(1), "signal_length must have one element, got {}", tensor.shape)
-        if tensor.constant is not None:
-            length = int(tensor.constant.item())
-            self.require(length >= 0, "signal_length must not be negative, got {}", length)
-        return UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
+        self.require_one_element("signal_length", tensor.shape)
+        return self.count_of("signal_length", tensor)
 
     def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:
         """The length without ``signal_length``; that of no frames is that of one."""
@@ -192,11 +194,11 @@ class ISTFT(_ShortTime):
     ) -> Array:
         given = [constant_type(a) for a in (frame_size, frame_step, signal_length) if a is not None]
         shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
-        size, step = int(frame_size), int(frame_step)
+        size, step = int(frame_size.item()), int(frame_step.item())
         result = work_array(shape, data.dtype, out)
         if not result.size:
-            return narrowed(result, data.dtype, out)
-        spectra = as_complex(widened(data)).swapaxes(-1, -2)
+            return stored(result, data.dtype, out)
+        spectra = as_complex(as_computed(data)).swapaxes(-1, -2)
         signals = result.reshape(-1, shape[-1])
         spectra = spectra.reshape(len(signals), *spectra.shape[-2:])
         frames = spectra.shape[1]
@@ -218,8 +220,8 @@ class ISTFT(_ShortTime):
                     signals[batch] = 0
                     np.divide(total, squares, out=signals[batch, : total.size], where=squares != 0)
 
-        run_blocks(restore, len(signals), -(-_LEAST // max(size * frames, 1)))
-        return narrowed(result, data.dtype, out)
+        run_blocks(restore, len(signals), -(-_LEAST_PER_THREAD // max(size * frames, 1)))
+        return stored(result, data.dtype, out)
 
 
 class _Rows:

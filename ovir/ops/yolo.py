@@ -16,21 +16,22 @@ from ovir.values import TensorType
 
 @operator("RegionYolo", opset=1)
 class RegionYolo(Operator):
-    """Makes probabilities of the scores that each region has at each point.
+    """The last layer of YOLO networks: makes probabilities of the scores that each region has at each point.
 
     The channels of data [N, C, H, W] are regions of ``coords`` coordinates, one objectness and ``classes`` scores. Of
-    each, the first two coordinates and the objectness go through a sigmoid; the scores go through a softmax and the
-    dimensions ``axis`` to ``end_axis`` become one (``do_softmax``, YOLO v2, ``num`` regions), or through a sigmoid too
-    (YOLO v3, as many regions as ``mask`` has items, and so many channels are left). Channels beyond are copied.
-    ``anchors`` are for whoever decodes the boxes. Source: RegionYolo-1.
+    each, the first two coordinates and the objectness go through a sigmoid. With ``do_softmax`` (YOLO v2) there are
+    ``num`` regions, the scores go through a softmax, and the dimensions ``axis`` to ``end_axis`` become one; without
+    (YOLO v3) there are as many regions as ``mask`` has items, the scores go through a sigmoid too, and the channels of
+    the regions are left. Channels beyond are copied. ``anchors`` are for whoever decodes the boxes.
+    Source: RegionYolo-1
     """
 
     anchors: tuple[float, ...] = attribute(default=())
-    axis: int = attribute(default=0)
-    coords: int = attribute(default=0, minimum=0)
-    classes: int = attribute(default=0, minimum=0)
-    end_axis: int = attribute(default=0)
-    num: int = attribute(default=0, minimum=0)
+    axis: int = attribute(default=0, specified=True)
+    coords: int = attribute(default=0, minimum=0, specified=True)
+    classes: int = attribute(default=0, minimum=0, specified=True)
+    end_axis: int = attribute(default=0, specified=True)
+    num: int = attribute(default=0, minimum=0, specified=True)
     do_softmax: bool = attribute(default=True)
     mask: tuple[int, ...] = attribute(default=())
 
@@ -44,18 +45,16 @@ class RegionYolo(Operator):
         return self.num if self.do_softmax else len(self.mask)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require_type("data", data.element_type, lambda t: t.is_real, "of a floating-point type")
+        self.require_real("data", data.element_type)
         return TensorType(data.element_type, self._shape(data.shape))
 
     def _shape(self, data: PartialShape) -> PartialShape:
         self.require_rank("data", data, 4)
         dims = list(data if data.rank is not None else [UNKNOWN] * 4)
         channels = self.regions * self.entries
-        self.require(
-            dims[1].upper is None or dims[1].upper >= channels,
-            "data {} has {} channels, {} regions of {} coordinates, 1 objectness and {} classes take {}",
-            *(data, dims[1], self.regions, self.coords, self.classes, channels),
-        )
+        message = "data {} has {} channels, {} regions of {} coordinates, 1 objectness and {} classes take {}"
+        fits = dims[1].upper is None or dims[1].upper >= channels
+        self.require(fits, message, data, dims[1], self.regions, self.coords, self.classes, channels)
         if not self.do_softmax:
             return PartialShape([dims[0], channels, *dims[2:]])
         first = self.normalize_axis(self.axis, 4)
@@ -82,10 +81,11 @@ class RegionYolo(Operator):
 
 @operator("ReorgYolo", opset=2)
 class ReorgYolo(Operator):
-    """Blocks of ``stride`` by ``stride`` points become channels: [N, C, H, W] to [N, C * s * s, H / s, W / s].
+    """Trades area for channels: [N, C, H, W] to [N, C * s * s, H / s, W / s], where s is ``stride``.
 
-    The data is read as if it were [N, C / (s * s), H * s, W * s] and its blocks moved into channels, block by block;
-    the result, [N, C, H, W], is named by the shape above. That is how darknet does it. Source: ReorgYolo-1.
+    The data is read as if it were [N, C / (s * s), H * s, W * s] and its blocks of s by s points moved into channels,
+    block by block; the result, [N, C, H, W], is named by the shape above. That is how darknet does it.
+    Source: ReorgYolo-1
     """
 
     # One number in the specification; OpenVINO keeps one for each axis, writes them both and reads the first.
@@ -99,11 +99,9 @@ class ReorgYolo(Operator):
         if shape.rank is None:
             return TensorType(data.element_type, PartialShape([UNKNOWN] * 4))
         channels = shape[1]
-        self.require(
-            channels.upper is None or channels.upper >= stride * stride,
-            "data {} has {} channels, at least stride * stride = {} are needed",
-            *(shape, channels, stride * stride),
-        )
+        message = "data {} has {} channels, at least stride * stride = {} are needed"
+        fits = channels.upper is None or channels.upper >= stride * stride
+        self.require(fits, message, shape, channels, stride * stride)
         dims = [shape[0], channels * (stride * stride)]
         for axis in (2, 3):
             divided = shape[axis].exact_div(stride)

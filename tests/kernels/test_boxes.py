@@ -7,20 +7,38 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
-from ovir.kernels.boxes import corners, corners_of_centered, iou, rotated_iou
+from ovir.kernels.boxes import clipped, edges_of_centered, edges_of_corners, moved, rotated_iou, upright_overlaps
 
 
 def test_corners_come_least_first_whichever_diagonal_is_given() -> None:
     boxes = np.array([[0, 1, 2, 3], [2, 1, 0, 3], [2, 3, 0, 1]], np.float32)
-    assert corners(boxes).T.tolist() == [[0, 1, 2, 3]] * 3
+    assert edges_of_corners(boxes).T.tolist() == [[0, 1, 2, 3]] * 3
 
 
 def test_centered_boxes_have_x_before_y() -> None:
-    assert corners_of_centered(np.array([[10, 20, 4, 6]], np.float32)).T.tolist() == [[17, 8, 23, 12]]
+    assert edges_of_centered(np.array([[10, 20, 4, 6]], np.float32)).T.tolist() == [[17, 8, 23, 12]]
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(0, [-1, -2, 7, 8]), (1, [-1.25, -3.5, 7.75, 10.5])])
+def test_moved(margin: float, expected: list[float]) -> None:
+    """By (1/4, 1/4) of the size, and made twice as wide, but not more than 5 times as high."""
+    boxes, deltas = np.array([[0, 1, 4, 3]], np.float32), np.array([[0.25, 0.5, np.log(2), 9]], np.float32)
+    np.testing.assert_allclose(moved(boxes, deltas, margin, np.log(5)), [expected], rtol=1e-6)
+
+
+def test_clipped() -> None:
+    assert clipped(np.array([[-1, 2, 9], [3, 4, 5]]), np.array([1, 3, -2])).tolist() == [[0, 2, 0], [1, 3, 0]]
 
 
 def planes(*boxes: list[float]) -> np.ndarray:
     return np.array(boxes, np.float32).reshape(-1, 4).T
+
+
+def iou(first: np.ndarray, second: np.ndarray, margin: float = 0, *, bridged: bool = True) -> np.ndarray:
+    """Of boxes with edges [4, n] and [4, m], each with each."""
+    count = first.shape[1]
+    overlaps = upright_overlaps(np.concatenate([first, second], axis=1), margin, bridged=bridged)
+    return overlaps(np.arange(count), np.arange(count, count + second.shape[1]))
 
 
 def test_iou_of_each_with_each() -> None:
@@ -77,6 +95,6 @@ def test_rotated_iou(first: list[float], second: list[float], common: float) -> 
 def test_rotated_iou_of_many_boxes_is_that_of_upright_ones_at_angle_0() -> None:
     rng = np.random.default_rng(0)
     boxes = rng.uniform(0.1, 5, (90, 4)).astype(np.float32)
-    upright = corners_of_centered(boxes)
+    upright = edges_of_centered(boxes)
     rotated = np.concatenate([boxes, rng.integers(0, 2, (90, 1)) * pi], axis=1).astype(np.float32)
     np.testing.assert_allclose(rotated_iou(rotated[:60], rotated), iou(upright[:, :60], upright), atol=1e-5)

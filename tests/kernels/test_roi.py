@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ovir.kernels.roi import Span, add_rows, corners, equal_groups, largest_rows, largest_sums, pool_boxes, pool_groups
+from ovir.kernels.roi import (
+    Span,
+    add_rows,
+    equal_groups,
+    largest_rows,
+    largest_sums,
+    neighbours,
+    pool_boxes,
+    pool_groups,
+)
 
 rng = np.random.default_rng(8)
 
@@ -39,10 +48,10 @@ def test_groups_are_pooled_in_parts() -> None:
     assert seen == [[0, 1], [2, 3], [4], [5], [6]]
 
 
-def test_corners_of_places() -> None:
+def test_neighbours_of_places() -> None:
     y, x = np.array([0.25, -0.5, 7, np.nan]), np.array([1.0, 0.5, 2.75, 0])
     inside = np.array([True, True, True, False])
-    found = corners(y, x, 4, 3, inside, start=100)
+    found = neighbours(y, x, 4, 3, inside, start=100)
     assert found.index.tolist() == [
         [101, 101, 104, 104],
         [100, 101, 100, 101],

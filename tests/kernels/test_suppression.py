@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from ovir.kernels.suppression import keep_apart, ranked, soften
+from ovir.kernels.suppression import descending, keep_apart, ranked, soften
 
 
 def rows(scores: list[list[float]], least: float, most: int | None = None) -> list[tuple[int, list[int]]]:
@@ -28,6 +30,15 @@ def test_ranked_is_a_stable_sort() -> None:
         assert indices.tolist() == np.argsort(-scores[row], kind="stable").tolist()
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [7, 5000])  # few and many are ordered in different ways
+def test_nan_is_last_whatever_its_sign(dtype: Any, count: int) -> None:
+    scores = np.zeros(count, dtype)
+    scores[:6] = np.nan, -np.nan, -np.inf, 1, np.inf, -0.0
+    zeros = list(range(5, count))
+    assert descending(scores).tolist() == [4, 3, *zeros, 2, 0, 1]
+
+
 @pytest.mark.parametrize("count", [0, 1, 128, 129, 900])  # on both sides of a block's edge, and several blocks
 @pytest.mark.parametrize("limit", [0, 1, 130, 10_000])
 @pytest.mark.parametrize("last", [0.9, 0.5])
@@ -39,13 +50,22 @@ def test_keep_apart(count: int, limit: int, last: float) -> None:
     for i in range(count):
         if len(expected) < limit and not any(overlap[i, j] > t for j, t in zip(expected, thresholds, strict=False)):
             expected.append(i)
-    assert keep_apart(count, lambda i, j: overlap[np.ix_(i, j)], thresholds).tolist() == expected
+    assert keep_apart(count, limit, lambda i, j: overlap[np.ix_(i, j)], thresholds).tolist() == expected
     assert count < 2 or 0 < len(expected) < count or not limit
+    if last == 0.9:
+        assert keep_apart(count, limit, lambda i, j: overlap[np.ix_(i, j)], 0.9).tolist() == expected
+
+
+def test_thresholds_may_rise() -> None:
+    """Of the first two boxes the second excludes less, so that the third is kept."""
+    overlap = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
+    for second, expected in ((0.4, [0, 1]), (0.6, [0, 1, 2])):
+        assert keep_apart(3, 3, lambda i, j: overlap[np.ix_(i, j)], np.array([0.1, second, 1])).tolist() == expected
 
 
 def test_the_overlap_must_be_above_the_threshold() -> None:
     overlap = np.array([[1, 0.5, 0.51], [0.5, 1, 0], [0.51, 0, 1]])
-    assert keep_apart(3, lambda i, j: overlap[np.ix_(i, j)], np.full(3, 0.5)).tolist() == [0, 1]
+    assert keep_apart(3, 3, lambda i, j: overlap[np.ix_(i, j)], 0.5).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""Where results are computed, and that they come out once, contiguous and in the type asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.kernels.precision import as_computed, as_f32, stored, work_array
+
+
+@pytest.mark.parametrize(
+    ("dtype", "computed"),
+    [(np.float32, np.float32), (np.float64, np.float64), (np.float16, np.float32), (ml_dtypes.bfloat16, np.float32)],
+)
+def test_types(dtype: Any, computed: Any) -> None:
+    data = np.array([1.5, -2], dtype)
+    assert as_computed(data).dtype == computed
+    assert as_f32(data).dtype == np.float32
+    assert as_f32(data).tolist() == [1.5, -2]
+    assert work_array((2,), np.dtype(dtype), None).dtype == computed
+
+
+def test_out_is_computed_in_where_its_type_allows() -> None:
+    out = np.empty(3, np.float32)
+    assert work_array((3,), out.dtype, out) is out
+    assert stored(out, out.dtype, out) is out
+    narrow = np.empty(3, np.float16)
+    assert work_array((3,), narrow.dtype, narrow).dtype == np.float32
+
+
+def test_stored() -> None:
+    result = np.arange(6, dtype=np.float32).reshape(2, 3).T
+    for out in (None, np.empty((3, 2), np.float32)):
+        copy = stored(result, np.dtype(np.float32), out)
+        assert copy.flags.c_contiguous
+        assert copy.tolist() == result.tolist()
+        assert out is None or copy is out
+    assert stored(result, np.dtype(np.float16)).dtype == np.float16
+    assert stored(np.float32(2.5).reshape(()), np.dtype(np.float32)).shape == ()
