@@ -8,7 +8,17 @@ from typing import Any
 
 import ovir.checks.rules  # noqa: F401  (registers them)
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
-from ovir.codes import INTERNAL, USAGE, Severity
+from ovir.codes import (
+    INPUT_SHAPE,
+    INPUT_TYPE,
+    INTERNAL,
+    OWN_SHAPE,
+    OWN_TYPE,
+    STATED_SHAPE,
+    STATED_TYPE,
+    USAGE,
+    Severity,
+)
 from ovir.diagnostics import Diagnostic, Findings, InputError, Place, diagnostic
 from ovir.inference import infer_into
 from ovir.ir.legacy import check_names
@@ -49,7 +59,7 @@ def check(
         read = perf_counter()
         tell("reading", read - start)
         if document is not None:
-            infer_into(document.model, findings, trust_stated=True)
+            _infer(document.model, findings)
             if document.model.version == 10:
                 check_names(document.model, findings)
             tell("inference", perf_counter() - read)
@@ -60,6 +70,19 @@ def check(
     rank = list(Severity)
     return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 
+
+def _infer(model: Model, findings: Findings) -> None:
+    """Infer with what is stated in place of what is in doubt; where no error was told for that doubt, also without.
+
+    A type that is only warned of may make ``read_model`` refuse the file further on.
+    """
+    infer_into(model, findings, trust_stated=True)
+    if not findings.fatal and any(d.code in _DOUBTS for d in findings):
+        infer_into(model, plainly := Findings())
+        findings.extend(plainly.fatal)
+
+
+_DOUBTS = {code.id for code in (STATED_SHAPE, STATED_TYPE, OWN_SHAPE, OWN_TYPE, INPUT_SHAPE, INPUT_TYPE)}
 
 _OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR6")
 """Codes of errors after which layers or edges may be missing."""

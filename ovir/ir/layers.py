@@ -217,7 +217,10 @@ class LayerReader:
         layer.type = opsets.canonical_type(layer.type) or layer.type
         if cls is None:
             self._unresolved(layer)
-            return
+            if layer.type not in _ENDS:
+                return
+            cls = ops.resolve(layer.type, "opset1")
+            assert cls is not None
         values: dict[str, object] = {}
         wrong = False
         for name, text in texts.items():
@@ -292,6 +295,9 @@ class LayerReader:
             partial(weights.slices, op.element_type, op.shape, offset),
         )
 
+
+_ENDS = ("Parameter", "Const", "Result")
+"""Of these all opsets hold the same version, so that it is known what is meant even where the opset is not."""
 
 _ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
 """Attributes that any operation may have; they tell how to execute, not what."""

@@ -304,7 +304,7 @@ class _Walk:
         if moved == ALL or position in moved:
             for output in layer.outputs:
                 yield from self.from_port(output)
-        elif layer.type in _ARITHMETIC:
+        elif layer.type in _ARITHMETIC and layer.outputs:
             yield from self._through_arithmetic(layer, position)
         elif layer.bodies:
             yield from self._into_bodies(layer, position)
