@@ -113,6 +113,7 @@ OWN_SHAPE = _code(404, "the port of a Parameter or Const contradicts the layer's
 OWN_TYPE = _warning(405, "the port of a Parameter or Const contradicts the layer's own element type")
 INPUT_SHAPE = _code(406, "an input port states another shape than that of the tensor it is fed", tolerated=True)
 INPUT_TYPE = _code(407, "an input port states another element type than that of the tensor it is fed", tolerated=True)
+WRITTEN_TWICE = _warning(413, "a size is unknown where the file states it once, and a number where it states it again")
 RANK = _code(408, "an input has a rank that the operation does not take")
 ELEMENT_TYPE = _code(409, "an input has an element type that the operation does not take")
 TYPES_DIFFER = _code(410, "inputs that must have one element type have two")

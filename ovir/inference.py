@@ -176,7 +176,7 @@ class _Walk:
             self.findings.report(code, error.message, layer.place, error.hint, severity=severity)
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
-            self.findings.report(INTERNAL, message, layer.place, "this is a fault of ovir; please report it")
+            self.findings.report(INTERNAL, message, layer.place, whose_fault(layer))
         finally:
             found, self.findings = self.findings, outside
         return None, found
@@ -268,8 +268,7 @@ class _Walk:
             return _with_values(op, inputs, outputs)
         except Exception as error:  # types and shapes are right without it
             message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
-            hint = "this is a fault of ovir; please report it"
-            self.findings.report(INTERNAL, message, layer.place, hint, severity=Severity.WARNING)
+            self.findings.report(INTERNAL, message, layer.place, whose_fault(layer), severity=Severity.WARNING)
             return outputs
 
 
@@ -362,6 +361,13 @@ def _values_of(
         return None
     found = op.infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)
+
+
+def whose_fault(layer: Layer) -> str:
+    """A hint for an exception that no operation should raise."""
+    if layer.operator is not None and not layer.operator.opset:
+        return f"this is a fault of the class {type(layer.operator).__name__}, which was registered for {layer.type}"
+    return "this is a fault of ovir; please report it"
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 import ovir.checks.rules  # noqa: F401  (registers them)
+from ovir.checks.releases import parse_release
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
 from ovir.codes import (
     INPUT_SHAPE,
@@ -35,14 +36,14 @@ def check(
     weights: Any = None,
     *,
     need_weights: bool = True,
-    runtime: tuple[int, int] | None = None,
+    runtime: tuple[int, int] | str | None = None,
     skip: Collection[str] = (),
     clock: Clock | None = None,
 ) -> list[Diagnostic]:
     """All findings of a file, in its order: errors, warnings and advice.
 
     ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and what
-    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``(2022, 3)``: what it does
+    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``"2022.3"``: what it does
     not know is told. ``skip`` names codes (``OVIR510``) whose rules need not run. ``clock`` is told what took how long.
 
     A finding that only follows from another is left out. Nothing is raised for a file that is wrong or unreadable;
@@ -51,6 +52,8 @@ def check(
     if isinstance(model, Model):
         message = "check() takes a file or its content, not a Model: a Model has been checked when it was read"
         raise InputError(diagnostic(USAGE, message, hint="its findings are in model.diagnostics"))
+    if isinstance(runtime, str):
+        runtime = parse_release(runtime)
     tell = clock or (lambda stage, seconds: None)
     findings = Findings()
     with collecting_no_garbage():
@@ -84,8 +87,8 @@ def _infer(model: Model, findings: Findings) -> None:
 
 _DOUBTS = {code.id for code in (STATED_SHAPE, STATED_TYPE, OWN_SHAPE, OWN_TYPE, INPUT_SHAPE, INPUT_TYPE)}
 
-_OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR6")
-"""Codes of errors after which layers or edges may be missing."""
+_OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
+"""Codes of errors after which layers, edges or constants may be missing."""
 
 
 def _apply_rules(context: Context, skip: Collection[str], findings: Findings) -> None:

@@ -16,12 +16,13 @@ from typing import Any
 
 import ovir
 from ovir.checks.checker import check
+from ovir.checks.releases import parse_release
 from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.output import complain, plural, say, say_json
 from ovir.cli.progress import FileProgress
 from ovir.cli.status import is_unreadable, status_of
-from ovir.codes import CODES, NO_WEIGHTS, NOT_IR, Severity
-from ovir.diagnostics import Diagnostic
+from ovir.codes import CODES, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics import Diagnostic, InputError, Place, diagnostic
 from ovir.tools.sarif import to_sarif
 
 
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     select, ignore = _codes("--select", arguments.select), _codes("--ignore", arguments.ignore)
-    files = _files(arguments.models)
+    files, findings = _files(arguments.models)
     skip = frozenset(code for code in CODES if not _is_selected(code, select, ignore))
     one = partial(
         _check_file,
@@ -81,7 +82,8 @@ def run(arguments: argparse.Namespace) -> int:
         skip=skip,
     )
     is_text = not arguments.json and arguments.sarif != "-"
-    findings: list[Diagnostic] = []
+    for finding in findings if is_text else ():
+        say(_coloured(finding))
     times: Counter[str] = Counter()
     checked = 0
     with FileProgress(len(files)) as progress:
@@ -109,18 +111,30 @@ def run(arguments: argparse.Namespace) -> int:
 # --------------------------------------------------------------------------- the files
 
 
-def _files(given: Sequence[str]) -> list[tuple[str, bool]]:
-    """Every file to check, and whether it was found in a folder."""
-    found: list[tuple[str, bool]] = []
+def _files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
+    """Every file to check, each once, and whether it was found in a folder; what is wrong with the folders."""
+    found: dict[str, tuple[str, bool]] = {}
+    wrong: list[Diagnostic] = []
     for name in given:
         if os.path.isdir(name):
-            inside = sorted(str(path) for path in Path(name).rglob("*.xml") if path.is_file())
+            inside = _inside(name, wrong)
             if not inside:
-                misused(f"{name}: the folder holds no .xml file")
-            found += [(path, True) for path in inside]
+                wrong.append(diagnostic(UNREADABLE, "the folder holds no .xml file", Place(name)))
+            for path in inside:
+                found.setdefault(os.path.realpath(path), (path, True))
         else:
-            found.append((name, False))
-    return found
+            found[os.path.realpath(name)] = (name, False)
+    return list(found.values()), wrong
+
+
+def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
+    """The .xml files in a folder and those in it; a folder that cannot be read is added to ``wrong``."""
+
+    def refused(error: OSError) -> None:
+        wrong.append(diagnostic(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
+
+    paths = (os.path.join(root, file) for root, _, files in os.walk(folder, onerror=refused) for file in files)
+    return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
 
 
 def _each(one: Any, names: Sequence[str]) -> Iterator[tuple[list[Diagnostic], dict[str, float]]]:
@@ -148,11 +162,11 @@ def _check_file(
 
 
 def _release(text: str) -> tuple[int, int]:
-    """The type of ``--runtime``: a release as 2022.3 or 2024.5.1."""
-    match = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)*", text, re.ASCII)
-    if match is None:
-        raise argparse.ArgumentTypeError(f"'{text}' is not an OpenVINO release, as 2022.3")
-    return int(match[1]), int(match[2])
+    """The type of ``--runtime``."""
+    try:
+        return parse_release(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(error.diagnostic.message) from None
 
 
 def _codes(option: str, texts: list[str]) -> tuple[str, ...]:

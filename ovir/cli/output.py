@@ -29,18 +29,18 @@ def complain_of(findings: Iterable[Diagnostic]) -> None:
 
 
 def say_json(value: Any) -> None:
-    """JSON that every parser reads: what is not finite is written as a text. A list of numbers takes one line."""
+    """JSON that every parser reads, in ASCII; what is not finite is a text, and a list of numbers takes one line."""
     say(_laid_out(_plain(value), ""))
 
 
 def _laid_out(value: Any, indent: str) -> str:
     inner = indent + "  "
     if isinstance(value, dict) and value:
-        items = [f"{json.dumps(key, ensure_ascii=False)}: {_laid_out(item, inner)}" for key, item in value.items()]
+        items = [f"{json.dumps(key, ensure_ascii=True)}: {_laid_out(item, inner)}" for key, item in value.items()]
         return "{\n" + ",\n".join(inner + item for item in items) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
         return "[\n" + ",\n".join(inner + _laid_out(item, inner) for item in value) + f"\n{indent}]"
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=True, allow_nan=False)
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:

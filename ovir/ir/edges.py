@@ -23,11 +23,15 @@ class Lost:
     """Ids of the layers of which a port could not be read."""
     inputs: set[tuple[int, int | None]] = field(default_factory=set)
     """Ids of layer and input port to which an edge that was refused leads; None stands for an unknown port."""
+    absent: set[int] = field(default_factory=set)
+    """Ids that edges name and no layer has; each is told once."""
+    mixed: set[int] = field(default_factory=set)
+    """Ids of layers whose inputs may be fed by other edges than those that name them."""
     doubled: set[int] = field(default_factory=set)
     """Ids that two layers have, so that the edges of both lead to one of them."""
 
     def has_layer(self, number: int) -> bool:
-        return number in self.layers or None in self.layers
+        return number in self.layers or None in self.layers or number in self.absent
 
     def has_input(self, layer: int, port: int) -> bool:
         return (layer, port) in self.inputs or (layer, None) in self.inputs
@@ -72,15 +76,34 @@ def connect(
         if source is None or target is None:
             _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
         elif target.source is not None:
-            if target.layer.id not in lost.doubled | lost.ports:
-                message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
-                place = Place(file, edge.line, target.layer.title, target.layer.id)
-                findings.report(FED_TWICE, message, place, port=target.id)
+            _second_edge(target, edge, edges, lost, file, findings)
         else:
             target.source = source
             joined.append(edge)
+    joined = [edge for edge in joined if edge.to_layer not in lost.mixed]
+    for number in lost.mixed:
+        for port in layers[number].inputs:
+            port.source = None
+            lost.inputs.add((number, port.id))
     _unfed(layers, lost, file, findings)
     return joined
+
+
+def _second_edge(target: Port, edge: Edge, edges: list[Edge], lost: Lost, file: str | None, findings: Findings) -> None:
+    """Two edges into one port; where another port of the layer then has none, one fault explains both."""
+    layer = target.layer
+    if layer.id in lost.doubled | lost.ports:
+        return
+    fed = {e.to_port for e in edges if e.to_layer == layer.id}
+    unfed = [port.id for port in layer.inputs if port.id not in fed]
+    hint = None
+    if unfed:
+        hint = f"input port {unfed[0]} has none: perhaps to-port is to be {unfed[0]} in one of them"
+        lost.inputs.update((layer.id, number) for number in (*unfed, target.id))
+        lost.mixed.add(layer.id)
+    assert target.source is not None
+    message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
+    findings.report(FED_TWICE, message, Place(file, edge.line, layer.title, layer.id), hint, port=target.id)
 
 
 def _explain(
@@ -98,12 +121,14 @@ def _explain(
         if not lost.has_layer(edge.to_layer):
             message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
             findings.report(EDGE_TO_NOWHERE, message, place)
+            lost.absent.add(edge.to_layer)
         return
     lost.inputs.add((edge.to_layer, target.id if target is not None else None))
     if from_layer is None:
         if not lost.has_layer(edge.from_layer):
             message = f"the edge leads from layer {edge.from_layer}, which does not exist"
             findings.report(EDGE_FROM_NOWHERE, message, Place(place.file, place.line, to_layer.title, to_layer.id))
+            lost.absent.add(edge.from_layer)
         return
     for kind, number, layer, ports, port in (
         ("output", edge.from_port, from_layer, from_layer.outputs, source),
@@ -123,3 +148,4 @@ def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: 
                 findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", place, port=port.id)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
             findings.report(UNFED_INPUT, "the Result has no input port", layer.place)
+            layer.operator = None  # what its inference would tell follows

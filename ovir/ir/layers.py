@@ -32,7 +32,7 @@ from ovir.codes import (
     UNKNOWN_TYPE,
     Code,
 )
-from ovir.diagnostics import Findings, OperatorError, Place
+from ovir.diagnostics import Diagnostic, Findings, OperatorError, Place, diagnostic
 from ovir.element_types import ElementType
 from ovir.ir.edges import Lost
 from ovir.ir.elements import line_of, tag_of, unsigned
@@ -54,6 +54,8 @@ class LayerReader:
         self.findings = findings
         self.without_data: list[tuple[Layer, Place, int]] = []
         """The constants whose weights are missing, and how many bytes they need."""
+        self.past_end: list[Diagnostic] = []
+        """The findings on constants that lie past the end of the weights."""
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._port_ids: dict[str | None, int] = {}
         self._precisions: dict[str, ElementType] = {}
@@ -222,13 +224,14 @@ class LayerReader:
             cls = ops.resolve(layer.type, "opset1")
             assert cls is not None
         values: dict[str, object] = {}
+        unknown: list[str] = []
         wrong = False
         for name, text in texts.items():
             key = (cls, name, text)
             spec = cls.attributes.get(name)
             if spec is None:
                 if name not in _ALWAYS_KNOWN:
-                    self._unknown_attribute(name, cls, layer)
+                    unknown.append(name)
                 continue
             if key not in self._values:
                 try:
@@ -241,9 +244,14 @@ class LayerReader:
             values[spec.field] = layer.attributes[name] = self._values[key]
         for spec in cls.required_attributes:
             if spec.name not in texts:
-                message = f"{cls.type} needs the attribute '{spec.name}', and <data> does not give it"
-                self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place)
+                self._missing_attribute(spec.name, cls, layer, unknown)
                 wrong = True
+        if cls is Const and "value" not in texts:
+            for name in {"offset", "size"} - texts.keys():
+                self._missing_attribute(name, cls, layer, unknown)
+                wrong = True
+        for name in unknown:
+            self._unknown_attribute(name, cls, layer)
         if wrong:
             return
         layer.operator = cls.of_parsed(values)
@@ -260,6 +268,15 @@ class LayerReader:
         hint = hint or "its stated shapes are used; it can be run once it is registered with `ovir.register`"
         self.findings.report(code, why, layer.place, hint)
 
+    def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:
+        """One finding for it and for its misspelling, which is taken from ``unknown``."""
+        message = f"{cls.type} needs the attribute '{name}', and <data> does not give it"
+        close = difflib.get_close_matches(name, unknown, n=1)
+        if close:
+            unknown.remove(close[0])
+        hint = f"'{close[0]}' is not known: is it meant?" if close else None
+        self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
+
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
@@ -269,16 +286,9 @@ class LayerReader:
 
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
-        given: set[str] = set(layer.attributes)
-        if "value" in given:
+        if "value" in layer.attributes:
             weights = Weights.of(op.value.encode())
             offset, size = 0, weights.data.size
-        elif not {"offset", "size"} <= given:
-            missing = "size" if "offset" in given else "offset"
-            message = f"Const needs the attribute '{missing}'"
-            self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place)
-            layer.operator = None
-            return
         try:
             weights.check(op.element_type, op.shape, offset, size)
         except OperatorError as error:
@@ -286,6 +296,8 @@ class LayerReader:
             code: Code = error.code or PAST_END
             if code is NO_WEIGHTS:
                 self.without_data.append((layer, place, size))
+            elif code is PAST_END:
+                self.past_end.append(diagnostic(code, error.message, place, hint=error.hint))
             else:
                 self.findings.report(code, error.message, place, error.hint)
             layer.operator = None

@@ -80,6 +80,7 @@ class _MapReader:
         self.results = {port.layer.id: i for i, port in enumerate(body.outputs)}
         self.is_wrong = False
         self._fed: set[int] = set()
+        self._turned: set[int] = set()
         self._external: set[int] = set()
         self._outputs: set[int] = set()
 
@@ -128,6 +129,9 @@ class _MapReader:
     def back_edge(self, item: etree._Element) -> BackEdge:
         result = self.inner(item, "from-layer", self.results, "Result", BACK_EDGE)
         parameter = self.inner(item, "to-layer", self.parameters, "Parameter", BACK_EDGE)
+        if parameter in self._turned:
+            self.fail(item, MAP_TWICE, f"a second back edge to parameter {item.get('to-layer')} of the body")
+        self._turned.add(parameter)
         return BackEdge(result, parameter)
 
     # ----- their attributes
@@ -187,7 +191,7 @@ class _MapReader:
         except ModelError:
             return ids  # it is told with its entry
         used = [number for number in used if number != -1]
-        return used if len(used) == len(ids) and not set(used) & set(ids) else ids
+        return used if used == list(range(len(ids))) else ids
 
     def check_complete(self, group: etree._Element, wiring: BodyMap) -> None:
         """Every output of the layer comes from a result, and every parameter that is used from somewhere."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lxml import etree
@@ -137,6 +137,7 @@ class _Reader:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
         if self.need_weights:
             self._missing_weights()
+            self._short_weights()
         return model
 
     def _missing_weights(self) -> None:
@@ -149,6 +150,13 @@ class _Reader:
             message = f"{these} {bytes_needed} bytes of weights, and there is no file {self.weights.name}"
             hint = "put the .bin beside the .xml, or give its path as the weights"
             self.findings.report(NO_WEIGHTS, message, Place(place.file, place.line, layer.title, layer.id), hint)
+
+    def _short_weights(self) -> None:
+        """Many constants past the end have one cause, which is told at the first of them."""
+        found = self.layers.past_end
+        if len(found) > _MANY:
+            found = [replace(found[0], message=f"{found[0].message}; so do {len(found) - 1} other constants")]
+        self.findings.extend(found)
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
@@ -238,6 +246,9 @@ class _Reader:
                 layer.operator = None
             elif layer.operator is not None:
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
+
+
+_MANY = 5  # constants past the end; so many have not been moved one by one
 
 
 __all__ = ["Document", "load", "read_model"]

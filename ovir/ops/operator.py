@@ -337,6 +337,9 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
     def add(cls: T) -> T:
         if not (isinstance(cls, type) and issubclass(cls, Operator)):
             raise InputError(diagnostic(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
+        if not hasattr(cls, "infer"):
+            message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
+            raise InputError(diagnostic(USAGE, message))
         _declare(cls, type_name, 0)
         _users[type_name.lower(), version.lower()] = cls
         return cls

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ovir.arrays import Array
 from ovir.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics import OperatorError, OvirError, RunError, diagnostic
-from ovir.inference import explain_failure
+from ovir.inference import explain_failure, whose_fault
 from ovir.model import Layer
 
 
@@ -27,7 +27,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
         return RunError(diagnostic(_code_of(error), error.message, layer.place, hint=error.hint))
     shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
-    return RunError(diagnostic(INTERNAL, message, layer.place, hint="this is a fault of ovir; please report it"))
+    return RunError(diagnostic(INTERNAL, message, layer.place, hint=whose_fault(layer)))
 
 
 def _code_of(error: OperatorError) -> Code:

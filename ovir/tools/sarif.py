@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
@@ -55,5 +56,5 @@ def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
 
 def _uri(path: str) -> str:
     """A path as a relative or file URI reference; what a URI does not allow is escaped."""
-    text = quote(path.replace("\\", "/"))
+    text = quote(os.fsencode(path.replace("\\", "/")))
     return f"file://{text}" if text.startswith("/") else text

@@ -132,10 +132,32 @@ def test_a_folder_and_a_file(cli: Any, folder: Path, faulty: Path) -> None:
     assert result.err == "3 files checked: 1 error, 2 warnings\n"
 
 
-def test_a_folder_without_models(cli: Any, tmp_path: Path) -> None:
-    result = cli("check", tmp_path)
+def test_a_folder_without_models(cli: Any, tmp_path: Path, faulty: Path) -> None:
+    """It is told, and the rest is checked all the same."""
+    (tmp_path / "empty").mkdir()
+    result = cli("check", tmp_path / "empty", faulty)
     assert result.status == 2
-    assert "the folder holds no .xml file" in result.err
+    assert f"{tmp_path / 'empty'}: error[OVIR101] the folder holds no .xml file" in result.out
+    assert WRONG_TYPE in result.out
+
+
+def test_a_file_given_twice_is_checked_once(cli: Any, faulty: Path) -> None:
+    (faulty.parent / "link.xml").symlink_to(faulty)
+    assert cli("check", faulty, faulty.parent, faulty).err.startswith("1 file checked")
+
+
+def test_json_and_sarif_are_ascii(cli: Any, faulty: Path) -> None:
+    path = faulty.rename(faulty.with_name("ünï.xml"))
+    assert cli("check", path, "--json").out.isascii()
+    result = cli("check", path, "--sarif", "-")
+    assert result.out.isascii()
+    assert "%C3%BCn%C3%AF.xml" in result.out
+
+
+def test_an_unknown_release(cli: Any, faulty: Path) -> None:
+    assert "'2019.1' is not an OpenVINO release from 2020.1 on" in cli("check", faulty, "--runtime", "2019.1").err
+    with pytest.raises(ovir.InputError, match="'next' is not an OpenVINO release"):
+        ovir.check(faulty, runtime="next")
 
 
 def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:

@@ -179,3 +179,42 @@ def test_unknown_attribute_is_a_warning() -> None:
     found = ovir.read_model(text).diagnostics
     assert [(d.code, d.severity) for d in found] == [("OVIR304", Severity.WARNING)]
     assert "'slope'" in found[0].message
+
+
+def findings_of(text: bytes | str, weights: bytes | None = None) -> list[str]:
+    return [found.code for found in ovir.check(text, weights) if found.severity is not Severity.INFO]
+
+
+def test_a_misspelt_attribute_that_is_required_is_one_finding() -> None:
+    net = with_constant()
+    text = net.xml().replace(' size="12"', ' sze="12"')
+    (found,) = ovir.check(text, bytes(net.blob))
+    assert found.code == "OVIR301"
+    assert found.hint == "'sze' is not known: is it meant?"
+
+
+def test_an_edge_into_the_wrong_port_is_one_finding() -> None:
+    net = Net()
+    net.result(net.op("Subtract", net.parameter("a", "2"), net.parameter("b", "2")))
+    (found,) = ovir.check(net.xml().replace('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"'))
+    assert found.code == "OVIR209"
+    assert found.hint == "input port 1 has none: perhaps to-port is to be 1 in one of them"
+
+
+def test_edges_of_a_layer_that_is_gone_are_one_finding() -> None:
+    net = Net()
+    x = net.op("ReLU", net.parameter("a", "2"))
+    for _ in range(3):
+        net.result(x)
+    assert findings_of(net.xml().replace('from-layer="1"', 'from-layer="9"')) == ["OVIR206"]
+
+
+def test_constants_past_the_end_have_one_cause() -> None:
+    net = Net()
+    x = net.parameter("x", "4")
+    for _ in range(8):
+        x = net.op("Add", x, net.const(np.ones(4, np.float32)))
+    net.result(x)
+    (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
+    assert found.code == "OVIR502"
+    assert found.message.endswith("; so do 6 other constants")

@@ -69,5 +69,19 @@ def test_without_it_the_model_is_read_and_not_run() -> None:
 def test_what_an_opset_has_is_not_registered() -> None:
     with pytest.raises(ovir.InputError, match="opset1 has an operation Relu"):
         ovir.register("Relu", version="opset1")
+    with pytest.raises(ovir.InputError, match="Half has no method 'infer'"):
+        ovir.register("Swirl", version="extension")(type("Half", (ovir.Operator,), {}))
     with pytest.raises(ovir.InputError, match=r"derived from ovir\.Operator, got <class 'int'>"):
         ovir.register("Swirl", version="extension")(int)  # type: ignore[type-var]
+
+
+def test_its_faults_are_its_own() -> None:
+    @ovir.register("Swirl", version="extension")
+    class Broken(ovir.Operator):
+        """Divides by zero, where it is inferred."""
+
+        def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+            raise ZeroDivisionError("oh")
+
+    (found,) = (d for d in ovir.check(model_text()) if d.code == "OVIR999")
+    assert found.hint == "this is a fault of the class Broken, which was registered for Swirl"

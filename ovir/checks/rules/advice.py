@@ -6,38 +6,30 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from ovir.checks.releases import newest_opset
 from ovir.checks.rule import Context, finding, rule
 from ovir.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
 from ovir.diagnostics import Diagnostic
 from ovir.element_types import f64
 from ovir.model import Layer
 
-RELEASES = {
-    (2020, 1): 1, (2020, 2): 2, (2020, 4): 3, (2021, 1): 4, (2021, 2): 5, (2021, 3): 6, (2021, 4): 7, (2022, 1): 8,
-    (2022, 2): 9, (2022, 3): 10, (2023, 0): 11, (2023, 1): 12, (2023, 2): 13, (2024, 0): 14, (2024, 5): 15,
-    (2025, 0): 16, (2026, 4): 17,
-}  # fmt: skip
-"""The newest opset of each OpenVINO release that brought one; from its page on available operation sets."""
-
-
-def newest_opset(release: tuple[int, int]) -> int:
-    """The newest opset that a release knows, 0 for one before the first."""
-    return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
-
 
 @rule(NEWER_THAN_RUNTIME)
 def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
-    """Asked with --runtime. What counts is the opset that brought the operation, and the one that the file names."""
+    """Asked with --runtime. Told once for each operation and opset that the file names, at the first such layer."""
     if context.runtime is None:
         return
     newest = newest_opset(context.runtime)
     release = f"{context.runtime[0]}.{context.runtime[1]}"
+    newer: dict[tuple[str, str], list[Layer]] = {}
     for layer in context.layers:
         number = layer.version.lower().removeprefix("opset")
-        named = int(number) if number.isdecimal() and number.isascii() else 0
-        if named > newest:
-            message = f"{layer.type} is of {layer.version}; OpenVINO {release} knows opset1 to opset{newest}"
-            yield finding(NEWER_THAN_RUNTIME, message, layer)
+        if number.isdecimal() and number.isascii() and int(number) > newest:
+            newer.setdefault((layer.type, layer.version), []).append(layer)
+    for (kind, version), (first, *others) in newer.items():
+        message = f"{kind} is of {version}; OpenVINO {release} knows opset1 to opset{newest}"
+        more = f"; so are {len(others)} others" if others else ""
+        yield finding(NEWER_THAN_RUNTIME, message + more, first)
 
 
 @rule(NO_OP)

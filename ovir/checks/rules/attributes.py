@@ -39,6 +39,8 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
     """An auto_pad other than explicit computes the pads anew."""
     for layer in context.layers:
         attributes = layer.attributes
+        if layer.operator is None:
+            continue
         auto_pad = attributes.get("auto_pad", "explicit")
         if auto_pad in ("explicit", "notset"):
             continue

@@ -1,14 +1,17 @@
-"""Tensors that no machine holds. Nothing is allocated to find them."""
+"""Shapes that the file writes in two ways, and tensors that no machine holds. Nothing is allocated to find them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ovir.checks.rule import Context, finding, rule
-from ovir.codes import SIZE_OVERFLOW, TOO_LARGE
+from ovir.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
 from ovir.diagnostics import Diagnostic
 from ovir.integers import MAX_SIZE
 from ovir.machine import physical_memory
+from ovir.ops.infrastructure import Parameter
+from ovir.stated import agrees
+from ovir.types import PartialShape
 
 
 @rule(SIZE_OVERFLOW)
@@ -28,3 +31,31 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
             shown = f"{port.element_type}{port.shape}"
             message = f"output port {port.id}, {shown}, takes {needed} bytes; this machine has {memory}"
             yield finding(TOO_LARGE, message, port)
+
+
+@rule(WRITTEN_TWICE)
+def written_twice(context: Context) -> Iterator[Diagnostic]:
+    """An unknown size in one place and a number in another agree for inference, yet one of them is stale."""
+    for layer in context.layers:
+        if isinstance(op := layer.operator, Parameter) and layer.outputs:
+            port = layer.outputs[0]
+            if not _is_same(port.stated_shape, op.shape) and agrees(port, port.type):
+                message = f"output port {port.id} states shape {port.stated_shape}, the attribute 'shape' is {op.shape}"
+                yield finding(WRITTEN_TWICE, message, port)
+        for port in layer.inputs:
+            source = port.source
+            if source is None or _is_same(port.stated_shape, source.stated_shape):
+                continue
+            if agrees(port, port.type) and agrees(source, source.type):
+                message = (
+                    f"input port {port.id} states shape {port.stated_shape}, "
+                    f"the output that feeds it {source.stated_shape} ({source.layer.title})"
+                )
+                yield finding(WRITTEN_TWICE, message, port)
+
+
+def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:
+    """Whether two statements of one shape have their numbers in the same places; a port without dims says nothing."""
+    if not one or not other or one.rank != other.rank:
+        return True
+    return all(a.is_static == b.is_static for a, b in zip(one, other, strict=True))

@@ -56,7 +56,8 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
 @rule(OVERLAP)
 def overlap(context: Context) -> Iterator[Diagnostic]:
     """Constants may share bytes if they are the same, or one is the other's beginning; else an offset is wrong."""
-    spans = sorted(((c.op.offset, c.op.offset + c.op.size, c) for c in context.constants if c.op.size), key=_ends)
+    used = ((c, min(c.op.size, _needed(c)) if c.op.element_type != string else c.op.size) for c in context.constants)
+    spans = sorted(((c.op.offset, c.op.offset + size, c) for c, size in used if size), key=_ends)
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
