@@ -202,6 +202,8 @@ def _restores(layer: Layer, restoring: Collection[Layer]) -> bool:
         return False
     if layer.outputs[0].element_type not in (*_NARROW, f32):
         return False
+    if not all(port.shape.is_static for port in (layer.outputs[0], *sources)):
+        return False
     if layer.type == "Convert":
         direct = isinstance(sources[0].layer.operator, Const) or _converts_to_f32(layer)
         return direct and sources[0].layer in restoring
