@@ -70,8 +70,8 @@ def check(
             context = Context(document.root, document.file, document.weights, document.model, runtime)
             _apply_rules(context, skip, findings)
             tell("rules", perf_counter() - inferred)
-    rank = list(Severity)
-    return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+        rank = list(Severity)
+        return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 
 
 def _infer(model: Model, findings: Findings) -> None:
