@@ -2,8 +2,8 @@
 
     python -m benchmarks.checking [--layers 12000] [--rounds 7]
 
-The model is made of blocks of a product, a bias, an activation, a Reshape to a computed shape and a Transpose. Both sides
-read it in one process by turns; the processor's time is compared, as other processes may have the machine too.
+The model is made of blocks of a product, a bias, an activation, a Reshape to a computed shape and a Transpose. Both
+sides read it in one process by turns; the processor's time is compared, as other processes may have the machine too.
 """
 
 from __future__ import annotations
