@@ -371,6 +371,17 @@ def _mvn(*axes: int) -> Build:
     return lambda x: ops.mvn(x, i64(*axes), True, 1e-6, "inside_sqrt")
 
 
+def quantization() -> Members:
+    low, high = uniform(-3, -2, 1, 64, 1, 1), uniform(2, 3, 1, 64, 1, 1)
+    ends = np.float32(-2.5), np.float32(2.4)
+    yield "FakeQuantize", _fake_quantize(256, *ends, *ends), (IMAGE,)
+    yield "FakeQuantize of channels", _fake_quantize(256, low, high, low, high), (IMAGE,)
+
+
+def _fake_quantize(levels: int, *ranges: Any) -> Build:
+    return lambda x: ops.fake_quantize(x, *map(ops.constant, ranges), levels)
+
+
 def half() -> Members:
     a, b, image = SQUARE.astype(np.float16), POSITIVE.astype(np.float16), IMAGE.astype(np.float16)
     yield "f16 Add", ops.add, (a, b)
@@ -396,6 +407,7 @@ GROUPS: dict[str, Callable[[], Members]] = {
     "products": products,
     "pooling": pooling,
     "normalization": normalization,
+    "quantization": quantization,
     "f16": half,
 }
 

@@ -89,20 +89,48 @@ class AdaptiveMaxPool(AdaptivePool):
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def run(self, data: Array, output_shape: Array) -> tuple[Array, Array]:
-        largest = data.astype(compute_dtype(data.dtype), copy=False)
-        places = np.arange(prod(data.shape[2:])).reshape(data.shape[2:])
-        places = np.broadcast_to(places, data.shape)
-        # The last axis first, so that of equal elements the first row by row is found.
-        for axis, spans in reversed(list(enumerate(self.spans(data, output_shape), 2))):
-            shape = (*largest.shape[:axis], len(spans), *largest.shape[axis + 1 :])
-            values, indices = np.empty(shape, largest.dtype), np.empty(shape, places.dtype)
-            for i, (start, stop) in enumerate(spans):
-                window = _part(largest, axis, start, stop)
-                first = window.argmax(axis=axis, keepdims=True)
-                _part(values, axis, i, i + 1)[...] = np.take_along_axis(window, first, axis)
-                _part(indices, axis, i, i + 1)[...] = np.take_along_axis(_part(places, axis, start, stop), first, axis)
-            largest, places = values, indices
-        return largest.astype(data.dtype, copy=False), places.astype(self.index_element_type.to_dtype(), copy=False)
+        windows = self.spans(data, output_shape)
+        planes = data.reshape(prod(data.shape[:2]), *data.shape[2:])
+        shape = (len(planes), *map(len, windows))
+        places = np.empty(shape, np.intp)
+        if places.size:
+            places = _places_of_largest(planes.astype(compute_dtype(data.dtype), copy=False), windows)
+        found = places.reshape(len(planes), -1)
+        largest = np.take_along_axis(planes.reshape(len(planes), prod(data.shape[2:])), found, 1)
+        shape = (*data.shape[:2], *shape[1:])
+        return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
+
+
+def _places_of_largest(planes: Array, windows: list[list[tuple[int, int]]]) -> Array:
+    """Where in its plane, counted row by row, the first of the largest elements of each window is."""
+    places: Array | None = None
+    for axis, spans in enumerate(windows, 1):
+        size, at = planes.shape[axis], axis
+        if places is not None:  # few are left: they are put so that slices along the axis are in one piece
+            at = 0
+            planes, places = (np.ascontiguousarray(np.moveaxis(array, axis, at)) for array in (planes, places))
+        largest, firsts = [], []
+        for start, stop in spans:
+            window = _part(planes, at, start, stop)
+            top = np.maximum.reduce(window, at)
+            equal = window == np.expand_dims(top, at)
+            if np.isnan(top).any():
+                equal |= np.isnan(window)
+            if places is not None:
+                own = places[start:stop] * size
+                own += np.arange(start, stop).reshape(-1, *[1] * (own.ndim - 1))
+                first = np.where(equal, own, np.iinfo(np.intp).max).min(0)
+            elif equal.ndim == 2:
+                first = start + equal.argmax(1)
+            else:  # the earlier, the greater: numbers of few bits, of which the greatest is found sooner than by argmax
+                rank = np.arange(stop - start, 0, -1).astype(np.min_scalar_type(stop - start))
+                rank = rank.reshape(-1, *[1] * (equal.ndim - 2))
+                first = stop - np.maximum.reduce(equal * rank, 1).astype(np.intp)
+            largest.append(top)
+            firsts.append(first)
+        planes, places = (np.moveaxis(np.stack(parts, at), at, axis) for parts in (largest, firsts))
+    assert places is not None
+    return places
 
 
 def _part(array: Array, axis: int, start: int, stop: int) -> Array:

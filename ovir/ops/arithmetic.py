@@ -288,10 +288,11 @@ def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> o
 
 
 def _square_root(x: Array, *, out: Array) -> object:
-    # As a power it is 0 of -0, and infinite of the negative infinity.
+    # As a power it is 0 of -0, and infinite of the negative infinity: numbers with a sign, which are looked for first.
+    if x.size and x.view(f"i{x.itemsize}").min() >= 0:
+        return np.sqrt(x, out=out)
     np.add(x, 0, out=out)
-    if np.fmin.reduce(out, axis=None, initial=0) == -np.inf:
-        np.copyto(out, np.inf, where=out == -np.inf)
+    np.copyto(out, np.inf, where=out == -np.inf)
     return np.sqrt(out, out=out)
 
 

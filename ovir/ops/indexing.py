@@ -16,13 +16,14 @@ def checked_indices(op: Operator, indices: Array, size: int, *, negative: bool =
     lowest = -size if negative else 0
     if indices.size == 0:
         return indices.astype(np.int64)
-    if indices.min() < lowest or indices.max() >= size:
+    smallest = indices.min()
+    if smallest < lowest or indices.max() >= size:
         first = int(((indices < lowest) | (indices >= size)).argmax())
         place = ",".join(str(i) for i in np.unravel_index(first, indices.shape))
         shown = f"{name}[{place}]" if indices.ndim else name
         op.fail("{} = {} is outside [{}, {}]", shown, indices.flat[first], lowest, size - 1)
     indices = indices.astype(np.int64)
-    if negative:
+    if smallest < 0:
         np.add(indices, size, out=indices, where=indices < 0)
     return indices
 

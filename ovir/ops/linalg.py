@@ -123,7 +123,10 @@ class Einsum(Operator):
             needed = set(wanted).union(*labelled[i + 1 :])
             result, labels = _contract(result, labels, *_diagonal(_computed(x), own), needed)
         result, labels = _summed(result, labels, set(wanted))
-        return np.array(result.transpose([labels.index(label) for label in wanted]), dtype, order="C")
+        result = result.transpose([labels.index(label) for label in wanted])
+        if len(inputs) > 1:  # a product is a new array already
+            return np.asarray(result, dtype, order="C")
+        return np.array(result, dtype, order="C")
 
 
 def _computed(x: Array) -> Array:

@@ -19,6 +19,8 @@ _ONE = Dimension(1, 1)
 # BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.
 _SINGLE_THREAD = 1 << 18
 _PER_THREAD = 1 << 20
+# Pieces of fewer rows than this take much longer than whole matrices.
+_LEAST_ROWS = 8
 
 
 @operator("MatMul", opset=1)
@@ -173,14 +175,27 @@ def _multiply_batch(a: Array, b: Array, out: Array | None) -> Array:
     work = rows * length * columns
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = prod(batch)
-    if work > _SINGLE_THREAD or count * work < 2 * _PER_THREAD:
+    # Threads of BLAS wait for one another after each matrix, many times as long as it takes where another process has
+    # the other processor; so larger matrices are multiplied in pieces of rows.
+    step = _SINGLE_THREAD // max(length * columns, 1)
+    if step < min(rows, _LEAST_ROWS) or count * work < 2 * _PER_THREAD:
         return np.matmul(a, b, out=out)
     if out is None:
         out = np.empty((*batch, rows, columns), a.dtype)
     x = np.broadcast_to(a, (*batch, rows, length)).reshape(count, rows, length)
     y = np.broadcast_to(b, (*batch, length, columns)).reshape(count, length, columns)
     z = out.reshape(count, rows, columns)
-    run_blocks(lambda i, j: np.matmul(x[i:j], y[i:j], out=z[i:j]), count, _PER_THREAD // work)
+    step = min(step, rows)
+    cut = rows - rows % step
+
+    def product(i: int, j: int) -> None:
+        pieces = (j - i, cut // step, step)
+        left, right = x[i:j, :cut].reshape(*pieces, length), y[i:j, np.newaxis]
+        np.matmul(left, right, out=z[i:j, :cut].reshape(*pieces, columns))
+        if cut < rows:
+            np.matmul(x[i:j, cut:], y[i:j], out=z[i:j, cut:])
+
+    run_blocks(product, count, _PER_THREAD // work)
     return out
 
 

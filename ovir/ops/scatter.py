@@ -241,6 +241,8 @@ _LOGICAL = {
 def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool = True) -> None:
     """rows[positions[i]] = the reduction of it and of updates[i]; without ``use_init_val`` of the updates alone."""
     if reduction == "none":
+        if rows.shape[1] == 1:  # NumPy copies rows of one number by a loop of their own
+            rows, updates = rows.reshape(-1), updates.reshape(-1)
         rows[positions] = updates
         return
     computed = _computed_in(rows.dtype, reduction)
@@ -261,13 +263,18 @@ def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_
 def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool) -> None:
     """rows[positions[i]] = the combination of it and updates[i], one after the other."""
     length = rows.shape[1]
-    elements = (positions[:, np.newaxis] * length + np.arange(length)).reshape(-1)
+    elements = positions
+    if length != 1:
+        elements = (positions[:, np.newaxis] * length + np.arange(length)).reshape(-1)
     flat = rows.reshape(-1)
     if not use_init_val:
         flat[elements] = _neutral(rows.dtype, reduction)
-    keeps_nan = reduction in ("min", "max") and rows.dtype.kind == "f"
-    nan = elements[np.isnan(flat[elements])] if keeps_nan else elements[:0]
+    keeps_apart = reduction in ("min", "max") and rows.dtype.kind == "f"  # the NaN of data and of updates
+    has_nan = keeps_apart and np.isnan(flat.min(initial=0))
+    nan = elements[np.isnan(flat[elements])] if has_nan else elements[:0]
     combine = (_LOGICAL if rows.dtype.kind == "b" else _NUMERIC)[reduction]
+    if keeps_apart and not np.isnan(updates.min(initial=0)):  # then these do the same, sooner
+        combine = np.minimum if reduction == "min" else np.maximum
     combine.at(flat, elements, updates.reshape(-1))
     if nan.size:
         flat[nan] = np.nan

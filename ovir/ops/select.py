@@ -38,7 +38,7 @@ class Select(Elementwise):
         # Bits are selected: NumPy's copies under a mask take ten times as long where the mask is irregular.
         bits = np.dtype(f"i{then.dtype.itemsize}")
         if 2 * cond.size <= then.size:  # of a repeated condition each number is made once
-            cond = cond.astype(bits)
+            cond = -cond.astype(bits)
         target = None if out is None else out.view(bits)
         return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)
 
@@ -61,4 +61,7 @@ class Select(Elementwise):
 
 
 def _choose(then: Array, other: Array, cond: Array, *, out: Array) -> object:
-    return np.bitwise_xor(np.bitwise_xor(then, other) * cond, other, out=out)
+    changed = np.bitwise_xor(then, other, out=None if np.may_share_memory(other, out) else out)
+    into = changed if changed.shape == out.shape else None
+    pick = np.multiply if cond.dtype == np.bool_ else np.bitwise_and
+    return np.bitwise_xor(pick(changed, cond, out=into), other, out=out)

@@ -311,6 +311,16 @@ def test_select(dtype: Any) -> None:
     np.testing.assert_array_equal(result, np.where(cond, then[:1], other[0, 0]))
 
 
+@pytest.mark.parametrize("rows", [1, 4])
+def test_select_into_an_input(rows: int) -> None:
+    cond = np.arange(rows * 6).reshape(rows, 6) % 3 == 0
+    then, other = np.arange(24, dtype=np.float32).reshape(4, 6), -np.ones((4, 6), np.float32)
+    expected = np.where(cond, then, other)
+    for i in range(2):
+        inputs = then.copy(), other.copy()
+        np.testing.assert_array_equal(Select().run(cond, *inputs, out=inputs[i]), expected)
+
+
 def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
     op = Select(auto_broadcast="pdpd", axis=0)
     then = np.ones((2, 3), np.float32)

@@ -70,6 +70,13 @@ def test_matmul(left: tuple[int, ...], right: tuple[int, ...], dtype: Any) -> No
         assert inferred.shape.to_tuple() == expected.shape
 
 
+@pytest.mark.parametrize("rows", [1, 7, 40, 45])
+def test_large_matrices_of_a_batch_are_multiplied_in_pieces(rows: int) -> None:
+    a, b = numbers((12, rows, 128), np.float32), numbers((12, 128, 200), np.float32)
+    for y in (b, np.ascontiguousarray(b.swapaxes(-1, -2)).swapaxes(-1, -2), b[:1]):
+        np.testing.assert_array_equal(MatMul().run(a, y), np.matmul(a.astype(np.int64), y.astype(np.int64)))
+
+
 def test_any_memory_layout() -> None:
     data = random.standard_normal((12, 8)).astype(np.float32)
     for a in (data[::2, ::2], data[::-1], data.T[:, :8], np.broadcast_to(data[0], (5, 8)), np.asfortranarray(data)):

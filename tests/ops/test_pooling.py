@@ -267,6 +267,25 @@ def test_adaptive_windows_overlap_where_sizes_do_not_divide() -> None:
     assert AdaptiveAvgPool().run(data, np.array([1])).tolist() == [[[np.float32(2.6)]]]
 
 
+@pytest.mark.parametrize(("shape", "count"), [((2, 3, 9), (4,)), ((2, 2, 7, 9), (3, 4)), ((1, 2, 5, 6, 7), (2, 6, 3))])
+def test_adaptive_max_against_each_window(shape: tuple[int, ...], count: tuple[int, ...]) -> None:
+    random = np.random.default_rng(1)
+    data = random.integers(-3, 3, shape).astype(np.float32)
+    data[random.random(shape) < 0.05] = np.nan
+    values, places = AdaptiveMaxPool().run(data, np.array(count))
+    numbers = np.arange(np.prod(shape[2:])).reshape(shape[2:])
+    for lead in np.ndindex(shape[:2]):
+        for window in np.ndindex(count):
+            spans = (
+                slice(i * size // n, -(-(i + 1) * size // n))
+                for i, size, n in zip(window, shape[2:], count, strict=True)
+            )
+            where = tuple(spans)
+            first = data[lead][where].argmax()
+            np.testing.assert_equal(values[lead + window], data[lead][where].flat[first])
+            assert places[lead + window] == numbers[where].flat[first]
+
+
 def test_adaptive_max_finds_the_first_row_by_row() -> None:
     values, places = AdaptiveMaxPool().run(image([[1, 7], [7, 7]]), np.array([1, 1]))
     assert values.tolist() == [[[[7]]]]

@@ -189,6 +189,13 @@ def test_erf_is_right_to_a_few_units_in_the_last_place(dtype: Any, ulps: int) ->
     assert error.max() <= ulps
 
 
+def test_erf_does_not_exceed_1() -> None:
+    x = np.linspace(3, 5, 100_001, dtype=np.float32)
+    for values in (erf(x), -erf(-x)):
+        assert values.max() == values[-1] == 1
+        assert values.min() > 0.99997
+
+
 def test_erf_at_the_ends() -> None:
     for dtype in (np.float32, np.float64):
         result = erf(np.array([INF, -INF, 1e30, NAN, -0.0], dtype))
