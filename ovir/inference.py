@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -21,7 +20,7 @@ from ovir.ops.state import Assign, ReadValue
 from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
-from ovir.values import MAX_ELEMENTS, TensorType, Value, constant_type
+from ovir.values import MAX_ELEMENTS, TensorType, Value
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
@@ -368,29 +367,6 @@ def whose_fault(layer: Layer) -> str:
     if layer.operator is not None and not layer.operator.opset:
         return f"this is a fault of the class {type(layer.operator).__name__}, which was registered for {layer.type}"
     return "this is a fault of ovir; please report it"
-
-
-def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
-    """Why a layer cannot run on these inputs, as its inference says of them; None where it finds no fault.
-
-    The layer stays as it is. One with bodies is not asked: its inference is that of all its layers.
-    """
-    if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
-        return None
-    if len(arrays) != len(layer.inputs):
-        return None
-    op = copy(layer.operator)
-    inputs = []
-    for port, array in zip(layer.inputs, arrays, strict=True):
-        known = constant_type(array, None if port.element_type.is_dynamic else port.element_type)
-        inputs.append(known if array.size <= MAX_ELEMENTS else known.with_value(None))
-    try:
-        op.infer(*inputs)
-    except OperatorError as error:
-        return error
-    except Exception:
-        return None  # whoever asks has a failure to tell already, and this one says no more
-    return None
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

@@ -5,9 +5,9 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.inference import explain_failure
 from ovir.ops.operator import Operator
 from ovir.ops.unary import Sqrt
+from ovir.runtime.failures import explain_failure
 from ovir.types import PartialShape
 from ovir.values import TensorType
 

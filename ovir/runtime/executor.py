@@ -11,12 +11,11 @@ import numpy as np
 from ovir.arrays import Array
 from ovir.codes import RUN, TOO_LARGE, Severity
 from ovir.diagnostics import OperatorError, Place, RunError, diagnostic
-from ovir.inference import explain_failure
 from ovir.kernels.blocked import contiguous_copy
 from ovir.machine import physical_memory
 from ovir.model import Layer
 from ovir.ops.body import RunBody
-from ovir.runtime.failures import failed
+from ovir.runtime.failures import explain_failure, failed
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
 from ovir.runtime.plan import Plan, Step

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 from ovir.arrays import Array
 from ovir.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics import OperatorError, OvirError, RunError, diagnostic
-from ovir.inference import explain_failure, whose_fault
+from ovir.inference import whose_fault
 from ovir.model import Layer
+from ovir.values import MAX_ELEMENTS, constant_type
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:
@@ -28,6 +30,29 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnostic(INTERNAL, message, layer.place, hint=whose_fault(layer)))
+
+
+def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
+    """Why a layer cannot run on these inputs, as its inference says of them; None where it finds no fault.
+
+    The layer stays as it is. One with bodies is not asked: its inference is that of all its layers.
+    """
+    if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
+        return None
+    if len(arrays) != len(layer.inputs):
+        return None
+    op = copy(layer.operator)
+    inputs = []
+    for port, array in zip(layer.inputs, arrays, strict=True):
+        known = constant_type(array, None if port.element_type.is_dynamic else port.element_type)
+        inputs.append(known if array.size <= MAX_ELEMENTS else known.with_value(None))
+    try:
+        op.infer(*inputs)
+    except OperatorError as error:
+        return error
+    except Exception:
+        return None  # whoever asks has a failure to tell already, and this one says no more
+    return None
 
 
 def _code_of(error: OperatorError) -> Code:
