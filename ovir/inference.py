@@ -190,7 +190,9 @@ class _Walk:
                 if not has_stated(port):
                     return None, ()  # whatever is found follows from an earlier finding, or may do so
                 stated[i] = stated_type(port)
-        return self._attempt(layer, stated)
+        outputs, found = self._attempt(layer, stated)
+        is_open = any(not stated[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
+        return outputs, () if outputs is None and is_open else found
 
     def _completed(self, layer: Layer, outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
         """The outputs' types, and where they leave open what the file states, that."""
