@@ -80,9 +80,6 @@ def collecting_no_garbage() -> Iterator[None]:
         yield
     finally:
         if was_enabled:
-            if not gc.get_freeze_count():  # otherwise somebody else keeps objects there
-                gc.freeze()
-                gc.unfreeze()  # into the oldest generation, so that the next collection need not go through them all
             gc.enable()
 
 
