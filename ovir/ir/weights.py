@@ -235,7 +235,8 @@ def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
     """A count, count + 1 offsets (int32) and UTF-8 bytes."""
     head = raw[: raw.size // 4 * 4].view("<i4") if raw.size else np.zeros(1, np.int32)
     if not head.size:
-        raise OperatorError(f"the string data has {raw.size} bytes: it ends within the count of its strings", STRING_DATA)
+        message = f"the string data has {raw.size} bytes: it ends within the count of its strings"
+        raise OperatorError(message, STRING_DATA)
     stated = int(head[0])
     if stated != count:
         raise OperatorError(f"the string data holds {stated} strings, the shape {count}", STRING_DATA)
