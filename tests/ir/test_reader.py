@@ -1,6 +1,5 @@
 """Reading: what a good file gives, and what each fault in a file is told."""
 
-import gc
 from pathlib import Path
 
 import numpy as np
@@ -219,16 +218,3 @@ def test_constants_past_the_end_have_one_cause() -> None:
     (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
     assert found.code == "OVIR502"
     assert found.message.endswith("; so do 6 other constants")
-
-
-def test_models_that_nobody_holds_are_freed() -> None:
-    """Reading turns garbage collection off for a while; it must not keep models from it for good."""
-    net = Net()
-    x = net.parameter("x", "2")
-    for _ in range(20):
-        x = net.op("ReLU", x)
-    net.result(x)
-    text = net.xml()
-    for _ in range(200):
-        ovir.check(text)
-    assert sum(isinstance(item, ovir.Model) for item in gc.get_objects()) < 100
