@@ -87,6 +87,7 @@ class _Walk:
         self.ir_version = ir_version
         self.trust_stated = trust_stated
         self.memory = Memory()
+        self._agreeing: dict[Any, object] = {}
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
@@ -111,13 +112,13 @@ class _Walk:
         inputs = [self._input(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(layer, inputs, is_body)
         outputs, found = self._attempt(layer, inputs)
-        if is_doubtful and self.trust_stated and (outputs is None or not _all_agree(layer, outputs)):
+        if is_doubtful and self.trust_stated and (outputs is None or not self._all_agree(layer, outputs)):
             if outputs is None and not is_refused:
                 self.findings.extend(found)  # for this the file is refused
             outputs, found = self._second_attempt(layer, inputs)
         self.findings.extend(found)
         if self.trust_stated and not is_body:
-            if outputs is not None and any(port.source in self.vague for port in layer.inputs):
+            if outputs is not None and self.vague and any(port.source in self.vague for port in layer.inputs):
                 outputs = self._completed(layer, outputs)
             if layer.operator is None:
                 self.vague.update(layer.outputs)
@@ -125,7 +126,7 @@ class _Walk:
             self.doubtful.update(layer.outputs)
             self.refused.update(layer.outputs)
             _set_outputs(layer, [stated_type(p) if self.trust_stated else UNKNOWN_TENSOR for p in layer.outputs])
-        elif is_body or layer.operator is None or _all_agree(layer, outputs):
+        elif is_body or layer.operator is None or self._all_agree(layer, outputs):
             _set_outputs(layer, outputs)
         else:
             self._contradicted(layer, outputs)
@@ -141,9 +142,9 @@ class _Walk:
                 self.findings.report(EDGE_PORT, message, place, port=port.id)
 
     def _input(self, port: Port) -> TensorType:
-        if port.source is None and self.trust_stated:
-            return stated_type(port)
-        return port.type
+        if port.source is None:
+            return stated_type(port) if self.trust_stated else UNKNOWN_TENSOR
+        return port.source.inferred or UNKNOWN_TENSOR
 
     def _compare_inputs(self, layer: Layer, inputs: Sequence[TensorType], is_body: bool) -> tuple[bool, bool]:
         """Compare what input ports state with what they are fed.
@@ -155,12 +156,26 @@ class _Walk:
             if port.source in self.doubtful:
                 is_doubtful = True
                 is_refused |= port.source in self.refused
-            elif port.source is not None and not is_body and not agrees(port, tensor):
+            elif port.source is not None and not is_body and not self._agrees(port, tensor):
                 found = difference(port, tensor, self.ir_version)
                 self.findings.extend(found)
                 is_doubtful = True
                 is_refused |= any(d.severity is Severity.ERROR for d in found)
         return is_doubtful, is_refused
+
+    def _agrees(self, port: Port, tensor: TensorType) -> bool:
+        """``agrees``, remembered for what is stated and inferred of other ports, too."""
+        stated, shape = port.stated_shape, tensor.shape
+        key = id(stated), id(shape), port.stated_element_type, tensor.element_type
+        if key in self._agreeing:
+            return True
+        if not agrees(port, tensor):
+            return False
+        self._agreeing[key] = stated, shape  # which keeps their ids their own
+        return True
+
+    def _all_agree(self, layer: Layer, outputs: Sequence[TensorType]) -> bool:
+        return False not in [self._agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
 
     def _attempt(
         self, layer: Layer, inputs: Sequence[TensorType]
@@ -252,8 +267,6 @@ class _Walk:
         if "bodies" in keywords:
             bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
             return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
-        if not inputs:
-            return self._complete(layer, op, inputs, op.infer())
         return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
 
     def _complete(
@@ -271,10 +284,6 @@ class _Walk:
             message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
             self.findings.report(INTERNAL, message, layer.place, whose_fault(layer), severity=Severity.WARNING)
             return outputs
-
-
-def _all_agree(layer: Layer, outputs: Sequence[TensorType]) -> bool:
-    return all(port.index >= len(outputs) or agrees(port, outputs[port.index]) for port in layer.outputs)
 
 
 def check_variables(model: Model, findings: Findings) -> None:
@@ -383,7 +392,7 @@ def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
 def _with_symbols(tensor: TensorType) -> TensorType:
     """The tensor, each of its unknown sizes identified by a symbol."""
     shape = tensor.shape
-    if shape.rank is None or all(d.symbol or d.is_static for d in shape):
+    if shape.has_symbols:
         return tensor
     dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in shape)
     return TensorType(tensor.element_type, PartialShape(dims), tensor.value)

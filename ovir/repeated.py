@@ -7,6 +7,7 @@ in both have equal outputs, unless these hold symbols of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -26,12 +27,17 @@ class Memory:
 
     def __init__(self) -> None:
         self._found: dict[Any, tuple[Types, dict[str, Any]]] = {}
+        self._numbers: dict[Any, int] = {}
+        """Of what tells tensors apart: a number for each that differs from the others."""
+        self._seen: dict[int, tuple[int, TensorType]] = {}
+        """Of tensors by their ids: that number, and the tensor, which keeps the id its own."""
 
     def infer(
         self, op: Operator, inputs: Sequence[TensorType], infer: Callable[[Sequence[TensorType]], Types]
     ) -> Types:
         """The outputs of ``infer``, or those of an equal operation on equal inputs."""
-        key = (type(op), tuple([getattr(op, field) for field in op.fields]), tuple(map(_key_of, inputs)))
+        attributes = [getattr(op, field) for field in op.fields]
+        key = (type(op), op.content, *attributes, *[self._number(tensor) for tensor in inputs])
         found = self._found.get(key)
         if found is None:
             watched = [_Watched.of(tensor) if _is_large(tensor) else tensor for tensor in inputs]
@@ -46,17 +52,25 @@ class Memory:
         return outputs
 
 
+    def _number(self, tensor: TensorType) -> int:
+        seen = self._seen.get(id(tensor))
+        if seen is None:
+            number = self._numbers.setdefault(_key_of(tensor), len(self._numbers))
+            seen = self._seen[id(tensor)] = number, tensor
+        return seen[0]
+
+
 def _is_large(tensor: TensorType) -> bool:
-    return tensor.value is not None and tensor.value.size > _SMALL
+    if tensor.value is None:
+        return False
+    return (prod([dim.lower for dim in tensor.shape.dims]) if tensor.shape.is_static else tensor.value.size) > _SMALL
 
 
 def _key_of(tensor: TensorType) -> Any:
     value = tensor.value
     if value is None:
         return tensor.element_type, tensor.shape.identity
-    if value.size > _SMALL:
-        return tensor.element_type, tensor.shape.identity, None
-    return tensor.element_type, tensor.shape.identity, value.identity
+    return tensor.element_type, tensor.shape.identity, None if _is_large(tensor) else value.identity
 
 
 def _symbols(tensors: Iterable[TensorType]) -> set[int]:

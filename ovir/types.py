@@ -212,10 +212,11 @@ class PartialShape:
     of an unknown rank read as unknown, so that most inference needs no case for it.
     """
 
-    __slots__ = ("_dims", "_identity")
+    __slots__ = ("_dims", "_has_symbols", "_identity")
 
     def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
         self._identity: object = None
+        self._has_symbols: bool | None = None
         self._dims: tuple[Dimension, ...] | None = None
         if dims is not None:
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
@@ -239,6 +240,13 @@ class PartialShape:
     def to_tuple(self) -> tuple[int, ...]:
         """The sizes of a static shape; ValueError otherwise."""
         return tuple(d.length for d in self.dims)
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether each size is known or has a symbol, as far as there are sizes."""
+        if self._has_symbols is None:
+            self._has_symbols = self._dims is None or all(d.symbol or d.is_static for d in self._dims)
+        return self._has_symbols
 
     @property
     def identity(self) -> object:
@@ -357,6 +365,12 @@ class PartialShape:
         if text == "...":
             return cls(None)
         return cls(Dimension.parse(part) for part in text.split(",")) if text else cls([])
+
+
+@lru_cache(4096)
+def static_shape(sizes: tuple[int, ...]) -> PartialShape:
+    """The shape of these sizes; equal ones are one object, as models hold few shapes many times."""
+    return PartialShape(sizes)
 
 
 def product(dims: Iterable[Dimension]) -> Dimension:

@@ -6,7 +6,7 @@ computed by ShapeOf, Gather, Concat and arithmetic into Reshape, Broadcast or Ra
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
@@ -38,13 +38,18 @@ class Value:
 
     Bounds are floats (see ``bounds_dtype``) so that infinity needs no case of its own. An integer of 2**53 or more is
     held as one that is at least 2**53, and likewise below 0: what bounds say is always true.
-    ``constant`` is the exact array, in its own dtype, when the content is wholly known.
+    ``constant`` is the exact array, in its own dtype, when the content is wholly known; it may be given as a function
+    that reads it when it is first looked at.
     """
 
-    constant: NDArray[Any] | None = None
+    _constant: NDArray[Any] | Callable[[], NDArray[Any]] | None = None
     _lower: Bounds | None = field(default=None, repr=False)
     _upper: Bounds | None = field(default=None, repr=False)
     _symbols: NDArray[np.int64] | None = field(default=None, repr=False)
+
+    @cached_property
+    def constant(self) -> NDArray[Any] | None:
+        return self._constant() if callable(self._constant) else self._constant
 
     @cached_property
     def lower(self) -> Bounds:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import re
-from functools import partial
 from typing import Any
 
 from lxml import etree
@@ -290,7 +289,7 @@ class LayerReader:
             weights = Weights.of(op.value.encode())
             offset, size = 0, weights.data.size
         try:
-            weights.check(op.element_type, op.shape, offset, size)
+            op.content = weights.constant(op.element_type, op.shape, offset, size)
         except OperatorError as error:
             place = layer.data_place
             code: Code = error.code or PAST_END
@@ -301,11 +300,6 @@ class LayerReader:
             else:
                 self.findings.report(code, error.message, place, error.hint)
             layer.operator = None
-            return
-        op.set_loader(
-            partial(weights.array, op.element_type, op.shape, offset, size),
-            partial(weights.slices, op.element_type, op.shape, offset),
-        )
 
 
 _ENDS = ("Parameter", "Const", "Result")

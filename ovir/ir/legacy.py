@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -61,7 +60,8 @@ class _Extension:
         attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
         port = self.add(name, "Const", attributes=attributes)
         assert isinstance(port.layer.operator, Const)
-        port.layer.operator.set_loader(partial(np.asarray, array))
+        data = Weights.of(np.ascontiguousarray(array))
+        port.layer.operator.content = data.constant(element_type, array.shape, 0, array.nbytes)
         return port
 
     def consumers(self, port: Port) -> list[Port]:
@@ -192,10 +192,9 @@ class _PreProcess:
             shown = f"{element_type}{self.image}"
             self.fail(element, f"{size} bytes at offset {offset}: the image of a channel, {shown}, takes {needed}")
         try:
-            self.weights.check(element_type, self.image, offset, size)
+            return self.weights.constant(element_type, tuple(self.image), offset, size).array()
         except OperatorError as error:
             self.fail(element, error.message, error.code or PRE_PROCESS)
-        return self.weights.array(element_type, self.image, offset, size)
 
 
 def _unsigned(text: str) -> int:

@@ -13,6 +13,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -44,6 +45,7 @@ class Weights:
         self.data = data
         self.name = name
         self.missing = missing
+        self._constants: dict[tuple[ElementType, tuple[int, ...], int, int], Constant] = {}
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Weights:
@@ -119,17 +121,40 @@ class Weights:
                 f"attribute 'size' is {size}, but {element_type}[{shown}] takes {needed} bytes", TOO_FEW_BYTES
             )
 
-    def array(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> NDArray[Any]:
-        """The read-only array of a constant that has been checked; a view wherever that is possible."""
-        return decode(self.data[offset : offset + size], element_type, shape)
+    def constant(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Constant:
+        """The bytes of a constant; OperatorError where they are not there. Of equal place and type there is one."""
+        place = element_type, shape, offset, size
+        found = self._constants.get(place)
+        if found is None:
+            self.check(*place)
+            found = self._constants[place] = Constant(self.data, *place)
+        return found
 
-    def slices(
-        self, element_type: ElementType, shape: Sequence[int], offset: int, which: slice | NDArray[np.integer[Any]]
-    ) -> NDArray[Any]:
-        """Slices along the first axis of a constant that has been checked, each of a multiple of 8 elements."""
-        stride = math.prod(shape[1:]) // 8 * element_type.bits
-        rows = self.data[offset : offset + shape[0] * stride].reshape(shape[0], stride)[which]
-        return decode(rows.reshape(-1), element_type, (len(rows), *shape[1:]))
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Constant:
+    """Bytes that have been checked to be there and to suffice; a ``Blob``."""
+
+    data: Bytes
+    """All of the weights."""
+    element_type: ElementType
+    shape: tuple[int, ...]
+    offset: int
+    size: int
+
+    def __deepcopy__(self, memo: Any) -> Constant:
+        return self  # as the weights
+
+    def array(self) -> NDArray[Any]:
+        """The read-only array; a view wherever that is possible."""
+        return decode(self.data[self.offset : self.offset + self.size], self.element_type, self.shape)
+
+    def slices(self, which: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
+        """Slices along the first axis, each of a multiple of 8 elements."""
+        length, *rest = self.shape
+        stride = math.prod(rest) // 8 * self.element_type.bits
+        rows = self.data[self.offset : self.offset + length * stride].reshape(length, stride)[which]
+        return decode(rows.reshape(-1), self.element_type, (len(rows), *rest))
 
 
 def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:
@@ -149,7 +174,7 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
         raw = raw[: count * dtype.itemsize]
         if element_type == boolean and (raw > 1).any():
             raw = np.minimum(raw, 1)  # NumPy computes with the byte, and expects no other
-        array = raw.view(dtype)
+        array = np.frombuffer(raw, dtype) if count else np.empty(0, dtype)
         if not array.flags.aligned:
             array = array.copy()
     array = array.reshape(shape)

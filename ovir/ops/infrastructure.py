@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from math import prod
+from typing import Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from ovir.arrays import Array
 from ovir.element_types import ElementType, dynamic, string
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
+from ovir.types import PartialShape, static_shape
 from ovir.values import MAX_ELEMENTS, TensorType, Value
 
 
@@ -32,6 +33,16 @@ class Parameter(Operator):
         return TensorType(self.element_type, self.shape)
 
 
+class Blob(Protocol):
+    """The bytes of a constant, which know how to decode themselves."""
+
+    def array(self) -> Array:
+        """All of the data, read-only."""
+
+    def slices(self, which: slice | Array) -> Array:
+        """Some slices along the first axis, each of a multiple of 8 elements."""
+
+
 @operator("Const", opset=1)
 class Const(Operator):
     """Data from the weights: ``size`` bytes at ``offset`` of the .bin.
@@ -46,16 +57,9 @@ class Const(Operator):
     value: str = attribute(default="")
     """Text that some tools put in place of weights; OpenVINO takes its bytes as the data."""
 
-    _load: Callable[[], Array] | None = None
-    _load_slices: Callable[[slice | Array], Array] | None = None
+    content: Blob | None = None
+    """Where the data comes from when it is first asked for."""
     _data: Array | None = None
-
-    def set_loader(
-        self, load: Callable[[], Array], load_slices: Callable[[slice | Array], Array] | None = None
-    ) -> None:
-        """Where the data comes from when it is first asked for, and where some slices along the first axis do."""
-        self._load = load
-        self._load_slices = load_slices
 
     @property
     def data(self) -> Array:
@@ -68,21 +72,21 @@ class Const(Operator):
         """``data``, but not held on to where it is decoded for this call."""
         if self._data is not None:
             return self._data
-        self.require(self._load is not None, "this constant has no data")
-        assert self._load is not None
-        return self._load()
+        self.require(self.content is not None, "this constant has no data")
+        assert self.content is not None
+        return self.content.array()
 
     @property
     def has_slices(self) -> bool:
         """Whether slices along the first axis can be had without decoding the rest: they begin with whole bytes."""
         if not self.is_packed or self._data is not None:
             return bool(self.shape)
-        return bool(self.shape) and self._load_slices is not None and prod(self.shape[1:]) % 8 == 0
+        return bool(self.shape) and self.content is not None and prod(self.shape[1:]) % 8 == 0
 
     def slices(self, which: slice | Array) -> Array:
         """Slices along the first axis: a range of them, or one for each index."""
-        if self._data is None and self.is_packed and self._load_slices is not None:
-            return self._load_slices(which)
+        if self._data is None and self.is_packed and self.content is not None:
+            return self.content.slices(which)
         return np.asarray(self.data[which])
 
     @property
@@ -91,9 +95,12 @@ class Const(Operator):
         return 0 < self.element_type.bits < 8
 
     def infer(self) -> TensorType:
-        # Decoding takes time and memory: only when small.
-        known = not (self.is_packed or self.element_type == string) or int(np.prod(self.shape)) <= MAX_ELEMENTS
-        return TensorType(self.element_type, PartialShape(self.shape), Value(self.data) if known else None)
+        value = None
+        if self.element_type == string:  # which may turn out to be no data
+            value = Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None
+        elif not self.is_packed or prod(self.shape) <= MAX_ELEMENTS:  # decoding takes time and memory: only when small
+            value = Value(partial(getattr, self, "data"))
+        return TensorType(self.element_type, static_shape(self.shape), value)
 
     def run(self) -> Array:
         return self.data

@@ -72,6 +72,8 @@ class Operator:
     input_types: tuple[ElementType, ...] = ()
     """The inputs' element types, set once inference has passed."""
     output_types: tuple[ElementType, ...] = ()
+    content: object = None
+    """What the outputs depend on besides attributes and inputs: the data of a constant."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
     """Of an operation with bodies: how each is joined to the layer's inputs and outputs."""
 

@@ -65,9 +65,9 @@ def test_aligned_data_is_a_view_and_misaligned_a_copy() -> None:
     weights = Weights.of(bytes(range(64)))
     f32 = ElementType.parse("f32")
     base = weights.data.ctypes.data
-    assert weights.array(f32, [4], 8 - base % 4, 16).flags.owndata is False
-    assert np.shares_memory(weights.array(f32, [4], 8, 16), weights.data) == ((base + 8) % 4 == 0)
-    odd = weights.array(f32, [4], 9 if base % 4 == 0 else 8, 16)
+    assert weights.constant(f32, (4,), 8 - base % 4, 16).array().flags.owndata is False
+    assert np.shares_memory(weights.constant(f32, (4,), 8, 16).array(), weights.data) == ((base + 8) % 4 == 0)
+    odd = weights.constant(f32, (4,), 9 if base % 4 == 0 else 8, 16).array()
     assert not np.shares_memory(odd, weights.data)
 
 
