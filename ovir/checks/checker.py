@@ -70,6 +70,8 @@ def check(
             context = Context(document.root, document.file, document.weights, document.model, runtime)
             _apply_rules(context, skip, findings)
             tell("rules", perf_counter() - inferred)
+            for model in context.models:
+                model.let_go()
         rank = list(Severity)
         return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 

@@ -10,6 +10,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 from lxml import etree
@@ -35,6 +36,7 @@ from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import distinct, without_cycles
 from ovir.ir.source import Source, find_weights, parse_xml
+from ovir.ir.texts import Texts
 from ovir.ir.weights import Weights
 from ovir.model import Layer, Model
 
@@ -99,7 +101,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
     Without ``need_weights`` no file of weights is opened, and constants have no data.
     """
     try:
-        root, name = parse_xml(model, findings)
+        root, name, texts = parse_xml(model, findings)
         found = Weights.none("of weights")
         if need_weights:
             try:
@@ -108,7 +110,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
                 findings.extend(error.diagnostics)
                 need_weights = False
         reader = _Reader(name, found, findings, need_weights)
-        return Document(root, name, found, reader.document(root))
+        return Document(root, name, found, reader.document(root, texts))
     except (ReadError, ModelError) as error:
         findings.extend(error.diagnostics)
         return None
@@ -130,9 +132,9 @@ class _Reader:
     def at(self, element: etree._Element) -> Place:
         return Place(self.file, line_of(element))
 
-    def document(self, root: etree._Element) -> Model:
+    def document(self, root: etree._Element, texts: Texts | None) -> Model:
         version = self._version(root)
-        model = self.network(root, "", version, Lost())
+        model = self.network(root, "", version, Lost(), texts=texts)
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
         if self.need_weights:
@@ -180,20 +182,38 @@ class _Reader:
             hint = "a newer release of ovir may read it"
         raise ReadError(diagnostic(IR_VERSION, message, self.at(root), hint=hint))
 
-    def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
-        """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``."""
+    def network(
+        self,
+        element: etree._Element,
+        scope: str,
+        version: int,
+        lost: Lost,
+        depth: int = 0,
+        texts: Texts | None = None,
+    ) -> Model:
+        """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``.
+
+        ``texts`` are those of its layers and edges, where they are known.
+        """
         known = self._count_holes()
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
             self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             lost.layers.add(None)
+        if texts is not None and (len(groups) != 1 or len(texts.layers) != len(groups[0])):
+            texts = None
         for group in groups[:1]:
-            for item in group:
-                if item.tag != "layer":
+            for item, text in zip(group, texts.layers if texts is not None else repeat(None), strict=False):
+                if text is not None:
+                    layer = self.layers.read_text(text, item, scope, lost)
+                elif item.tag == "layer":
+                    layer = self.layers.read(item, scope, lost)
+                else:
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
                     self.findings.report(UNKNOWN_ELEMENT, message, self.at(item))
-                elif (layer := self.layers.read(item, scope, lost)) is not None:
+                    continue
+                if layer is not None:
                     found.append(layer)
                     if layer.type in BODY_OPERATIONS:
                         self.bodies(item, layer, version, depth)
@@ -204,7 +224,9 @@ class _Reader:
         for group in (*groups[1:], *edge_groups[1:]):
             message = f"a second <{tag_of(group)}>; it is ignored"
             self.findings.report(REPEATED_ELEMENT, message, self.at(group))
-        edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
+        edges = texts.edges if texts is not None else None
+        if edges is None or len(edge_groups) != 1 or len(edges) != len(edge_groups[0]):
+            edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)
         edges = without_cycles(layers, edges, self.file, self.findings)

@@ -12,14 +12,18 @@ from lxml import etree
 
 from ovir.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
 from ovir.diagnostics import Diagnostic, Findings, InputError, Place, ReadError, diagnostic
+from ovir.ir.texts import Texts, cut
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
 
 
-def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | None]:
-    """The root element, and the file's name where there is one. No entity is expanded, nothing is fetched."""
+def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | None, Texts | None]:
+    """The root element, the file's name where there is one, and the text of the parts where it is as usual.
+
+    No entity is expanded, nothing is fetched.
+    """
     content, name = _content(model)
     encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
@@ -28,7 +32,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
     try:
         _look_at_doctype(data, encoding, name, findings)
         parser = etree.XMLParser(**_SAFE, encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
-        return etree.fromstring(data, parser), name
+        return etree.fromstring(data, parser), name, cut(data)
     except etree.XMLSyntaxError as error:
         raise ReadError(_syntax_error(error, data, name)) from None
 

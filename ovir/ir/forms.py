@@ -1,0 +1,70 @@
+"""Layers that have been read, as patterns for others of the same form (see ``ovir.ir.texts``)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lxml import etree
+
+from ovir.ir.texts import LayerText
+from ovir.model import Layer, Port
+from ovir.ops.attributes import split_names
+from ovir.ops.operator import Operator
+
+
+class Form:
+    """What all layers of one form have in common."""
+
+    def __init__(self, layer: Layer) -> None:
+        """Of a layer that has just been read, and in which nothing was found."""
+        assert layer.line is not None and layer.operator is not None
+        self.type = layer.type
+        self.version = layer.version
+        self.attributes = dict(layer.attributes)
+        self.operator: type[Operator] = type(layer.operator)
+        self.values: dict[str, Any] = {name: getattr(layer.operator, name) for name in layer.operator.fields}
+        self.data_line = None if layer.data_line is None else layer.data_line - layer.line
+        self.has_rt_info = layer.rt_info is not None
+        self.inputs, self.outputs = (
+            [
+                (p.index, p.id, p.stated_shape, p.stated_element_type, p.names, (p.line or 0) - layer.line)
+                for p in ports
+            ]
+            for ports in (layer.inputs, layer.outputs)
+        )
+
+    @classmethod
+    def of(cls, layer: Layer, text: LayerText) -> Form | None:
+        """The form of a layer that has just been read; None where its text does not say all of it."""
+        named = [port.names for port in layer.outputs if port.names]
+        if layer.operator is None or layer.line != text.line or named != [_names(names) for names in text.names]:
+            return None
+        ports = (*layer.inputs, *layer.outputs)
+        return None if any(port.rt_info is not None or port.line is None for port in ports) else cls(layer)
+
+    def layer(self, text: LayerText, element: etree._Element, file: str | None, scope: str) -> Layer:
+        """The layer that the text stands for; of a constant, without its data."""
+        line = text.line
+        op = self.operator.of_parsed(self.values)
+        attributes = self.attributes.copy()
+        if text.offset is not None:
+            attributes["offset"] = vars(op)["offset"] = text.offset
+        data_line = None if self.data_line is None else line + self.data_line
+        rt_info = element.find("rt_info") if self.has_rt_info else None
+        inputs: list[Port] = []
+        outputs: list[Port] = []
+        layer = Layer(
+            *(text.id, text.name, self.type, self.version, attributes, op, inputs, outputs, {}),
+            *(line, data_line, file, scope, rt_info),
+        )
+        for index, number, shape, element_type, names, below in self.inputs:
+            inputs.append(Port(layer, index, number, False, shape, element_type, names, line + below))
+        named = iter(text.names)
+        for index, number, shape, element_type, names, below in self.outputs:
+            names = _names(next(named)) if names else names
+            outputs.append(Port(layer, index, number, True, shape, element_type, names, line + below))
+        return layer
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(split_names(text))
