@@ -13,16 +13,14 @@ from ovir.arrays import Array
 from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
 from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import dynamic, string
-from ovir.model import Layer, Model, Port, ShapeLike
+from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.repeated import Memory
+from ovir.repeated import Inferred, Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value
-
-UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
@@ -64,15 +62,18 @@ def _set_shapes(model: Model, shapes: Mapping[Parameter, PartialShape]) -> None:
             port.layer.operator.shape = port.layer.attributes["shape"] = shapes[port.layer.operator]
 
 
-def infer_into(model: Model, findings: Findings, *, trust_stated: bool = False) -> list[Diagnostic]:
+def infer_into(
+    model: Model, findings: Findings, *, trust_stated: bool = False, forms: Mapping[Layer, object] | None = None
+) -> list[Diagnostic]:
     """Infer every port of a model; all that was found is added to ``findings``, and what can be lived with returned.
 
     With ``trust_stated`` what the file states stands in where inference failed or was given something doubtful, so
-    that one fault does not show as many.
+    that one fault does not show as many. ``forms`` has something equal for layers that are equal in type, attributes
+    and in what their ports state.
     """
     model.revision += 1
     found = Findings()
-    walk = _Walk(found, model.version, trust_stated)
+    walk = _Walk(found, model.version, trust_stated, forms or {})
     walk.model(model)
     walk.compare_bodies(model)
     findings.extend(found)
@@ -82,11 +83,16 @@ def infer_into(model: Model, findings: Findings, *, trust_stated: bool = False) 
 class _Walk:
     """One inference of a model and its bodies."""
 
-    def __init__(self, findings: Findings, ir_version: int, trust_stated: bool) -> None:
+    def __init__(
+        self, findings: Findings, ir_version: int, trust_stated: bool, forms: Mapping[Layer, object]
+    ) -> None:
         self.findings = findings
         self.ir_version = ir_version
         self.trust_stated = trust_stated
+        self.forms = forms
         self.memory = Memory()
+        self._settled: dict[Any, Inferred] = {}
+        """By form and inputs: what was inferred of layers in which nothing was found."""
         self._agreeing: dict[Any, object] = {}
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
@@ -103,10 +109,32 @@ class _Walk:
         for layer in model.layers:
             if layer in given_by_layer:
                 _set_outputs(layer, (_merge_declared(layer, given_by_layer[layer]),))
-            else:
+            elif layer not in self.forms or self.doubtful or self.vague:
                 self.layer(layer, is_body=given is not None)
+            else:
+                self._formed(layer)
         check_variables(model, self.findings)
         return [port.type for port in model.outputs]
+
+    def _formed(self, layer: Layer) -> None:
+        """Infer a layer of the model as others of its form that had equal inputs."""
+        op = layer.operator
+        sources = [port.source.inferred for port in layer.inputs if port.source is not None]
+        numbers = [self.memory.number(tensor) for tensor in sources if tensor is not None]
+        if op is None or len(numbers) < len(layer.inputs):
+            self.layer(layer, is_body=False)
+            return
+        key = (self.forms[layer], op.content, *numbers)
+        settled = self._settled.get(key)
+        if settled is not None:
+            vars(op).update(settled.left_behind)
+            _set_outputs(layer, settled.outputs)
+            return
+        known = len(self.findings)
+        self.memory.latest = None
+        self.layer(layer, is_body=False)
+        if self.memory.latest is not None and len(self.findings) == known:
+            self._settled[key] = self.memory.latest
 
     def layer(self, layer: Layer, is_body: bool) -> None:
         inputs = [self._input(port) for port in layer.inputs]
@@ -267,6 +295,10 @@ class _Walk:
         if "bodies" in keywords:
             bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
             return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
+        if not inputs:
+            outputs = self._complete(layer, op, inputs, op.infer())
+            self.memory.remember(op, outputs)
+            return outputs
         return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
 
     def _complete(
@@ -386,13 +418,10 @@ def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
         layer.outputs.append(Port(layer, len(layer.outputs), max(taken, default=-1) + 1, True))
     for port in layer.outputs:
         tensor = outputs[port.index] if port.index < len(outputs) else UNKNOWN_TENSOR
-        port.inferred = _with_symbols(tensor)
+        port.inferred = tensor if tensor.shape.has_symbols else _with_symbols(tensor)
 
 
 def _with_symbols(tensor: TensorType) -> TensorType:
     """The tensor, each of its unknown sizes identified by a symbol."""
-    shape = tensor.shape
-    if shape.has_symbols:
-        return tensor
-    dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in shape)
+    dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in tensor.shape)
     return TensorType(tensor.element_type, PartialShape(dims), tensor.value)

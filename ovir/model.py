@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from ovir.ops.operator import Operator
 
+UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 
 
@@ -51,9 +52,7 @@ class Port:
     @property
     def type(self) -> TensorType:
         """Element type, shape and known content."""
-        if self.source is not None:
-            return self.source.type
-        return self.inferred or TensorType(dynamic, PartialShape(None))
+        return (self if self.source is None else self.source).inferred or UNKNOWN_TENSOR
 
     @property
     def shape(self) -> PartialShape:

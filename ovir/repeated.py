@@ -7,8 +7,7 @@ in both have equal outputs, unless these hold symbols of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,11 +21,21 @@ _SMALL = 64
 """The content of a tensor of so many elements is compared; of larger ones it must not have been looked at."""
 
 
+class Inferred(NamedTuple):
+    """What inference has found of an operation, and of all that are equal to it on equal inputs."""
+
+    outputs: Types
+    left_behind: dict[str, Any]
+    """What it has set in the operation."""
+
+
 class Memory:
     """What one pass over a model has found so far."""
 
     def __init__(self) -> None:
-        self._found: dict[Any, tuple[Types, dict[str, Any]]] = {}
+        self.latest: Inferred | None = None
+        """What ``infer`` has returned last; None where that holds for this one operation alone."""
+        self._found: dict[Any, Inferred] = {}
         self._numbers: dict[Any, int] = {}
         """Of what tells tensors apart: a number for each that differs from the others."""
         self._seen: dict[int, tuple[int, TensorType]] = {}
@@ -37,22 +46,26 @@ class Memory:
     ) -> Types:
         """The outputs of ``infer``, or those of an equal operation on equal inputs."""
         attributes = [getattr(op, field) for field in op.fields]
-        key = (type(op), op.content, *attributes, *[self._number(tensor) for tensor in inputs])
-        found = self._found.get(key)
-        if found is None:
-            watched = [_Watched.of(tensor) if _is_large(tensor) else tensor for tensor in inputs]
-            outputs = tuple([t.with_value(t.value) if isinstance(t, _Watched) else t for t in infer(watched)])
-            looked_at = any(isinstance(tensor, _Watched) and tensor.looked_at for tensor in watched)
-            if not looked_at and _symbols(outputs) <= _symbols(inputs):
-                left_behind = {name: value for name, value in vars(op).items() if name not in op.fields}
-                self._found[key] = outputs, left_behind
-            return outputs
-        outputs, left_behind = found
-        vars(op).update(left_behind)
+        key = (type(op), op.content, *attributes, *[self.number(tensor) for tensor in inputs])
+        self.latest = self._found.get(key)
+        if self.latest is not None:
+            vars(op).update(self.latest.left_behind)
+            return self.latest.outputs
+        watched = [_Watched.of(tensor) if _is_large(tensor) else tensor for tensor in inputs]
+        outputs = tuple([t.with_value(t.value) if isinstance(t, _Watched) else t for t in infer(watched)])
+        looked_at = any(isinstance(tensor, _Watched) and tensor.looked_at for tensor in watched)
+        if not looked_at and (_are_static(outputs) or _symbols(outputs) <= _symbols(inputs)):
+            self._found[key] = self.remember(op, outputs)
         return outputs
 
+    def remember(self, op: Operator, outputs: Types) -> Inferred:
+        """Take what has just been inferred as holding for operations that are equal to this one."""
+        left_behind = {name: value for name, value in vars(op).items() if name not in op.fields}
+        self.latest = Inferred(outputs, left_behind)
+        return self.latest
 
-    def _number(self, tensor: TensorType) -> int:
+    def number(self, tensor: TensorType) -> int:
+        """Equal for tensors that inference cannot tell apart without looking at the content of large ones."""
         seen = self._seen.get(id(tensor))
         if seen is None:
             number = self._numbers.setdefault(_key_of(tensor), len(self._numbers))
@@ -61,9 +74,7 @@ class Memory:
 
 
 def _is_large(tensor: TensorType) -> bool:
-    if tensor.value is None:
-        return False
-    return (prod([dim.lower for dim in tensor.shape.dims]) if tensor.shape.is_static else tensor.value.size) > _SMALL
+    return tensor.value is not None and tensor.shape.least_size > _SMALL
 
 
 def _key_of(tensor: TensorType) -> Any:
@@ -73,12 +84,17 @@ def _key_of(tensor: TensorType) -> Any:
     return tensor.element_type, tensor.shape.identity, None if _is_large(tensor) else value.identity
 
 
+def _are_static(tensors: Iterable[TensorType]) -> bool:
+    """Whether there are no symbols, nor anything that could have one."""
+    return all(t.shape.is_static and (t.value is None or t.value.is_constant) for t in tensors)
+
+
 def _symbols(tensors: Iterable[TensorType]) -> set[int]:
     found = {0}
     for tensor in tensors:
         if tensor.shape.rank is not None:
             found.update(dim.symbol for dim in tensor.shape.dims)
-        if tensor.value is not None and tensor.value.constant is None:
+        if tensor.value is not None and not tensor.value.is_constant:
             found.update(np.unique(tensor.value.symbols).tolist())
     return found
 

@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 from typing import Any, Self
 
 import numpy as np
@@ -212,11 +213,14 @@ class PartialShape:
     of an unknown rank read as unknown, so that most inference needs no case for it.
     """
 
-    __slots__ = ("_dims", "_has_symbols", "_identity")
+    __slots__ = ("_dims", "_has_symbols", "_identity", "_is_static", "_least_size")
 
     def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
+        # What is asked often is computed once.
         self._identity: object = None
+        self._is_static: bool | None = None
         self._has_symbols: bool | None = None
+        self._least_size: int | None = None
         self._dims: tuple[Dimension, ...] | None = None
         if dims is not None:
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
@@ -235,7 +239,16 @@ class PartialShape:
 
     @property
     def is_static(self) -> bool:
-        return self._dims is not None and all(d.is_static for d in self._dims)
+        if self._is_static is None:
+            self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
+        return self._is_static
+
+    @property
+    def least_size(self) -> int:
+        """The smallest number of elements; 0 where the rank is unknown."""
+        if self._least_size is None:
+            self._least_size = 0 if self._dims is None else prod([d.lower for d in self._dims])
+        return self._least_size
 
     def to_tuple(self) -> tuple[int, ...]:
         """The sizes of a static shape; ValueError otherwise."""

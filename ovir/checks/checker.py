@@ -23,7 +23,7 @@ from ovir.codes import (
 from ovir.diagnostics import Diagnostic, Findings, InputError, Place, diagnostic
 from ovir.inference import infer_into
 from ovir.ir.legacy import check_names
-from ovir.ir.reader import collecting_no_garbage, load
+from ovir.ir.reader import Document, collecting_no_garbage, load
 from ovir.ir.source import Source
 from ovir.model import Model
 
@@ -62,7 +62,7 @@ def check(
         read = perf_counter()
         tell("reading", read - start)
         if document is not None:
-            _infer(document.model, findings)
+            _infer(document, findings)
             if document.model.version == 10:
                 check_names(document.model, findings)
             tell("inference", perf_counter() - read)
@@ -70,20 +70,20 @@ def check(
             context = Context(document.root, document.file, document.weights, document.model, runtime)
             _apply_rules(context, skip, findings)
             tell("rules", perf_counter() - inferred)
-            for model in context.models:
-                model.let_go()
+            for part in context.models:
+                part.let_go()
         rank = list(Severity)
         return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 
 
-def _infer(model: Model, findings: Findings) -> None:
+def _infer(document: Document, findings: Findings) -> None:
     """Infer with what is stated in place of what is in doubt; where no error was told for that doubt, also without.
 
     A type that is only warned of may make ``read_model`` refuse the file further on.
     """
-    infer_into(model, findings, trust_stated=True)
+    infer_into(document.model, findings, trust_stated=True, forms=document.forms)
     if not findings.fatal and any(d.code in _DOUBTS for d in findings):
-        infer_into(model, plainly := Findings())
+        infer_into(document.model, plainly := Findings(), forms=document.forms)
         findings.extend(plainly.fatal)
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from math import prod
 from typing import TypeVar
 
 from lxml import etree
@@ -16,7 +15,7 @@ from ovir.codes import Code, Severity
 from ovir.diagnostics import Diagnostic, OperatorError, Place, diagnostic
 from ovir.ir.weights import Weights
 from ovir.model import Layer, Model, Port
-from ovir.ops.infrastructure import Const
+from ovir.ops.infrastructure import Blob, Const
 
 
 @dataclass(frozen=True)
@@ -58,32 +57,36 @@ class Context:
         """
         found = []
         bits: dict[Port | None, int] = {}
-        for layer in self.layers:
-            given = max((bits.get(port.source, 0) for port in layer.inputs), default=0)
-            for port in layer.outputs:
-                shape = port.type.shape
-                if shape.rank is not None and (count := prod([dim.lower for dim in shape.dims])) > 1 << 30:
-                    bits[port] = count * port.element_type.bits
-                    if bits[port] > given:
-                        found.append((port, count))
+        for port in [port for layer in self.layers for port in layer.outputs]:
+            count = port.shape.least_size
+            if count > 1 << 30:
+                given = max((bits.get(source.source, 0) for source in port.layer.inputs), default=0)
+                bits[port] = count * port.element_type.bits
+                if bits[port] > given:
+                    found.append((port, count))
         return found
 
     @cached_property
     def constants(self) -> list[Constant]:
-        """The constants that have data in the weights."""
-        return [
-            Constant(layer, op)
-            for layer in self.by_type.get("Const", ())
-            if isinstance(op := layer.operator, Const) and "value" not in layer.attributes
-        ]
+        """The constants that have data in the weights, those of one place and type together."""
+        found: dict[Blob | None, Constant] = {}
+        for layer in self.by_type.get("Const", ()):
+            if isinstance(op := layer.operator, Const) and "value" not in layer.attributes:
+                found.setdefault(op.content, Constant(op)).layers.append(layer)
+        return list(found.values())
 
 
 @dataclass(frozen=True)
 class Constant:
-    """A Const with its bytes in the weights."""
+    """Bytes in the weights, and the layers that are this constant."""
 
-    layer: Layer
     op: Const
+    """Of the first of them."""
+    layers: list[Layer] = field(default_factory=list)
+
+    @property
+    def layer(self) -> Layer:
+        return self.layers[0]
 
     @cached_property
     def data(self) -> Array | None:

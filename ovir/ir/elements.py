@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from lxml import etree
 
 from ovir.codes import BAD_NUMBER, MISSING_KEY
 from ovir.diagnostics import Findings, Place
 from ovir.integers import UINT64, parse_integer
+
+
+def xml_parser(encoding: str | None) -> etree.XMLParser[etree._Element]:
+    """A parser that expands no entity, and fetches nothing."""
+    options = {**SAFE, "huge_tree": True, "remove_comments": True, "remove_pis": True}
+    parser: etree.XMLParser[etree._Element] = etree.XMLParser(encoding=encoding, **options)
+    return parser
+
+
+SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 
 
 def tag_of(element: etree._Element) -> str:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from lxml import etree
 
 from ovir.ir.texts import LayerText
 from ovir.model import Layer, Port
 from ovir.ops.attributes import split_names
-from ovir.ops.operator import Operator
 
 
 class Form:
@@ -17,12 +14,12 @@ class Form:
 
     def __init__(self, layer: Layer) -> None:
         """Of a layer that has just been read, and in which nothing was found."""
-        assert layer.line is not None and layer.operator is not None
+        assert layer.line is not None
+        assert layer.operator is not None
         self.type = layer.type
         self.version = layer.version
         self.attributes = dict(layer.attributes)
-        self.operator: type[Operator] = type(layer.operator)
-        self.values: dict[str, Any] = {name: getattr(layer.operator, name) for name in layer.operator.fields}
+        self.operator = layer.operator.again()
         self.data_line = None if layer.data_line is None else layer.data_line - layer.line
         self.has_rt_info = layer.rt_info is not None
         self.inputs, self.outputs = (
@@ -42,15 +39,15 @@ class Form:
         ports = (*layer.inputs, *layer.outputs)
         return None if any(port.rt_info is not None or port.line is None for port in ports) else cls(layer)
 
-    def layer(self, text: LayerText, element: etree._Element, file: str | None, scope: str) -> Layer:
+    def layer(self, text: LayerText, element: etree._Element | None, file: str | None, scope: str) -> Layer:
         """The layer that the text stands for; of a constant, without its data."""
         line = text.line
-        op = self.operator.of_parsed(self.values)
+        op = self.operator.again()
         attributes = self.attributes.copy()
         if text.offset is not None:
             attributes["offset"] = vars(op)["offset"] = text.offset
         data_line = None if self.data_line is None else line + self.data_line
-        rt_info = element.find("rt_info") if self.has_rt_info else None
+        rt_info = element.find("rt_info") if self.has_rt_info and element is not None else None
         inputs: list[Port] = []
         outputs: list[Port] = []
         layer = Layer(

@@ -36,7 +36,7 @@ from ovir.element_types import ElementType
 from ovir.ir.edges import Lost
 from ovir.ir.elements import line_of, tag_of, unsigned
 from ovir.ir.forms import Form
-from ovir.ir.texts import LayerText
+from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
 from ovir.model import Layer, Port
 from ovir.ops import opsets
@@ -61,20 +61,25 @@ class LayerReader:
         self._port_ids: dict[str | None, int] = {}
         self._precisions: dict[str, ElementType] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
+        self.forms: dict[Layer, Form] = {}
+        """The layers that have a form, and which."""
         self._forms: dict[tuple[str, ...], Form] = {}
 
-    def read_text(self, text: LayerText, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
-        """The same as ``read``; only the first layer of a form is read from its element."""
+    def read_text(
+        self, text: LayerText, element: etree._Element | None, texts: Texts, scope: str, lost: Lost
+    ) -> Layer | None:
+        """The same as ``read``, but only the first layer of a form is read from its element."""
         form = self._forms.get(text.form)
         if form is not None:
             layer = form.layer(text, element, self.file, scope)
+            self.forms[layer] = form
             if isinstance(layer.operator, Const):
                 self._constant(layer.operator, layer)
             return layer
         known = len(self.findings)
-        first = self.read(element, scope, lost)
+        first = self.read(element if element is not None else texts.elements[text.position], scope, lost)
         if first is not None and len(self.findings) == known and (form := Form.of(first, text)) is not None:
-            self._forms[text.form] = form
+            self._forms[text.form] = self.forms[first] = form
         return first
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:

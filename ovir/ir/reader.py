@@ -7,7 +7,7 @@ checked before it is used. All findings are collected; ``read_model`` raises tho
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import repeat
@@ -61,7 +61,7 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
             findings.raise_errors(ReadError)
         assert document is not None
         result = document.model
-        found = infer_into(result, findings, trust_stated=bool(findings.fatal))
+        found = infer_into(result, findings, trust_stated=bool(findings.fatal), forms=document.forms)
         if result.version == 10:
             check_names(result, findings)
             if legacy_io and not findings.fatal:
@@ -93,6 +93,8 @@ class Document:
     file: str | None
     weights: Weights
     model: Model
+    forms: Mapping[Layer, object]
+    """Something equal for layers of which the file says the same."""
 
 
 def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool = True) -> Document | None:
@@ -110,7 +112,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
                 findings.extend(error.diagnostics)
                 need_weights = False
         reader = _Reader(name, found, findings, need_weights)
-        return Document(root, name, found, reader.document(root, texts))
+        return Document(root, name, found, reader.document(root, texts), reader.layers.forms)
     except (ReadError, ModelError) as error:
         findings.extend(error.diagnostics)
         return None
@@ -137,6 +139,7 @@ class _Reader:
         model = self.network(root, "", version, Lost(), texts=texts)
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
+            self.layers.forms.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
             self._short_weights()
@@ -201,12 +204,10 @@ class _Reader:
         if not groups:
             self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             lost.layers.add(None)
-        if texts is not None and (len(groups) != 1 or len(texts.layers) != len(groups[0])):
-            texts = None
         for group in groups[:1]:
-            for item, text in zip(group, texts.layers if texts is not None else repeat(None), strict=False):
-                if text is not None:
-                    layer = self.layers.read_text(text, item, scope, lost)
+            for text, item in texts.joined(group) if texts is not None else zip(repeat(None), group, strict=False):
+                if texts is not None and text is not None:
+                    layer = self.layers.read_text(text, item, texts, scope, lost)
                 elif item.tag == "layer":
                     layer = self.layers.read(item, scope, lost)
                 else:
@@ -225,7 +226,7 @@ class _Reader:
             message = f"a second <{tag_of(group)}>; it is ignored"
             self.findings.report(REPEATED_ELEMENT, message, self.at(group))
         edges = texts.edges if texts is not None else None
-        if edges is None or len(edge_groups) != 1 or len(edges) != len(edge_groups[0]):
+        if edges is None:
             edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -12,6 +13,7 @@ from lxml import etree
 
 from ovir.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
 from ovir.diagnostics import Diagnostic, Findings, InputError, Place, ReadError, diagnostic
+from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.texts import Texts, cut
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
@@ -27,17 +29,22 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
     content, name = _content(model)
     encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
-    if not data.strip():
+    if not data or data.isspace():
         raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
+    texts = cut(data)
+    with suppress(etree.XMLSyntaxError):  # which is told of the document as it is
+        if texts is not None:
+            root = etree.fromstring(texts.rest.encode(), xml_parser("utf-8"))
+            groups = root.findall("layers")
+            if len(groups) == 1 == len(root.findall("edges")) and len(groups[0]) == texts.count_left:
+                return root, name, texts
     try:
         _look_at_doctype(data, encoding, name, findings)
-        parser = etree.XMLParser(**_SAFE, encoding=encoding, huge_tree=True, remove_comments=True, remove_pis=True)
-        return etree.fromstring(data, parser), name, cut(data)
+        return etree.fromstring(data, xml_parser(encoding)), name, None
     except etree.XMLSyntaxError as error:
         raise ReadError(_syntax_error(error, data, name)) from None
 
 
-_SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd": False}
 _CHUNK = 1 << 16
 
 
@@ -69,7 +76,7 @@ def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, findin
     ReadError where it declares entities: no IR needs them, and the parser would expand them in attributes. Only what
     stands before the root element is parsed for this, within the parser's own limits of size.
     """
-    parser = etree.XMLPullParser(events=("start",), encoding=encoding, **_SAFE)
+    parser = etree.XMLPullParser(events=("start",), encoding=encoding, **SAFE)
     for start in range(0, len(data), _CHUNK):
         failure = None
         try:

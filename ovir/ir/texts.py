@@ -1,18 +1,25 @@
 """The text of an .xml cut into its layers and edges, so that layers of equal text need to be read once.
 
 Large models repeat a few blocks many times. Their layers differ in id, name, tensor names and in where the data of a
-constant lies; all else, their *form*, is equal to the last character. The parser has found the whole document to be
-well-formed; here it is only found again where its parts begin. Whatever is not written as OpenVINO writes it has no
-form, and is read element by element.
+constant lies; all else, their *form*, is equal to the last character. Whatever is not written as OpenVINO writes it has
+no form, and is read element by element.
+
+A document is well-formed if what is left of it without such layers is: another stands there for each, and what differs
+can be in any attribute.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
+from lxml import etree
+
+from ovir.ir.elements import xml_parser
+from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.model import Edge
 
 
@@ -23,11 +30,15 @@ class LayerText(NamedTuple):
     """Equal for layers that differ only in what follows."""
     id: int
     name: str
-    names: list[str]
+    names: Sequence[str]
     """What the attributes ``names`` of its output ports say, in order."""
     offset: int | None
     """Of a constant."""
     line: int
+    position: int
+    """Its place among the layers."""
+    is_left_out: bool = False
+    """Whether it is one of those that ``Texts.rest`` leaves out, as an earlier one has its form."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +50,29 @@ class Texts:
 
     layers: list[LayerText | None]
     edges: list[Edge] | None
+    rest: str
+    """The document without the edges, and without the layers that are left out; all else is on its line."""
+    data: bytes
+    """The whole of it."""
+
+    def joined(self, group: etree._Element) -> Iterator[tuple[LayerText | None, Any]]:
+        """The layers with their elements in ``group``, which is made of what is left; None for those left out."""
+        elements = iter(group)
+        for text in self.layers:
+            yield text, None if text is not None and text.is_left_out else next(elements)
+
+    @property
+    def count_left(self) -> int:
+        return sum(text is None or not text.is_left_out for text in self.layers)
+
+    @cached_property
+    def elements(self) -> list[etree._Element]:
+        """The layers of the whole document, which is not parsed before that."""
+        return etree.fromstring(self.data, xml_parser("utf-8")).findall("layers/layer")
 
 
 def cut(data: bytes) -> Texts | None:
-    """The parts of a well-formed document; None where a tag may be less than it seems, or a character another."""
-    if b"<!" in data or data.count(b"<?") > data.startswith(b"<?xml") or _ENCODED.match(data):
-        return None
+    """The parts of a document; None where something may be less than the tag that it seems."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -52,48 +80,92 @@ def cut(data: bytes) -> Texts | None:
     start, end = text.find("<layers>"), text.rfind("</layers>")
     if not 0 <= start < end:
         return None
-    layers = list(_layers(text[start + len("<layers>") : end], text.count("\n", 0, start) + 1))
+    start += len("<layers>")
+    layers: list[LayerText | None] = []
+    names: list[str] = []
+    rest = [text[:start]]
+    forms: set[tuple[str, ...]] = set()
+    left_out = 0  # lines
+    line = text.count("\n", 0, start) + 1
+    for piece in _pieces(text[start:end]):
+        lines = piece.count("\n")
+        layer = _layer(piece, line, len(layers), forms)
+        layers.append(layer)
+        line += lines
+        start += len(piece) + len(_END)
+        if layer is not None and layer.is_left_out:
+            left_out += lines
+            names += layer.name, *layer.names
+            continue
+        rest += "\n" * left_out, piece, _END
+        left_out = 0
+        if layer is not None:
+            forms.add(layer.form)
+    rest.append("\n" * left_out)
     begin, stop = text.find("<edges>", end), text.rfind("</edges>")
-    edges = _edges(text[begin:stop], text.count("\n", 0, begin) + 1) if begin >= 0 else None
-    return Texts(layers, edges)
-
-
-def _layers(text: str, line: int) -> Iterator[LayerText | None]:
-    """What stands between <layers>, which begins on ``line``, and </layers>."""
-    *pieces, _ = text.split("</layer>")
-    depth = 0  # of layers within layers, whose ends cut the text, too
-    for piece in pieces:
-        opened = piece.count("<layer ")
-        if depth == 0 and opened == 1:
-            yield _layer(piece, line)
-        else:
-            depth += opened - 1
-            if depth == 0:
-                yield None
-        line += piece.count("\n")
-
-
-def _layer(piece: str, line: int) -> LayerText | None:
-    match = _LAYER.match(piece)
-    if match is None or "'" in piece:
+    edges = _edges(text[begin:stop], text.count("\n", 0, begin) + 1) if end < begin < stop else None
+    if edges is None:
+        rest.append(text[start:])
+    else:
+        rest += text[start:begin], "<edges>", "\n" * text.count("\n", begin, stop), text[stop:]
+    whole = "".join(rest)
+    if "<!" in whole or whole.count("<?") > whole.startswith("<?xml") or _ENCODED.match(whole):
         return None
-    number, name, kind, version, data = match.groups()
-    rest = piece[match.end() :]
-    if "<data" in rest:
+    return Texts(layers, edges, whole, data) if _PLAIN.fullmatch("".join(names)) else None
+
+
+def _pieces(text: str) -> Iterable[str]:
+    """The text of each layer up to its end tag, with what stands before it."""
+    parts = text.split(_END)[:-1]
+    return parts if "<layers>" not in text else _whole(parts)
+
+
+def _whole(parts: list[str]) -> Iterator[str]:
+    """The same where layers hold others, whose ends have cut the text, too."""
+    begun: list[str] = []
+    depth = 0
+    for part in parts:
+        depth += part.count("<layer ") - 1
+        begun.append(part)
+        if depth <= 0:
+            yield _END.join(begun)
+            begun = []
+            depth = 0
+
+
+def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...]]) -> LayerText | None:
+    parts = piece.split('"', 8)
+    if len(parts) < 9 or "'" in piece or "&" in parts[3] or parts[5] in BODY_OPERATIONS:
+        return None
+    before, number, _, name, _, kind, _, version, tail = parts
+    keys = before.lstrip(), parts[2], parts[4], parts[6], tail[:1]
+    if keys != _KEYS or not (number.isdecimal() and number.isascii() and len(number) < 19):
         return None
     offset = None
-    if kind == "Const" and data is not None and (found := _OFFSET.search(data)) is not None:
-        offset = int(found[1])
-        data = data[: found.start(1)] + data[found.end(1) :]
-    if "<rt_info" in rest:
-        rest = _VALUE.sub("", rest)  # it is kept, and nothing depends on it
-    head, tag, tail = rest.partition("<output>")
-    names: list[str] = []
-    if "names=" in tail:
-        names = _NAMES.findall(tail)
-        tail = _NAMES.sub("", tail)
-    form = kind, version, data or "", head, tag, tail
-    return LayerText(form, int(number), name, names, offset, line + piece.count("\n", 0, match.start(1)))
+    if kind == "Const":
+        head, key, behind = tail.partition(' offset="')
+        digits, _, behind = behind.partition('"')
+        if head.count("<") == 1 and "<data " in head and digits.isdecimal() and digits.isascii() and len(digits) < 19:
+            offset = int(digits)
+            tail = head + key + behind
+    names: Sequence[str] = ()
+    if ' names="' in tail:
+        head, key, behind = tail.partition("<output>")
+        names = _NAMES.findall(behind)
+        tail = head + key + _NAMES.sub("", behind)
+    has_rt_info = "<rt_info" in tail
+    if has_rt_info:
+        head, key, behind = tail.partition("<rt_info")
+        if "<data" in behind:
+            return None
+        tail = head + key + _VALUE.sub("", behind)  # it is kept, and nothing depends on it
+    form = kind, version, tail
+    line += before.count("\n")
+    return LayerText(form, int(number), name, names, offset, line, position, not has_rt_info and form in forms)
+
+
+_END = "</layer>"
+_KEYS = "<layer id=", " name=", " type=", " version=", ">"
 
 
 def _edges(text: str, line: int) -> list[Edge] | None:
@@ -107,14 +179,9 @@ def _edges(text: str, line: int) -> list[Edge] | None:
     ]
 
 
-_ENCODED = re.compile(rb"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
-_PLAIN = r'([^"&<\n\t\r]*)'  # what an attribute's value is, character by character
-_LAYER = re.compile(
-    rf'\s*<layer id="(\d{{1,18}})" name="{_PLAIN}" type="{_PLAIN}" version="{_PLAIN}">\s*(?:<data ([^<>]*)/>)?',
-    re.ASCII,
-)
-_OFFSET = re.compile(r'(?:^|\s)offset="(\d{1,18})"', re.ASCII)
-_NAMES = re.compile(rf'(?<= names="){_PLAIN}(?=")')
+_ENCODED = re.compile(r"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
+_PLAIN = re.compile(r'[^"&<\x00-\x1f\ufffe\uffff]*')  # what is the value of an attribute, character by character
+_NAMES = re.compile(rf'(?<= names=")({_PLAIN.pattern})(?=")')
 _VALUE = re.compile(r'(?<= value=")[^"]*')
 _EDGE = re.compile(
     r'\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',

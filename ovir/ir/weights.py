@@ -131,7 +131,7 @@ class Weights:
         return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Constant:
     """Bytes that have been checked to be there and to suffice; a ``Blob``."""
 
@@ -141,13 +141,19 @@ class Constant:
     shape: tuple[int, ...]
     offset: int
     size: int
+    _view: NDArray[Any] | None = None
 
     def __deepcopy__(self, memo: Any) -> Constant:
         return self  # as the weights
 
     def array(self) -> NDArray[Any]:
         """The read-only array; a view wherever that is possible."""
-        return decode(self.data[self.offset : self.offset + self.size], self.element_type, self.shape)
+        if self._view is not None:
+            return self._view
+        array = decode(self.data[self.offset : self.offset + self.size], self.element_type, self.shape)
+        if not array.flags.owndata:
+            self._view = array
+        return array
 
     def slices(self, which: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
         """Slices along the first axis, each of a multiple of 8 elements."""

@@ -102,6 +102,13 @@ class Operator:
         op.__dict__.update(values)
         return op
 
+    def again(self) -> Self:
+        """One of the same attributes, of which nothing else is known."""
+        op = object.__new__(type(self))
+        values = vars(self)
+        vars(op).update(values if len(values) == len(self.fields) else {name: values[name] for name in self.fields})
+        return op
+
     # ----- to be defined by each operation
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]

@@ -71,7 +71,7 @@ def _order(layer: Layer) -> list[int] | None:
     order = layer.inputs[1].type.constant if len(layer.inputs) > 1 else None
     if order is None or not order.size:
         return None
-    axes = [int(axis) for axis in np.ravel(order)]
+    axes: list[int] = order.astype(np.int64, copy=False).ravel().tolist()
     return axes if sorted(axes) == list(range(len(axes))) else None
 
 
@@ -80,9 +80,8 @@ def double(context: Context) -> Iterator[Diagnostic]:
     """The first layer that has f64 from something else; those after it follow."""
     for layer in context.layers:
         for port in layer.outputs:
-            if port.element_type != f64 or any(p.element_type == f64 for p in layer.inputs):
-                continue
-            yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
+            if port.type.element_type is f64 and not any(p.element_type is f64 for p in layer.inputs):
+                yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
 
 
 @rule(UNKNOWN_RANK)

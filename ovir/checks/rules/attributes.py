@@ -39,11 +39,9 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
     """An auto_pad other than explicit computes the pads anew."""
     for layer in context.layers:
         attributes = layer.attributes
-        if layer.operator is None:
+        if "auto_pad" not in attributes or layer.operator is None or attributes["auto_pad"] in ("explicit", "notset"):
             continue
-        auto_pad = attributes.get("auto_pad", "explicit")
-        if auto_pad in ("explicit", "notset"):
-            continue
+        auto_pad = attributes["auto_pad"]
         for name in ("pads_begin", "pads_end"):
             pads = attributes.get(name)
             if isinstance(pads, tuple) and any(pads):

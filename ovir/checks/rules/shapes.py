@@ -36,15 +36,18 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
 @rule(WRITTEN_TWICE)
 def written_twice(context: Context) -> Iterator[Diagnostic]:
     """An unknown size in one place and a number in another agree for inference, yet one of them is stale."""
-    for layer in context.layers:
+    for layer in context.by_type.get("Parameter", ()):
         if isinstance(op := layer.operator, Parameter) and layer.outputs:
             port = layer.outputs[0]
             if not _is_same(port.stated_shape, op.shape) and agrees(port, port.type):
                 message = f"output port {port.id} states shape {port.stated_shape}, the attribute 'shape' is {op.shape}"
                 yield finding(WRITTEN_TWICE, message, port)
+    for layer in context.layers:
         for port in layer.inputs:
             source = port.source
-            if source is None or _is_same(port.stated_shape, source.stated_shape):
+            if source is None or source.stated_shape is port.stated_shape:  # as equal shapes of a file mostly are
+                continue
+            if _is_same(port.stated_shape, source.stated_shape):
                 continue
             if agrees(port, port.type) and agrees(source, source.type):
                 message = (

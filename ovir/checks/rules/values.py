@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
 import numpy as np
@@ -22,6 +22,7 @@ from ovir.codes import (
 )
 from ovir.diagnostics import Diagnostic, OperatorError
 from ovir.element_types import bf16, f16, f32, f64, i64, string, u64
+from ovir.ir.weights import Weights, decode
 from ovir.model import Layer, Port
 from ovir.ops.infrastructure import Const
 
@@ -37,20 +38,49 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
             try:
                 constant.op.data  # noqa: B018  (decodes)
             except OperatorError as error:
-                yield finding(STRING_DATA, error.message, constant.layer)
+                for layer in constant.layers:
+                    yield finding(STRING_DATA, error.message, layer)
 
 
 @rule(NON_FINITE)
 def non_finite(context: Context) -> Iterator[Diagnostic]:
     """NaN is hardly ever meant; infinity may be, as in masks and bounds."""
-    for constant in context.constants:
-        if constant.op.element_type in _SCANNED and (data := constant.data) is not None and data.size:
+    runs = (run for run in _neighbours(context) if len(run) == 1 or not _are_finite(run, context.weights))
+    for constant in (constant for run in runs for constant in run):
+        if (data := constant.data) is not None and data.size:
             nans, infinities = _count_non_finite(data)
-            if nans:
-                yield finding(NON_FINITE, f"{nans} of the {data.size} values are NaN", constant.layer)
-            elif infinities:
-                message = f"{infinities} of the {data.size} values are infinite"
-                yield finding(NON_FINITE, message, constant.layer, severity=Severity.INFO)
+            for layer in constant.layers if nans or infinities else ():
+                if nans:
+                    yield finding(NON_FINITE, f"{nans} of the {data.size} values are NaN", layer)
+                else:
+                    message = f"{infinities} of the {data.size} values are infinite"
+                    yield finding(NON_FINITE, message, layer, severity=Severity.INFO)
+
+
+def _neighbours(context: Context) -> Iterator[list[Constant]]:
+    """The constants of real numbers; those of one type that lie side by side in the weights come together."""
+    run: list[Constant] = []
+    for constant in sorted(context.constants, key=lambda c: c.op.offset):
+        op = constant.op
+        if op.element_type not in _SCANNED:
+            continue
+        if run:
+            first, last = run[0].op, run[-1].op
+            is_next = op.element_type == last.element_type and op.offset == last.offset + last.size
+            if not is_next or op.offset - first.offset > _BLOCK:
+                yield run
+                run = []
+        run.append(constant)
+    if run:
+        yield run
+
+
+def _are_finite(run: list[Constant], weights: Weights) -> bool:
+    """Whether neighbours hold finite numbers alone, found in one go."""
+    first, last = run[0].op, run[-1].op
+    raw = weights.data[first.offset : last.offset + last.size]
+    count = raw.size // first.element_type.to_dtype().itemsize
+    return not any(_count_non_finite(decode(raw, first.element_type, [count])))
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:
@@ -98,7 +128,8 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
             beyond = beyond[np.abs(beyond.astype(np.float64)) < 2.0**62]
             if beyond.size:
                 message = f"the constant holds {beyond[0]}, which devices that compute in i32 cut"
-                yield finding(NARROWED, message, constant.layer)
+                for layer in constant.layers:
+                    yield finding(NARROWED, message, layer)
 
 
 @rule(ZERO_DIVISOR)
@@ -145,10 +176,10 @@ def _is_decompressed(port: Port) -> bool:
 
 @rule(INDEX_RANGE)
 def index_range(context: Context) -> Iterator[Diagnostic]:
-    for layer, indices, size in _indexed(context):
+    for layer, indices, size in _indexed(context.by_type):
         low = -size  # the specifications of all but Gather-1 and Gather-7 let negative ones count from the end
-        outside = indices[(indices < low) | (indices >= size)]
-        if outside.size:
+        if indices.min() < low or indices.max() >= size:
+            outside = indices[(indices < low) | (indices >= size)]
             message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the axis that it indexes"
             yield finding(INDEX_RANGE, message, layer)
 
@@ -156,18 +187,18 @@ def index_range(context: Context) -> Iterator[Diagnostic]:
 @rule(NEGATIVE_INDEX)
 def negative_index(context: Context) -> Iterator[Diagnostic]:
     """Gather-1 and Gather-7 leave open what it means: the reference counts from the end, the CPU plugin gives 0."""
-    for layer, indices, size in _indexed(context):
-        if layer.type == "Gather" and layer.operator is not None and layer.operator.opset < 8:
-            negative = indices[(indices < 0) & (indices >= -size)]
-            if negative.size:
-                message = f"index {negative.flat[0]} is negative, which Gather-{layer.operator.opset} leaves open"
-                yield finding(NEGATIVE_INDEX, message, layer, hint="write it from the front, or use Gather-8")
+    older = [x for x in context.by_type.get("Gather", ()) if x.operator is not None and x.operator.opset < 8]
+    for layer, indices, size in _indexed({"Gather": older}):
+        negative = indices[(indices < 0) & (indices >= -size)]
+        if negative.size and layer.operator is not None:
+            message = f"index {negative.flat[0]} is negative, which Gather-{layer.operator.opset} leaves open"
+            yield finding(NEGATIVE_INDEX, message, layer, hint="write it from the front, or use Gather-8")
 
 
-def _indexed(context: Context) -> Iterator[tuple[Layer, Array, int]]:
+def _indexed(by_type: Mapping[str, Sequence[Layer]]) -> Iterator[tuple[Layer, Array, int]]:
     """(layer, constant indices, the static size of the axis that they index)"""
     for kind in ("Gather", "GatherElements", "ScatterUpdate", "ScatterElementsUpdate"):
-        for layer in context.by_type.get(kind, ()):
+        for layer in by_type.get(kind, ()):
             indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
             axis = _axis_of(layer)
             data = layer.inputs[0].shape if layer.inputs else None
@@ -176,7 +207,7 @@ def _indexed(context: Context) -> Iterator[tuple[Layer, Array, int]]:
             if -data.rank <= axis < data.rank and data[axis].is_static:
                 yield layer, indices, data[axis].length
     for kind in ("GatherND", "ScatterNDUpdate"):
-        for layer in context.by_type.get(kind, ()):
+        for layer in by_type.get(kind, ()):
             indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
             if indices is None or indices.ndim == 0 or layer.inputs[0].shape.rank is None:
                 continue
@@ -202,4 +233,4 @@ def _constant_of(port: Port) -> Array | None:
     """The content of an input that is a Const of the file, else None."""
     if port.source is None or not isinstance(op := port.source.layer.operator, Const):
         return None
-    return Constant(port.source.layer, op).data
+    return Constant(op).data

@@ -35,7 +35,8 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
         if op.element_type != string and op.size > (needed := _needed(constant)):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
-            yield finding(TOO_MANY_BYTES, message, constant.layer.data_place)
+            for layer in constant.layers:
+                yield finding(TOO_MANY_BYTES, message, layer.data_place)
 
 
 @rule(MISALIGNED)
@@ -49,7 +50,8 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
     if found:
         constant, step = found[0]
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
-        more = f"; nor are those of {len(found) - 1} others" if len(found) > 1 else ""
+        others = sum(len(constant.layers) for constant, _ in found) - 1
+        more = f"; nor are those of {others} others" if others else ""
         yield finding(MISALIGNED, message + more, constant.layer.data_place)
 
 
@@ -65,7 +67,8 @@ def overlap(context: Context) -> Iterator[Diagnostic]:
                 f"bytes [{begin}, {end}) overlap with [{owner.op.offset}, {reach}) of {owner.layer.title}, "
                 "yet begin elsewhere"
             )
-            yield finding(OVERLAP, message, constant.layer.data_place)
+            for layer in constant.layers:
+                yield finding(OVERLAP, message, layer.data_place)
         if end > reach:
             reach, owner = end, constant
 
@@ -101,7 +104,8 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
             raw = context.weights.data[op.offset : op.offset + prod(op.shape)]
             if raw.size and (most := int(raw.max())) > 1:
                 message = f"a boolean constant holds the byte {most}, which devices take differently"
-                yield finding(BOOLEAN_BYTES, message, constant.layer, hint="write 1 for true and 0 for false")
+                for layer in constant.layers:
+                    yield finding(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
 
 
 @rule(DUPLICATE_CONSTANT)
