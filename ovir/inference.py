@@ -119,12 +119,14 @@ class _Walk:
     def _formed(self, layer: Layer) -> None:
         """Infer a layer of the model as others of its form that had equal inputs."""
         op = layer.operator
-        sources = [port.source.inferred for port in layer.inputs if port.source is not None]
-        numbers = [self.memory.number(tensor) for tensor in sources if tensor is not None]
-        if op is None or len(numbers) < len(layer.inputs):
+        parts: list[object] = [self.forms[layer]]
+        for port in layer.inputs:
+            if port.source is not None and (tensor := port.source.inferred) is not None:
+                parts.append(self.memory.numbers.get(id(tensor)) or self.memory.number(tensor))
+        if op is None or len(parts) <= len(layer.inputs):
             self.layer(layer, is_body=False)
             return
-        key = (self.forms[layer], op.content, *numbers)
+        key = (op.content, *parts)
         settled = self._settled.get(key)
         if settled is not None:
             vars(op).update(settled.left_behind)
@@ -413,6 +415,10 @@ def whose_fault(layer: Layer) -> str:
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
+    if len(layer.outputs) == len(outputs):
+        for port, tensor in zip(layer.outputs, outputs, strict=True):
+            port.inferred = tensor if tensor.shape.has_symbols else _with_symbols(tensor)
+        return
     while len(layer.outputs) < len(outputs):
         taken = [port.id for port in (*layer.inputs, *layer.outputs)]
         layer.outputs.append(Port(layer, len(layer.outputs), max(taken, default=-1) + 1, True))

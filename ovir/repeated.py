@@ -17,7 +17,7 @@ from ovir.values import TensorType
 Types = tuple[TensorType, ...]
 Infer = Callable[[Sequence[TensorType]], Types]
 
-_SMALL = 64
+_SMALL = 16
 """The content of a tensor of so many elements is compared; of larger ones it must not have been looked at."""
 
 
@@ -36,10 +36,11 @@ class Memory:
         self.latest: Inferred | None = None
         """What ``infer`` has returned last; None where that holds for this one operation alone."""
         self._found: dict[Any, Inferred] = {}
+        self.numbers: dict[int, int] = {}
+        """What ``number`` has given, by the tensor's ``id``."""
         self._numbers: dict[Any, int] = {}
-        """Of what tells tensors apart: a number for each that differs from the others."""
-        self._seen: dict[int, tuple[int, TensorType]] = {}
-        """Of tensors by their ids: that number, and the tensor, which keeps the id its own."""
+        self._kept: list[TensorType] = []
+        """The tensors that have a number, so that their ids stay their own."""
 
     def infer(
         self, op: Operator, inputs: Sequence[TensorType], infer: Callable[[Sequence[TensorType]], Types]
@@ -65,12 +66,13 @@ class Memory:
         return self.latest
 
     def number(self, tensor: TensorType) -> int:
-        """Equal for tensors that inference cannot tell apart without looking at the content of large ones."""
-        seen = self._seen.get(id(tensor))
-        if seen is None:
-            number = self._numbers.setdefault(_key_of(tensor), len(self._numbers))
-            seen = self._seen[id(tensor)] = number, tensor
-        return seen[0]
+        """From 1; equal for tensors that inference cannot tell apart without looking at the content of large ones."""
+        number = self.numbers.get(id(tensor))
+        if number is None:
+            number = self._numbers.setdefault(_key_of(tensor), len(self._numbers) + 1)
+            self.numbers[id(tensor)] = number
+            self._kept.append(tensor)
+        return number
 
 
 def _is_large(tensor: TensorType) -> bool:
