@@ -14,10 +14,10 @@ from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALU
 from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
-from ovir.ops.infrastructure import Parameter
+from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.repeated import Inferred, Memory
+from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value
@@ -91,8 +91,8 @@ class _Walk:
         self.trust_stated = trust_stated
         self.forms = forms
         self.memory = Memory()
-        self._settled: dict[Any, Inferred] = {}
-        """By form and inputs: what was inferred of layers in which nothing was found."""
+        self._settled = Memory()
+        """By form: what was inferred of layers in which nothing was found."""
         self._agreeing: dict[Any, object] = {}
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
@@ -119,24 +119,33 @@ class _Walk:
     def _formed(self, layer: Layer) -> None:
         """Infer a layer of the model as others of its form that had equal inputs."""
         op = layer.operator
-        parts: list[object] = [self.forms[layer]]
+        inputs: list[TensorType] = []
         for port in layer.inputs:
             if port.source is not None and (tensor := port.source.inferred) is not None:
-                parts.append(self.memory.numbers.get(id(tensor)) or self.memory.number(tensor))
-        if op is None or len(parts) <= len(layer.inputs):
+                inputs.append(tensor)
+        if op is None or len(inputs) < len(layer.inputs):
             self.layer(layer, is_body=False)
             return
-        key = (op.content, *parts)
-        settled = self._settled.get(key)
+        form = self.forms[layer]
+        equal = form, op.content
+        settled = self._settled.recall(equal, inputs)
         if settled is not None:
             vars(op).update(settled.left_behind)
             _set_outputs(layer, settled.outputs)
             return
+        if isinstance(op, Const) and (other := self._settled.recall(form, ())) is not None:
+            tensor = op.infer()
+            if tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
+                self._settled.keep(equal, (), self.memory.remember(op, self._complete(layer, op, (), tensor)))
+                _set_outputs(layer, (tensor,))
+                return
         known = len(self.findings)
         self.memory.latest = None
         self.layer(layer, is_body=False)
         if self.memory.latest is not None and len(self.findings) == known:
-            self._settled[key] = self.memory.latest
+            self._settled.keep(equal, inputs, self.memory.latest)
+            if not inputs:
+                self._settled.keep(form, (), self.memory.latest)
 
     def layer(self, layer: Layer, is_body: bool) -> None:
         inputs = [self._input(port) for port in layer.inputs]
@@ -297,10 +306,6 @@ class _Walk:
         if "bodies" in keywords:
             bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
             return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
-        if not inputs:
-            outputs = self._complete(layer, op, inputs, op.infer())
-            self.memory.remember(op, outputs)
-            return outputs
         return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
 
     def _complete(
@@ -382,7 +387,7 @@ def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[Tens
         upper = tensor.shape.size().upper
         if upper is None or upper > MAX_ELEMENTS or tensor.element_type.is_dynamic:
             return outputs
-    if any(t.value is not None for t in outputs) or all(t.value is None for t in inputs):
+    if any(t.has_value for t in outputs) or not any(t.has_value for t in inputs):
         return outputs
     try:
         with np.errstate(all="ignore"):

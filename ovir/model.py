@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import networkx as nx
+from lxml import etree
 
 from ovir.codes import CYCLE, USAGE
 from ovir.diagnostics import Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
@@ -96,9 +97,17 @@ class Layer:
     file: str | None = None
     scope: str = ""
     """Of a layer in a body: the names of the layers around it, as ``loop/body/``."""
-    rt_info: _Element | None = None
+    rt_info_source: _Element | str | None = None
+    """Its <rt_info>, or the text of it."""
     is_dead: bool = False
     """Whether no result and no state depends on it; OpenVINO drops such layers."""
+
+    @property
+    def rt_info(self) -> _Element | None:
+        """What its writer wanted to be kept with it; the text of it is parsed when it is first asked for."""
+        if isinstance(self.rt_info_source, str):
+            self.rt_info_source = etree.fromstring(self.rt_info_source)
+        return self.rt_info_source
 
     @property
     def title(self) -> str:

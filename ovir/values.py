@@ -68,6 +68,10 @@ class Value:
         """The symbol of each element, 0 for none."""
         return np.zeros(self.lower.shape, np.int64) if self._symbols is None else self._symbols
 
+    @property
+    def has_symbols(self) -> bool:
+        return self._symbols is not None and bool(self._symbols.any())
+
     @cached_property
     def identity(self) -> object:
         """Equal for values that are equal in bounds and symbols; hashable."""
@@ -175,6 +179,11 @@ class TensorType:
     element_type: ElementType
     shape: PartialShape
     value: Value | None = field(default=None, compare=False)
+
+    @property
+    def has_value(self) -> bool:
+        """Whether anything is known of the content."""
+        return self.value is not None
 
     @property
     def constant(self) -> NDArray[Any] | None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lxml import etree
-
 from ovir.ir.texts import LayerText
 from ovir.model import Layer, Port
 from ovir.ops.attributes import split_names
@@ -21,7 +19,6 @@ class Form:
         self.attributes = dict(layer.attributes)
         self.operator = layer.operator.again()
         self.data_line = None if layer.data_line is None else layer.data_line - layer.line
-        self.has_rt_info = layer.rt_info is not None
         self.inputs, self.outputs = (
             [
                 (p.index, p.id, p.stated_shape, p.stated_element_type, p.names, (p.line or 0) - layer.line)
@@ -34,12 +31,14 @@ class Form:
     def of(cls, layer: Layer, text: LayerText) -> Form | None:
         """The form of a layer that has just been read; None where its text does not say all of it."""
         named = [port.names for port in layer.outputs if port.names]
-        if layer.operator is None or layer.line != text.line or named != [_names(names) for names in text.names]:
+        if layer.operator is None or layer.line != text.line or (layer.rt_info is None) != (text.rt_info is None):
+            return None
+        if named != [_names(names) for names in text.names]:
             return None
         ports = (*layer.inputs, *layer.outputs)
         return None if any(port.rt_info is not None or port.line is None for port in ports) else cls(layer)
 
-    def layer(self, text: LayerText, element: etree._Element | None, file: str | None, scope: str) -> Layer:
+    def layer(self, text: LayerText, file: str | None, scope: str) -> Layer:
         """The layer that the text stands for; of a constant, without its data."""
         line = text.line
         op = self.operator.again()
@@ -47,12 +46,11 @@ class Form:
         if text.offset is not None:
             attributes["offset"] = vars(op)["offset"] = text.offset
         data_line = None if self.data_line is None else line + self.data_line
-        rt_info = element.find("rt_info") if self.has_rt_info and element is not None else None
         inputs: list[Port] = []
         outputs: list[Port] = []
         layer = Layer(
             *(text.id, text.name, self.type, self.version, attributes, op, inputs, outputs, {}),
-            *(line, data_line, file, scope, rt_info),
+            *(line, data_line, file, scope, text.rt_info),
         )
         for index, number, shape, element_type, names, below in self.inputs:
             inputs.append(Port(layer, index, number, False, shape, element_type, names, line + below))

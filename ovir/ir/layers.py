@@ -71,7 +71,7 @@ class LayerReader:
         """The same as ``read``, but only the first layer of a form is read from its element."""
         form = self._forms.get(text.form)
         if form is not None:
-            layer = form.layer(text, element, self.file, scope)
+            layer = form.layer(text, self.file, scope)
             self.forms[layer] = form
             if isinstance(layer.operator, Const):
                 self._constant(layer.operator, layer)
@@ -110,7 +110,7 @@ class LayerReader:
                     self._repeated(child, layer)
             elif tag == "rt_info":
                 if layer.rt_info is None:
-                    layer.rt_info = child
+                    layer.rt_info_source = child
                 self._rt_info(child, layer)
             elif _BODY_TAGS.fullmatch(str(tag)) is None:
                 message = f"<{tag_of(child)}> is not part of a layer; it is ignored"

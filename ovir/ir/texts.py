@@ -39,6 +39,7 @@ class LayerText(NamedTuple):
     """Its place among the layers."""
     is_left_out: bool = False
     """Whether it is one of those that ``Texts.rest`` leaves out, as an earlier one has its form."""
+    rt_info: str | None = None
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,7 @@ def cut(data: bytes) -> Texts | None:
         start += len(piece) + len(_END)
         if layer is not None and layer.is_left_out:
             left_out += lines
-            names += layer.name, *layer.names
+            names.append(layer.name)
             continue
         rest += "\n" * left_out, piece, _END
         left_out = 0
@@ -138,34 +139,37 @@ def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...
     if len(parts) < 9 or "'" in piece or "&" in parts[3] or parts[5] in BODY_OPERATIONS:
         return None
     before, number, _, name, _, kind, _, version, tail = parts
-    keys = before.lstrip(), parts[2], parts[4], parts[6], tail[:1]
-    if keys != _KEYS or not (number.isdecimal() and number.isascii() and len(number) < 19):
+    if parts[2:8:2] != _KEYS or tail[:1] != ">" or before.lstrip() != "<layer id=" or not _is_number(number):
         return None
     offset = None
     if kind == "Const":
         head, key, behind = tail.partition(' offset="')
         digits, _, behind = behind.partition('"')
-        if head.count("<") == 1 and "<data " in head and digits.isdecimal() and digits.isascii() and len(digits) < 19:
+        if head.count("<") == 1 and "<data " in head and _is_number(digits):
             offset = int(digits)
             tail = head + key + behind
     names: Sequence[str] = ()
     if ' names="' in tail:
         head, key, behind = tail.partition("<output>")
         names = _NAMES.findall(behind)
-        tail = head + key + _NAMES.sub("", behind)
-    has_rt_info = "<rt_info" in tail
-    if has_rt_info:
-        head, key, behind = tail.partition("<rt_info")
-        if "<data" in behind:
-            return None
-        tail = head + key + _VALUE.sub("", behind)  # it is kept, and nothing depends on it
+        tail = head + key + _NAMES.sub(' names=""', behind)
+    rt_info = None
+    if "<rt_info>" in tail:
+        head, key, behind = tail.partition("<rt_info>")
+        inside, end, behind = behind.partition("</rt_info>")
+        rt_info = key + inside + end
+        tail = head + key + _VALUE.sub(' value=""', inside) + end + behind  # nothing depends on it
     form = kind, version, tail
     line += before.count("\n")
-    return LayerText(form, int(number), name, names, offset, line, position, not has_rt_info and form in forms)
+    return LayerText(form, int(number), name, names, offset, line, position, form in forms, rt_info)
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 19
 
 
 _END = "</layer>"
-_KEYS = "<layer id=", " name=", " type=", " version=", ">"
+_KEYS = [" name=", " type=", " version="]
 
 
 def _edges(text: str, line: int) -> list[Edge] | None:
@@ -181,8 +185,8 @@ def _edges(text: str, line: int) -> list[Edge] | None:
 
 _ENCODED = re.compile(r"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
 _PLAIN = re.compile(r'[^"&<\x00-\x1f\ufffe\uffff]*')  # what is the value of an attribute, character by character
-_NAMES = re.compile(rf'(?<= names=")({_PLAIN.pattern})(?=")')
-_VALUE = re.compile(r'(?<= value=")[^"]*')
+_NAMES = re.compile(rf' names="({_PLAIN.pattern})"')
+_VALUE = re.compile(rf' value="{_PLAIN.pattern}"')
 _EDGE = re.compile(
     r'\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',
     re.ASCII,

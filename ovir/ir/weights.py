@@ -14,6 +14,7 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -91,17 +92,9 @@ class Weights:
     def __deepcopy__(self, memo: Any) -> Weights:
         return self  # it never changes, and may be large
 
-    def check(self, element_type: ElementType, shape: Sequence[int], offset: int, size: int) -> None:
+    def check(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> None:
         """OperatorError unless the bytes are there and suffice for the shape."""
-        if element_type.is_dynamic:
-            raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
-        if len(shape) > _MAX_RANK:
-            message = f"the shape has {len(shape)} dimensions; ovir's arrays have at most {_MAX_RANK}"
-            raise OperatorError(message, BAD_ATTRIBUTE)
-        itemsize = element_type.to_dtype().itemsize
-        if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy counts without the zeros
-            shown = ",".join(map(str, shape))
-            raise OperatorError(f"{element_type}[{shown}] is larger than any memory", SIZE_OVERFLOW)
+        needed = _bytes_of(element_type, shape)
         if self.missing and size:
             raise OperatorError(
                 f"the constant needs {size} bytes of weights, and there is no file {self.name}",
@@ -114,7 +107,6 @@ class Weights:
                 "the file is truncated, or belongs to another .xml",
                 PAST_END,
             )
-        needed = -(-math.prod(shape) * element_type.bits // 8)
         if size < needed:
             shown = ",".join(map(str, shape))
             raise OperatorError(
@@ -129,6 +121,21 @@ class Weights:
             self.check(*place)
             found = self._constants[place] = Constant(self.data, *place)
         return found
+
+
+@lru_cache(4096)
+def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
+    """How many bytes the numbers of a constant take; OperatorError for a type or shape that none can have."""
+    if element_type.is_dynamic:
+        raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
+    if len(shape) > _MAX_RANK:
+        message = f"the shape has {len(shape)} dimensions; ovir's arrays have at most {_MAX_RANK}"
+        raise OperatorError(message, BAD_ATTRIBUTE)
+    itemsize = element_type.to_dtype().itemsize
+    if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy counts without the zeros
+        shown = ",".join(map(str, shape))
+        raise OperatorError(f"{element_type}[{shown}] is larger than any memory", SIZE_OVERFLOW)
+    return -(-math.prod(shape) * element_type.bits // 8)
 
 
 @dataclass(slots=True, eq=False)

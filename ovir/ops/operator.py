@@ -388,4 +388,6 @@ def can_fold(op: Operator, inputs: Sequence[TensorType]) -> bool:
     """Whether inference may run the kernel on these inputs: all constant, and small together."""
     if not op.pure or op.wiring:
         return False
+    if not all(t.has_value for t in inputs):
+        return False
     return all(t.constant is not None and t.constant.size <= 16 * MAX_ELEMENTS for t in inputs)
