@@ -156,6 +156,7 @@ NO_ASSIGN = _info(612, "a variable is read, and never assigned")
 ASSIGNED_TWICE = _warning(613, "two Assigns write one variable")
 VARIABLE_TYPE = _code(614, "what is assigned is not of the type or shape that the variable is declared with")
 READ_TWICE = _warning(615, "two ReadValues of one variable declare it differently")
+MAP_IDLE = _warning(616, "a back edge, or an attribute of a port map, has no effect")
 
 # --------------------------------------------------------------------------- advice
 

@@ -226,7 +226,7 @@ class _Walk:
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             code = error.code or INFERENCE
-            self.findings.report(code, error.message, layer.place, error.hint, severity=severity)
+            self.findings.report(code, error.message, error.place_in(layer.place), error.hint, severity=severity)
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
             self.findings.report(INTERNAL, message, layer.place, whose_fault(layer))

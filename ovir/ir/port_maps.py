@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import difflib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
 from lxml import etree
 
 from ovir.codes import (
+    AXIS,
     BACK_EDGE,
     BAD_NUMBER,
+    BODY,
+    MAP_IDLE,
     MAP_LAYER,
     MAP_PORT,
     MAP_PURPOSE,
@@ -19,10 +23,13 @@ from ovir.codes import (
     MAP_UNFED,
     MISSING_KEY,
     NO_PORT_MAP,
+    REPEATED_ELEMENT,
+    UNKNOWN_ATTRIBUTE,
+    UNKNOWN_ELEMENT,
     Code,
     Severity,
 )
-from ovir.diagnostics import Findings, ModelError, Place, diagnostic
+from ovir.diagnostics import Diagnostic, Findings, ModelError, Place, diagnostic
 from ovir.integers import parse_integer
 from ovir.ir.elements import line_of, tag_of
 from ovir.model import Layer, Model
@@ -47,22 +54,34 @@ BODY_OPERATIONS: dict[str, dict[str, BodyTags]] = {
     "TensorIterator": _LOOP,
 }
 
-_PURPOSES = {"input": ("", "current_iteration"), "output": ("", "execution_condition")}
+_PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
+_ENDS = dict.fromkeys(_PURPOSES, ("external_port_id", "internal_layer_id")) | {"edge": ("from-layer", "to-layer")}
+"""The attributes that an entry of a port map, or a back edge, must have."""
+_SLICES = ("start", "end", "stride", "part_size")
+_KNOWN = {tag: (*ends, "axis", *_SLICES, "purpose") if tag in _PURPOSES else ends for tag, ends in _ENDS.items()}
+_OLD = {"internal_port_id", "from-port", "to-port"}
+"""What writers of older versions give besides; it says nothing."""
 
 
 def read_body_map(
     element: etree._Element, tags: BodyTags, layer: Layer, body: Model, file: str | None, findings: Findings
 ) -> BodyMap | None:
     """The wiring of one body, ids resolved to positions; None, and findings, where something leads nowhere."""
+    reader = _MapReader(layer, body, file, findings)
+    for tag in (tags.body, tags.port_map, tags.back_edges):
+        reader.tell_repeated(element.findall(tag)[1:])
     group = element.find(tags.port_map)
     if group is None:
         findings.report(NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
         return None
-    reader = _MapReader(layer, body, file, findings)
+    reader.tell_unknown(group, ("input", "output"))
     inputs = list(reader.each(group.iterfind("input"), reader.input))
     ids = reader.output_ids(group)
     outputs = list(reader.each(group.iterfind("output"), lambda item: reader.output(item, ids)))
-    backs = list(reader.each(element.iterfind(f"{tags.back_edges}/edge"), reader.back_edge))
+    backs: list[BackEdge] = []
+    if (edges := element.find(tags.back_edges)) is not None:
+        reader.tell_unknown(edges, ("edge",))
+        backs.extend(edge for edge in reader.each(edges.iterfind("edge"), reader.back_edge) if edge is not None)
     if reader.is_wrong:
         return None  # what is left unfed may follow from it
     wiring = BodyMap(tuple(inputs), tuple(outputs), tuple(backs), len(reader.parameters))
@@ -80,24 +99,69 @@ class _MapReader:
         self.results = {port.layer.id: i for i, port in enumerate(body.outputs)}
         self.is_wrong = False
         self._fed: set[int] = set()
+        self._sliced: set[int] = set()
         self._turned: set[int] = set()
         self._external: set[int] = set()
         self._outputs: set[int] = set()
+        self._purposes: set[str] = set()
 
     def each(self, items: Iterator[etree._Element], read: Callable[[etree._Element], T]) -> Iterator[T]:
         """What ``read`` makes of the items; those that it refuses are told and left out."""
         for item in items:
             try:
+                self.check_names(item)
                 yield read(item)
             except ModelError as error:
                 self.findings.extend(error.diagnostics)
                 self.is_wrong = True
 
-    def fail(self, item: etree._Element, code: Code, message: str) -> NoReturn:
-        raise ModelError(diagnostic(code, message, self._at(item)))
+    def fail(self, item: etree._Element, code: Code, message: str, hint: str | None = None) -> NoReturn:
+        raise ModelError(diagnostic(code, message, self._at(item), hint=hint))
 
     def _at(self, item: etree._Element) -> Place:
         return Place(self.file, line_of(item), self.layer.title, self.layer.id)
+
+    # ----- what is not read
+
+    def tell_repeated(self, groups: Sequence[etree._Element]) -> None:
+        for group in groups:
+            message = f"a second <{tag_of(group)}> in one layer; it is ignored"
+            self.findings.report(REPEATED_ELEMENT, message, self._at(group))
+
+    def tell_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
+        for item in group:
+            if item.tag not in known:
+                message = f"<{tag_of(item)}> is not part of <{tag_of(group)}>; it is ignored"
+                close = difflib.get_close_matches(tag_of(item), known, n=1)
+                hint = f"did you mean <{close[0]}>?" if close else None
+                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item), hint)
+
+    def check_names(self, item: etree._Element) -> None:
+        """Tell of attributes that are not known; ModelError where those that must be there are not."""
+        unknown = _unknown_names(item)
+        missing = [key for key in _ENDS[tag_of(item)] if key not in item.attrib]
+        for name, meant in unknown.items():
+            if meant in missing or (meant == "axis" and _slices_of(item)):
+                continue  # told with what is missing, or with the slices that it leaves without effect
+            message = f"<{tag_of(item)}> has no attribute '{name}'; it is ignored"
+            hint = f"did you mean '{meant}'?" if meant else None
+            severity = self._gravity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
+            self.findings.report(UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
+        if missing:
+            raise ModelError(*(self._missing(item, key, unknown) for key in missing))
+
+    def _missing(self, item: etree._Element, key: str, unknown: dict[str, str | None]) -> Diagnostic:
+        message = f"attribute '{key}' of <{tag_of(item)}> is missing"
+        return diagnostic(MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
+
+    def _gravity_of_purpose(self, item: etree._Element) -> Severity | None:
+        """An entry that says nothing but its purpose is nothing where that is not understood."""
+        says_nothing_else = item.get("external_port_id", "").strip() == "-1"
+        self.is_wrong |= says_nothing_else
+        return Severity.ERROR if says_nothing_else else None
+
+    def tell_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
+        self.findings.report(MAP_IDLE, message, self._at(item), hint)
 
     # ----- entries
 
@@ -108,14 +172,18 @@ class _MapReader:
             number = item.get("internal_layer_id")
             self.fail(item, MAP_TWICE, f"parameter {number} of the body is fed a second time")
         self._fed.add(internal)
-        if external >= 0 and external in self._external:
+        purpose = self.purpose(item)
+        if external in self._external and (external >= 0 or purpose):
             message = (
                 f"a second <input> of external port {item.get('external_port_id')}; OpenVINO keeps the first alone"
             )
             hint = "give the layer an input port of its own for each parameter, fed by the same tensor"
-            self.findings.report(MAP_SHARED, message, self._at(item), hint)
+            self._tell_shared(item, external, message, hint)
         self._external.add(external)
-        return InputMap(external, internal, **self.slicing(item))
+        found = InputMap(external, internal, purpose=purpose, **self.slicing(item), **self._origin(item))
+        if found.axis is not None:
+            self._sliced.add(internal)
+        return found
 
     def output(self, item: etree._Element, ids: list[int]) -> OutputMap:
         external = self.port(item, ids)
@@ -123,27 +191,45 @@ class _MapReader:
         if external >= 0 and external in self._outputs:
             number = item.get("external_port_id")
             self.fail(item, MAP_TWICE, f"output port {number} of the layer is fed a second time")
+        purpose = self.purpose(item)
+        if external in self._outputs and purpose:
+            message = "a second <output> of external port -1; OpenVINO keeps the first alone"
+            self._tell_shared(item, external, message, "leave out the others, which hand nothing on")
         self._outputs.add(external)
-        return OutputMap(external, internal, **self.slicing(item))
+        return OutputMap(external, internal, purpose=purpose, **self.slicing(item), **self._origin(item))
 
-    def back_edge(self, item: etree._Element) -> BackEdge:
+    def _tell_shared(self, item: etree._Element, external: int, message: str, hint: str) -> None:
+        """Two entries of one port; of those of none, the second has a purpose, and is lost."""
+        is_lost = external < 0
+        self.is_wrong |= is_lost
+        severity = Severity.ERROR if is_lost else None
+        self.findings.report(MAP_SHARED, message, self._at(item), hint, severity=severity)
+
+    def back_edge(self, item: etree._Element) -> BackEdge | None:
+        """The back edge; None for one without effect."""
+        if self.layer.type == "If":
+            self.tell_idle(item, "a back edge of an If has no effect: its bodies run once")
+            return None
         result = self.inner(item, "from-layer", self.results, "Result", BACK_EDGE)
         parameter = self.inner(item, "to-layer", self.parameters, "Parameter", BACK_EDGE)
         if parameter in self._turned:
             self.fail(item, MAP_TWICE, f"a second back edge to parameter {item.get('to-layer')} of the body")
         self._turned.add(parameter)
-        return BackEdge(result, parameter)
+        if parameter in self._sliced:
+            number = item.get("to-layer")
+            self.tell_idle(item, f"the back edge has no effect: each iteration gives parameter {number} another slice")
+            return None
+        return BackEdge(result, parameter, **self._origin(item))
+
+    def _origin(self, item: etree._Element) -> dict[str, Any]:
+        one, other = _ENDS[tag_of(item)]
+        return {"line": line_of(item), "ids": (self.integer(item, one), self.integer(item, other))}
 
     # ----- their attributes
 
-    def integer(self, item: etree._Element, key: str, default: int | None = None) -> int:
-        text = item.get(key)
-        if text is None and default is not None:
-            return default
-        if text is None:
-            self.fail(item, MISSING_KEY, f"attribute '{key}' of <{tag_of(item)}> is missing")
+    def integer(self, item: etree._Element, key: str) -> int:
         try:
-            return parse_integer(text)
+            return parse_integer(item.get(key, ""))
         except ValueError as error:
             self.fail(item, BAD_NUMBER, f"attribute '{key}' of <{tag_of(item)}>: {error}")
 
@@ -155,7 +241,7 @@ class _MapReader:
         if number not in ids:
             kind = tag_of(item)
             message = f"external_port_id {number} is not an {kind} port of the layer, whose ports are {ids}"
-            self.fail(item, MAP_PORT, message)
+            self.fail(item, MAP_PORT, message, "-1 stands for no port" if number < 0 else None)
         return ids.index(number)
 
     def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str, code: Code = MAP_LAYER) -> int:
@@ -165,18 +251,38 @@ class _MapReader:
         return known[number]
 
     def slicing(self, item: etree._Element) -> dict[str, Any]:
-        defaults = {"start": 0, "end": -1, "stride": 1, "part_size": 1}
-        values: dict[str, Any] = {key: self.integer(item, key, default) for key, default in defaults.items()}
-        values["axis"] = self.integer(item, "axis") if item.get("axis") is not None else None
-        values["purpose"] = purpose = item.get("purpose", "")
-        known = _PURPOSES[tag_of(item)]
-        if purpose not in known:
-            message = f"purpose '{purpose}' of <{tag_of(item)}> is not known, only '{known[1]}' is"
-            says_nothing_else = item.get("external_port_id", "").strip() == "-1"
-            self.is_wrong |= says_nothing_else
-            severity = Severity.ERROR if says_nothing_else else None
-            self.findings.report(MAP_PURPOSE, message, self._at(item), severity=severity)
-        return values
+        """How the entry slices its tensor, or joins it; nothing for one that does not."""
+        slices = _slices_of(item)
+        if "axis" not in item.attrib:
+            if slices:
+                message = f"{_listed(slices)} no effect without 'axis': the tensor is taken as a whole"
+                hint = _misspelling("axis", _unknown_names(item)) or "give the axis, or leave them out"
+                self.tell_idle(item, message, hint)
+            return {}
+        if self.layer.type == "If":
+            self.tell_idle(item, f"{_listed(['axis', *slices])} no effect: an If hands its tensors on as a whole")
+            return {}
+        axis = self.integer(item, "axis")
+        if axis < 0:
+            severity = None if tag_of(item) == "input" else Severity.WARNING
+            message = f"axis {axis} of <{tag_of(item)}> is negative: in a port map OpenVINO counts from the front only"
+            self.findings.report(AXIS, message, self._at(item), severity=severity)
+            self.is_wrong |= severity is None
+        return {"axis": axis} | {key: self.integer(item, key) for key in slices}
+
+    def purpose(self, item: etree._Element) -> str:
+        purpose, known = item.get("purpose", ""), _PURPOSES[tag_of(item)]
+        if purpose and self.layer.type != "Loop":
+            self.tell_idle(item, f"purpose '{purpose}' has no effect: only a Loop looks at it")
+            return ""
+        if purpose not in ("", known):
+            message = f"purpose '{purpose}' of <{tag_of(item)}> is not known, only '{known}' is"
+            self.findings.report(MAP_PURPOSE, message, self._at(item), severity=self._gravity_of_purpose(item))
+            return ""
+        if purpose in self._purposes:
+            self.fail(item, BODY, f"a second <{tag_of(item)}> has the purpose '{purpose}'")
+        self._purposes.update([purpose] if purpose else [])
+        return purpose
 
     # ----- the whole
 
@@ -209,3 +315,24 @@ class _MapReader:
                 message = f"no <input> of the port map feeds parameter {title} of the body"
                 self.findings.report(MAP_UNFED, message, self._at(group))
                 self.is_wrong = True
+
+
+def _slices_of(item: etree._Element) -> list[str]:
+    return [key for key in _SLICES if key in item.attrib]
+
+
+def _unknown_names(item: etree._Element) -> dict[str, str | None]:
+    """The attributes that are not known, each with the one that is probably meant."""
+    known = _KNOWN[tag_of(item)]
+    unknown = [str(name) for name in item.attrib if name not in known and name not in _OLD]
+    absent = [name for name in known if name not in item.attrib]
+    return {name: next(iter(difflib.get_close_matches(name, absent, n=1)), None) for name in unknown}
+
+
+def _misspelling(key: str, unknown: dict[str, str | None]) -> str | None:
+    found = [name for name, meant in unknown.items() if meant == key]
+    return f"'{found[0]}' is not known: is it meant?" if found else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"{', '.join(repr(name) for name in names)} {'has' if len(names) == 1 else 'have'}"

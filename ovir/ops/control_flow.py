@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from ovir.arrays import Array
 from ovir.codes import BODY
 from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
-from ovir.ops.iteration import NOT_FED, Iteration, WithBodies, by_output, from_front, is_true, known_truth
+from ovir.ops.iteration import NOT_FED, Iteration, WithBodies, at, by_output, from_front, is_true, known_truth
 from ovir.ops.operator import operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
 from ovir.values import TensorType
@@ -45,7 +45,8 @@ class If(WithBodies):
         given = body.parameters
         for item in self.wiring[key].inputs:
             if item.external >= 0:
-                given[item.parameter] = self.fed_type(item, inputs[item.external], given[item.parameter])
+                with at(item):
+                    given[item.parameter] = self.fed_type(item, inputs[item.external], given[item.parameter])
         results = body(given)
         return [results[item.result] for item in by_output(self.wiring[key].outputs)]
 
@@ -93,10 +94,11 @@ class Loop(Iteration):
         self.require_integers("trip_count", trip_count.element_type)
         self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
-        position = self._condition()
+        item = self._condition()
         given, results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
-        self.require_condition("the execution_condition of the body", results[position])
-        iterations = self._iterations(trip_count, condition, results[position])
+        with at(item):
+            self.require_condition("the execution_condition of the body", results[item.result])
+        iterations = self._iterations(trip_count, condition, results[item.result])
         outputs = self.infer_outputs(iterations, given, results)
         if known_truth(condition) is False:
             # Where it is known that nothing runs, OpenVINO does not look at the shape of what would be joined.
@@ -111,9 +113,9 @@ class Loop(Iteration):
         """A Loop's body takes its inputs as they come, whatever types its parameters declare."""
         return tensor if not tensor.element_type.is_dynamic else super().fed_type(item, tensor, declared)
 
-    def _condition(self) -> int:
-        """The position of the body's result that asks for another iteration."""
-        found = [item.result for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
+    def _condition(self) -> OutputMap:
+        """The entry of the body's result that asks for another iteration."""
+        found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
         if len(found) != 1:
             message = '{} outputs of the port map have purpose="execution_condition"; a Loop needs one'
             hint = "mark the Result that says whether another iteration follows"
@@ -147,7 +149,7 @@ class Loop(Iteration):
         limit = None if count < 0 else count
         if not is_true(condition):
             limit = 0
-        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self._condition())
+        return self.iterate((trip_count, condition, *inputs), bodies["body"], limit, self._condition().result)
 
 
 @operator("TensorIterator", opset=1)
@@ -166,11 +168,12 @@ class TensorIterator(Iteration):
         for item in self._sliced():
             shape = inputs[item.external].shape
             axis = self.normalize_axis(item.axis or 0, shape.rank)
-            count = self._parts(item, shape[axis])
-            both = count if iterations is None else iterations.merged_with(count)
-            if both is None:
-                message = "input {} has {} parts to iterate over, another one has {}"
-                self.fail(message, item.external, count, iterations, code=BODY)
+            with at(item):
+                count = self._parts(item, shape[axis])
+                both = count if iterations is None else iterations.merged_with(count)
+                if both is None:
+                    message = "{} has {} parts to iterate over, another one has {}"
+                    self.fail(message, item.source, count, iterations, code=BODY)
             iterations = both
         if iterations is None:
             iterations = Dimension(self._unsliced(), self._unsliced())
@@ -179,8 +182,8 @@ class TensorIterator(Iteration):
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))
         if part is None:
-            message = "output {} joins parts of part_size {} along axis {}, and the body gives {} there"
-            self.fail(message, item.external, item.part_size, item.axis, length, code=BODY)
+            message = "{} joins parts of part_size {} along axis {}, and the body gives {} there"
+            self.fail(message, item.target, item.part_size, item.axis, length, code=BODY)
         return part
 
     def _sliced(self) -> list[InputMap]:
@@ -210,19 +213,19 @@ class TensorIterator(Iteration):
     def _count_parts(self, item: InputMap, length: int) -> int:
         for name, position in (("start", item.start), ("end", item.end)):
             if length and not -length <= position < length:
-                message = "{} {} of input {} is outside [{}, {}]"
-                self.fail(message, name, position, item.external, -length, length - 1, code=BODY)
+                message = "{} {} of {} is outside [{}, {}]"
+                self.fail(message, name, position, item.source, -length, length - 1, code=BODY)
         first, last = from_front(item.start, length), from_front(item.end, length)
         if length and (last - first) * item.stride < 0:
-            message = "input {} is to be sliced from {} to {}, and its stride {} leads the other way"
-            self.fail(message, item.external, item.start, item.end, item.stride, code=BODY)
+            message = "{} is to be sliced from {} to {}, and its stride {} leads the other way"
+            self.fail(message, item.source, item.start, item.end, item.stride, code=BODY)
         return _count_parts(item, length)
 
     def run(self, *inputs: Array, bodies: Mapping[str, RunBody]) -> tuple[Array, ...]:
         counts = {}
         for item in self._sliced():
             array = inputs[item.external]
-            axis = self.normalize_axis(item.axis or 0, array.ndim, f"axis of input {item.external}")
+            axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
             counts[item.external] = self._count_parts(item, array.shape[axis])
         if len(set(counts.values())) > 1:
             self.fail("the sliced inputs differ in their number of parts: {} (by input)", counts)

@@ -7,7 +7,8 @@ from math import ceil, isfinite, trunc
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.element_types import ElementType
+from ovir.codes import ATTRIBUTE_CHOICE
+from ovir.element_types import ELEMENT_TYPES, ElementType, nf4
 from ovir.ops.attributes import attribute
 from ovir.ops.operator import Operator, operator
 from ovir.types import UNKNOWN, Dimension, PartialShape
@@ -114,8 +115,13 @@ class Range4(_Range):
 
 
 def _require_number_type(op: Operator, output_type: ElementType) -> None:
-    op.require(not output_type.is_dynamic, "output_type must be of a numeric type, got {}", output_type)
-    op.require_numeric("output_type", output_type)
+    if output_type not in _NUMBERS:
+        hint = f"such are {', '.join(map(str, _NUMBERS))}"
+        op.fail("output_type must be of a numeric type, got {}", output_type, code=ATTRIBUTE_CHOICE, hint=hint)
+
+
+_NUMBERS = [t for t in ELEMENT_TYPES if (t.is_real and t != nf4) or t.is_integral]
+"""The element types of numbers; nf4 holds codes."""
 
 
 def _after_rounding(step: Number, element_type: ElementType) -> str:

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from ovir.arrays import Array
 from ovir.codes import BODY
+from ovir.diagnostics import OperatorError
 from ovir.element_types import ElementType
-from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
+from ovir.ops.body import Connection, InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.operator import Operator
 from ovir.types import Dimension, PartialShape
 from ovir.values import TensorType
 
 NOT_FED = np.empty(0)
 """Stands for a parameter of a body that nothing feeds; the reader lets it pass only where nothing uses it."""
+
+
+@contextmanager
+def at(part: Connection) -> Iterator[None]:
+    """What is raised within is told on the line of this part of the wiring."""
+    try:
+        yield
+    except OperatorError as error:
+        error.line = error.line or part.line
+        raise
 
 
 class WithBodies(Operator):
@@ -37,8 +49,8 @@ class WithBodies(Operator):
         """What a parameter of the body gets; its declared element type must be that of the input."""
         element_type = tensor.element_type.merged_with(declared.element_type)
         if element_type is None:
-            message = "input {} is {}, and parameter {} of the body, which it feeds, is declared as {}"
-            self.fail(message, item.external, tensor.element_type, item.parameter, declared.element_type)
+            message = "{} is {}, and {}, which it feeds, is declared as {}"
+            self.fail(message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY)
         return TensorType(element_type, tensor.shape, tensor.value)
 
     def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
@@ -86,20 +98,22 @@ class Iteration(WithBodies):
         wiring = self.wiring["body"]
         given = body.parameters
         for item in wiring.inputs:
-            if item.purpose == "current_iteration":
-                given[item.parameter] = self._counter = self._infer_counter(given[item.parameter])
-            if item.external >= 0:
-                fed = self.fed_type(item, inputs[item.external], given[item.parameter])
-                given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
+            with at(item):
+                if item.purpose == "current_iteration":
+                    given[item.parameter] = self._counter = self._infer_counter(given[item.parameter])
+                if item.external >= 0:
+                    fed = self.fed_type(item, inputs[item.external], given[item.parameter])
+                    given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
         while True:
             results = body(given)
             before = list(given)
             for edge in wiring.back_edges:
                 parameter, result = given[edge.parameter], results[edge.result]
                 if parameter.element_type.merged_with(result.element_type) is None:
-                    message = "a back edge carries {} of result {} into parameter {}, which is {}"
-                    values = result.element_type, edge.result, edge.parameter, parameter.element_type
-                    self.fail(message, *values, code=BODY)
+                    message = "a back edge carries {} of {} into {}, which is {}"
+                    values = result.element_type, edge.source, edge.target, parameter.element_type
+                    with at(edge):
+                        self.fail(message, *values, code=BODY)
                 given[edge.parameter] = _widened(parameter, result)
             if all(a is b for a, b in zip(given, before, strict=True)):
                 return given, results
@@ -110,12 +124,17 @@ class Iteration(WithBodies):
         return TensorType(declared.element_type, PartialShape([] if declared.shape.rank == 0 else [1]))
 
     def _part_type(self, item: InputMap, tensor: TensorType) -> TensorType:
-        name = f"input {item.external}"
-        self.require(tensor.shape.rank != 0, "{} is a scalar: it cannot be sliced", name)
-        axis = self.normalize_axis(item.axis or 0, tensor.shape.rank, f"axis of {name}", tensor.shape)
-        self.require(item.stride != 0, "the stride of {} is 0: iteration would not proceed", name)
-        self.require(item.part_size > 0, "the part_size of {} must be positive, got {}", name, item.part_size)
-        return TensorType(tensor.element_type, tensor.shape.with_dim(axis, item.part_size))
+        name, shape = item.source, tensor.shape
+        self.require(shape.rank != 0, "{} is a scalar: it cannot be sliced", name)
+        axis = self.normalize_axis(item.axis or 0, shape.rank, f"{name}: axis", shape)
+        self.require(item.stride != 0, "the stride of {} is 0: iteration would not proceed", name, code=BODY)
+        self.require(
+            item.part_size > 0, "the part_size of {} must be positive, got {}", name, item.part_size, code=BODY
+        )
+        if shape.rank is not None and shape[axis].is_static and 0 < shape[axis].length < item.part_size:
+            message = "the part_size {} of {} is larger than axis {} of its shape {}"
+            self.fail(message, item.part_size, name, axis, shape, code=BODY)
+        return TensorType(tensor.element_type, shape.with_dim(axis, item.part_size))
 
     def infer_outputs(
         self, iterations: Dimension, given: Sequence[TensorType], results: Sequence[TensorType]
@@ -125,7 +144,8 @@ class Iteration(WithBodies):
         for item in by_output(self.wiring["body"].outputs):
             result = results[item.result]
             if item.axis is not None:
-                shape = self._concatenated(item, result.shape, iterations)
+                with at(item):
+                    shape = self._concatenated(item, result.shape, iterations)
             else:
                 initial = [given[e.parameter].shape for e in self.wiring["body"].back_edges if e.result == item.result]
                 shape = _of_last(result.shape, initial[0] if initial else None, iterations)
@@ -134,9 +154,9 @@ class Iteration(WithBodies):
         return self._outputs
 
     def _concatenated(self, item: OutputMap, part: PartialShape, iterations: Dimension) -> PartialShape:
-        name = f"output {item.external}"
-        self.require(item.stride != 0, "the stride of {} is 0", name)
-        axis = self.normalize_axis(item.axis or 0, part.rank, f"axis of {name}", part)
+        name = item.target
+        self.require(item.stride != 0, "the stride of {} is 0", name, code=BODY)
+        axis = self.normalize_axis(item.axis or 0, part.rank, f"{name}: axis", part)
         if part.rank == 0:
             part = PartialShape([1])
         return part.with_dim(axis, self.part_length(item, part[axis]) * iterations)
@@ -183,8 +203,8 @@ class Iteration(WithBodies):
             elif done:
                 arrays.append(results[item_out.result])
             else:
-                message = "there is no iteration, so output {}, which no back edge feeds, has no value"
-                self.require(item_out.result in initial, message, item_out.external)
+                message = "there is no iteration, so {}, which no back edge feeds, has no value"
+                self.require(item_out.result in initial, message, item_out.target)
                 arrays.append(initial[item_out.result].copy())
         return self.checked(arrays)
 
@@ -193,29 +213,29 @@ class Iteration(WithBodies):
         return np.full(self._counter.shape.to_tuple(), done, self._counter.element_type.to_dtype())
 
     def _part(self, item: InputMap, array: Array, iteration: int) -> Array:
-        axis = self.normalize_axis(item.axis or 0, array.ndim, f"axis of input {item.external}")
+        axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
         length = array.shape[axis]
         first = from_front(item.start, length) + iteration * item.stride
         if item.stride < 0:
             first -= item.part_size - 1
         if not 0 <= first <= length - item.part_size:
-            message = "iteration {} takes [{}, {}) of axis {} of input {}, which has shape {}"
-            self.fail(message, iteration, first, first + item.part_size, axis, item.external, list(array.shape))
+            message = "iteration {} takes [{}, {}) of axis {} of {}, which has shape {}"
+            self.fail(message, iteration, first, first + item.part_size, axis, item.source, list(array.shape))
         return array[(slice(None),) * axis + (slice(first, first + item.part_size),)]
 
     def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
         if not parts:
             expected = self._outputs[item.external]
             sizes = [0] if expected.shape.rank is None else [dim.lower for dim in expected.shape]
-            message = "there is no iteration, so output {} is empty, inferred was {}"
-            self.require(0 in sizes, message, item.external, expected.shape)
+            message = "there is no iteration, so {} is empty, inferred was {}"
+            self.require(0 in sizes, message, item.target, expected.shape)
             return np.empty(sizes, expected.element_type.to_dtype())
-        axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"axis of output {item.external}")
+        axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
         sizes = list(parts[0].shape)
         for iteration, part in enumerate(parts):
             same = part.shape[:axis] == parts[0].shape[:axis] and part.shape[axis + 1 :] == parts[0].shape[axis + 1 :]
-            message = "output {} cannot be joined along axis {}: iteration {} gives shape {}, the first gave {}"
-            self.require(same, message, item.external, axis, iteration, list(part.shape), sizes)
+            message = "{} cannot be joined along axis {}: iteration {} gives shape {}, the first gave {}"
+            self.require(same, message, item.target, axis, iteration, list(part.shape), sizes)
         if item.stride < 0:
             parts = parts[::-1]
         return np.concatenate([np.atleast_1d(part) for part in parts], axis)

@@ -1,7 +1,7 @@
 """If, Loop and TensorIterator: first on bodies that are Python functions, then in whole models."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.diagnostics import OperatorError
+from ovir.diagnostics import OperatorError, Place
 from ovir.element_types import boolean, f32, i32, i64
 from ovir.model import Layer
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
@@ -112,7 +112,7 @@ def test_negative_axis_and_reversed_output() -> None:
 @pytest.mark.parametrize(
     ("slicing", "shape", "message"),
     [
-        ({"axis": 2}, "2,3", r"axis of input 0 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
+        ({"axis": 2}, "2,3", r"input 0: axis 2 is outside \[-2, 1\] for data of shape \[2,3\]"),
         ({"axis": 0}, "", "input 0 is a scalar: it cannot be sliced"),
         ({"axis": 0, "stride": 0}, "3", "the stride of input 0 is 0"),
         ({"axis": 0, "part_size": 0}, "3", "the part_size of input 0 must be positive, got 0"),
@@ -287,6 +287,20 @@ def test_faults_of_loops() -> None:
     unmarked.wiring = {"body": BodyMap(unmarked.wiring["body"].inputs, (OutputMap(0, 1),), (), 2)}
     with pytest.raises(OperatorError, match='0 outputs of the port map have purpose="execution_condition"'):
         unmarked.infer(count(1), TRUE, typed("1"), bodies=body)
+
+
+def test_a_fault_of_a_connection_is_told_on_its_line_with_the_ids_of_the_file() -> None:
+    op = loop()
+    wiring = op.wiring["body"]
+    op.wiring = {"body": replace(wiring, back_edges=(BackEdge(1, 1, line=34, ids=(6, 4)),))}
+    body = Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, typed("1", i32)])
+    with pytest.raises(
+        OperatorError, match="a back edge carries i32 of result 6 into parameter 4, which is f32"
+    ) as caught:
+        op.infer(count(1), TRUE, typed("1"), bodies={"body": body})
+    layer = Place("model.xml", 20, "layer 3")
+    assert caught.value.place_in(layer) == Place("model.xml", 34, "layer 3")
+    assert OperatorError("of the layer").place_in(layer) == layer
 
 
 def test_faults_of_runs() -> None:
