@@ -54,26 +54,38 @@ def check(
         raise InputError(diagnostic(USAGE, message, hint="its findings are in model.diagnostics"))
     if isinstance(runtime, str):
         runtime = parse_release(runtime)
-    tell = clock or (lambda stage, seconds: None)
-    findings = Findings()
     with collecting_no_garbage():
-        start = perf_counter()
-        document = load(model, weights, findings, need_weights=need_weights)
-        read = perf_counter()
-        tell("reading", read - start)
-        if document is not None:
-            _infer(document, findings)
-            if document.model.version == 10:
-                check_names(document.model, findings)
-            tell("inference", perf_counter() - read)
-            inferred = perf_counter()
-            context = Context(document.root, document.file, document.weights, document.model, runtime)
-            _apply_rules(context, skip, findings)
-            tell("rules", perf_counter() - inferred)
-            for part in context.models:
-                part.let_go()
-        rank = list(Severity)
-        return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+        findings = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
+    rank = list(Severity)
+    return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+
+
+def _look(
+    model: Source,
+    weights: Any,
+    need_weights: bool,
+    runtime: tuple[int, int] | None,
+    skip: Collection[str],
+    tell: Clock,
+) -> Findings:
+    """What is found; nothing of the model is left when it returns."""
+    findings = Findings()
+    start = perf_counter()
+    document = load(model, weights, findings, need_weights=need_weights)
+    read = perf_counter()
+    tell("reading", read - start)
+    if document is not None:
+        _infer(document, findings)
+        if document.model.version == 10:
+            check_names(document.model, findings)
+        tell("inference", perf_counter() - read)
+        inferred = perf_counter()
+        context = Context(document.root, document.file, document.weights, document.model, runtime)
+        _apply_rules(context, skip, findings)
+        tell("rules", perf_counter() - inferred)
+        for part in context.models:
+            part.let_go()
+    return findings
 
 
 def _infer(document: Document, findings: Findings) -> None:

@@ -96,7 +96,7 @@ def cut(data: bytes) -> Texts | None:
         start += len(piece) + len(_END)
         if layer is not None and layer.is_left_out:
             left_out += lines
-            names.append(layer.name)
+            names += layer.name, *layer.names
             continue
         rest += "\n" * left_out, piece, _END
         left_out = 0
@@ -139,7 +139,9 @@ def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...
     if len(parts) < 9 or "'" in piece or "&" in parts[3] or parts[5] in BODY_OPERATIONS:
         return None
     before, number, _, name, _, kind, _, version, tail = parts
-    if parts[2:8:2] != _KEYS or tail[:1] != ">" or before.lstrip() != "<layer id=" or not _is_number(number):
+    if parts[2:8:2] != _KEYS or tail[:1] != ">" or not (before == _USUAL or before.lstrip() == "<layer id="):
+        return None
+    if not _is_number(number):
         return None
     offset = None
     if kind == "Const":
@@ -151,8 +153,11 @@ def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...
     names: Sequence[str] = ()
     if ' names="' in tail:
         head, key, behind = tail.partition("<output>")
-        names = _NAMES.findall(behind)
-        tail = head + key + _NAMES.sub(' names=""', behind)
+        first, *others = behind.split(' names="')
+        names = [other.partition('"')[0] for other in others]
+        if "&" in "".join(names):
+            return None
+        tail = "".join([head, key, first, *[f' names="{x[len(n) :]}' for x, n in zip(others, names, strict=True)]])
     rt_info = None
     if "<rt_info>" in tail:
         head, key, behind = tail.partition("<rt_info>")
@@ -169,6 +174,7 @@ def _is_number(text: str) -> bool:
 
 
 _END = "</layer>"
+_USUAL = "\n\t\t<layer id="
 _KEYS = [" name=", " type=", " version="]
 
 
@@ -185,7 +191,6 @@ def _edges(text: str, line: int) -> list[Edge] | None:
 
 _ENCODED = re.compile(r"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
 _PLAIN = re.compile(r'[^"&<\x00-\x1f\ufffe\uffff]*')  # what is the value of an attribute, character by character
-_NAMES = re.compile(rf' names="({_PLAIN.pattern})"')
 _VALUE = re.compile(rf' value="{_PLAIN.pattern}"')
 _EDGE = re.compile(
     r'\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',

@@ -28,6 +28,8 @@ from ovir.ops.infrastructure import Const
 
 _SCANNED = {f16, bf16, f32, f64}
 _BLOCK = 1 << 16  # numbers looked at in one go
+_LEAST_INFINITE = {f16.to_dtype(): 0x7C00, bf16.to_dtype(): 0x7F80}
+"""Bits without the sign from which on a number is infinite or none."""
 
 
 @rule(STRING_DATA)
@@ -91,6 +93,8 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
         block = flat[start : start + _BLOCK]
         if block.dtype.itemsize >= 4 and isfinite(np.vdot(block, block)):
             continue  # neither NaN nor infinity survives that as a number
+        if block.dtype.itemsize == 2 and (block.view(np.uint16) & 0x7FFF).max() < _LEAST_INFINITE[block.dtype]:
+            continue
         finite = np.isfinite(block)
         if not finite.all():
             odd = block[~finite]
