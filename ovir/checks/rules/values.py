@@ -22,7 +22,7 @@ from ovir.codes import (
 )
 from ovir.diagnostics import Diagnostic, OperatorError
 from ovir.element_types import bf16, f16, f32, f64, i64, string, u64
-from ovir.ir.weights import Weights, decode
+from ovir.ir.weights import Weights
 from ovir.model import Layer, Port
 from ovir.ops.infrastructure import Const
 
@@ -47,7 +47,7 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
 @rule(NON_FINITE)
 def non_finite(context: Context) -> Iterator[Diagnostic]:
     """NaN is hardly ever meant; infinity may be, as in masks and bounds."""
-    runs = (run for run in _neighbours(context) if len(run) == 1 or not _are_finite(run, context.weights))
+    runs = (run for run in _neighbours(context) if not _are_finite(run, context.weights))
     for constant in (constant for run in runs for constant in run):
         if (data := constant.data) is not None and data.size:
             nans, infinities = _count_non_finite(data)
@@ -80,9 +80,10 @@ def _neighbours(context: Context) -> Iterator[list[Constant]]:
 def _are_finite(run: list[Constant], weights: Weights) -> bool:
     """Whether neighbours hold finite numbers alone, found in one go."""
     first, last = run[0].op, run[-1].op
-    raw = weights.data[first.offset : last.offset + last.size]
-    count = raw.size // first.element_type.to_dtype().itemsize
-    return not any(_count_non_finite(decode(raw, first.element_type, [count])))
+    dtype = first.element_type.to_dtype()
+    count = (last.offset + last.size - first.offset) // dtype.itemsize
+    raw = weights.data[first.offset :][: count * dtype.itemsize]
+    return not any(_count_non_finite(np.frombuffer(raw, dtype))) if raw.size else True
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:

@@ -1,0 +1,195 @@
+"""Layers of equal text are read, and inferred, once: what comes of it is what comes of each layer by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.checks.checker import check
+from ovir.diagnostics import Findings
+from ovir.ir import source
+from ovir.ir.reader import load
+from ovir.ir.texts import cut
+from ovir.model import Model, Port
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
+
+
+def blocks(count: int = 4, **names: str) -> Net:
+    """(x + i) reshaped by another pattern in each block, and cut at another place."""
+    net = Net()
+    x = net.parameter("data", "?,4")
+    for i in range(count):
+        x = net.op("Add", x, net.const(np.float32(i)), name=names.get("add", f"add{i}"), names=[f"sum{i},alias{i}"])
+        x = net.op("Reshape", x, net.const(np.array([2 + i, -1])), special_zero="false", name=f"front{i}")
+        x = net.op("Slice", x, *(net.const(np.array([n])) for n in (0, 2 + i, 1, 0)), opset=8)
+        x = net.op("Reshape", x, net.const(np.array([-1, 4])), special_zero="false", name=f"back{i}")
+    net.result(x)
+    return net
+
+
+def fields(model: Model) -> list[Any]:
+    """All that a model holds, of symbols which are the same."""
+    symbols: dict[int, int] = {}
+
+    def port(p: Port) -> tuple[Any, ...]:
+        shape, value = p.type.shape, p.type.value
+        same = [symbols.setdefault(d.symbol, len(symbols)) for d in shape.dims] if shape.rank is not None else None
+        known = None if value is None else (value.lower.tolist(), value.upper.tolist())
+        source = None if p.source is None else (p.source.layer.id, p.source.id)
+        stated = str(p.stated_shape), str(p.stated_element_type)
+        return p.index, p.id, p.line, sorted(p.names), stated, source, str(p.type), same, known, p.rt_info is None
+
+    return [
+        (
+            *(layer.id, layer.name, layer.type, layer.version, layer.scope, layer.line, layer.data_line, layer.is_dead),
+            *(str(layer.attributes), type(layer.operator).__name__, layer.rt_info is None),
+            *(
+                [port(p) for p in layer.inputs],
+                [port(p) for p in layer.outputs],
+                list(map(fields, layer.bodies.values())),
+            ),
+        )
+        for layer in model.layers
+    ]
+
+
+def both(monkeypatch: pytest.MonkeyPatch, read: Callable[[], Any]) -> tuple[Any, Any]:
+    """What ``read`` gives, and what it gives where no layer has a form."""
+    by_text = read()
+    monkeypatch.setattr(source, "cut", lambda data: None)
+    one_by_one = read()
+    monkeypatch.undo()
+    return by_text, one_by_one
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.xml")), ids=lambda path: path.stem)
+def test_examples(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read() -> Any:
+        found = [str(d) for d in check(path)]
+        try:
+            return found, fields(ovir.read_model(path))
+        except ovir.OvirError as error:
+            return found, str(error)
+
+    by_text, one_by_one = both(monkeypatch, read)
+    assert by_text == one_by_one
+
+
+def test_equal_layers_are_not_parsed() -> None:
+    texts = cut(blocks().xml().encode())
+    assert texts is not None
+    left_out = [text.name for text in texts.layers if text is not None and text.is_left_out]
+    assert {"add1", "back1", "add3", "back3"} <= set(left_out)
+    assert "add1" not in texts.rest
+    assert texts.rest.count("\n") == blocks().xml().count("\n")
+
+
+def test_what_differs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    net = blocks()
+    by_text, one_by_one = both(monkeypatch, lambda: fields(net.model()))
+    assert by_text == one_by_one
+    model = net.model()
+    assert [str(model.layer(f"front{i}").outputs[0].shape) for i in range(3)] == ["[2,?]", "[3,?]", "[4,?]"]
+    assert model.layer("add2").outputs[0].names == {"sum2", "alias2"}
+    x = np.arange(240, dtype=np.float32).reshape(60, 4)
+    np.testing.assert_array_equal(ovir.compile_model(model)([x])[0], x + 6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("\n", "\r\n"),
+        ('name="add2"', 'name="add&amp;2"'),
+        ('name="add2"', 'name="add&lt;2"'),
+        ('name="add2"', "name='add2'"),
+        ('name="add2"', 'name="add\t2"'),
+        ('names="sum2,alias2"', 'names="sum&quot;2"'),
+        ('name="add2" type', 'name="add2"  type'),
+        ('name="add2"', 'name="add2" other="3"'),
+        ('<layer id="0"', '<!-- <layer id="9"> --><layer id="0"'),
+        ("<layers>", "<layers><!-- </layer> -->"),
+        ("<edges>", "<edges>\n"),
+        ("</edges>", "<!-- <edge/> --></edges>"),
+        ("<rt_info/>", "<rt_info><layers><layer/></layers><edges></edges></rt_info>"),
+        ("<edges>", "<?odd <layer ?><edges>"),
+        ("</layer>\n", "</layer >\n"),
+    ],
+)
+def test_other_ways_to_write_it(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = blocks()
+    text = net.xml()
+    assert old in text
+    content = text.replace(old, new).encode()
+
+    def read() -> Any:
+        return [str(d) for d in check(content, bytes(net.blob))], fields(ovir.read_model(content, bytes(net.blob)))
+
+    by_text, one_by_one = both(monkeypatch, read)
+    assert by_text == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('name="add2"', 'name="add<2"'),
+        ('name="add2"', 'name="add\x012"'),
+        ('name="add2"', 'name="add&2"'),
+        ('name="add2"', 'name="add\uffff"'),
+        ('names="sum2,alias2"', 'names="sum<2"'),
+        ('name="add2"', 'name="add2" name="twice"'),
+        ('name="add2" type="Add"', 'name="add2" type="Ad"'),
+        ('name="add2"', 'nam="add2"'),
+        ('<layer id="13"', '<layer id="-13"'),
+        ('<layer id="13"', '<layer id="99999999999999999999"'),
+        ('from-layer="13"', 'from-layer="x"'),
+        ('from-layer="13"', 'from-layer="14"'),
+        ('offset="52"', 'offset="-52"'),
+        ('offset="52"', 'offset="999999"'),
+        ('offset="52"', 'offset="99999999999999999999"'),
+        ("</layer>\n</layers>", "</layers>"),
+    ],
+)
+def test_faults(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    net = blocks()
+    text = net.xml()
+    assert old in text, text
+    content = text.replace(old, new).encode()
+    by_text, one_by_one = both(monkeypatch, lambda: [str(d) for d in check(content, bytes(net.blob))])
+    assert by_text == one_by_one
+    assert by_text
+
+
+def test_rt_info_of_a_layer_that_is_left_out() -> None:
+    net = blocks()
+    for i in range(4):
+        at = next(n for n, text in enumerate(net.layers) if f'name="add{i}"' in text)
+        info = f'<rt_info><attribute name="fused_names" version="0" value="op{i}"/></rt_info>'
+        net.layers[at] = net.layers[at].replace("<input>", f"{info}\n<input>")
+    texts = cut(net.xml().encode())
+    assert texts is not None
+    assert "op3" not in texts.rest
+    info = net.model().layer("add3").rt_info
+    assert info is not None
+    assert info[0].get("value") == "op3"
+
+
+def test_constants_of_one_place_share_their_bytes() -> None:
+    net = Net()
+    first = net.const(np.arange(3, dtype=np.float32))
+    net.layers.append(net.layers[0].replace('id="0"', 'id="1"').replace("const0", "again"))
+    net.count += 1
+    net.result(net.op("Add", first, (1, 0)))
+    findings = Findings()
+    document = load(net.xml().encode(), bytes(net.blob), findings)
+    assert document is not None
+    one, other = (document.model.layer(name).operator for name in ("const0", "again"))
+    assert one is not None
+    assert other is not None
+    assert one.content is other.content
