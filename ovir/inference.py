@@ -17,7 +17,7 @@ from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.repeated import Memory
+from ovir.repeated import Inferred, Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value
@@ -136,7 +136,9 @@ class _Walk:
         if isinstance(op, Const) and (other := self._settled.recall(form, ())) is not None:
             tensor = op.infer()
             if tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
-                self._settled.keep(equal, (), self.memory.remember(op, self._complete(layer, op, (), tensor)))
+                op.output_types = (tensor.element_type,)
+                left_behind = {"content": op.content, "output_types": op.output_types}
+                self._settled.keep(equal, (), Inferred((tensor,), left_behind, False))
                 _set_outputs(layer, (tensor,))
                 return
         known = len(self.findings)

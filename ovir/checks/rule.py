@@ -58,8 +58,7 @@ class Context:
         found = []
         bits: dict[Port | None, int] = {}
         for port in [port for layer in self.layers for port in layer.outputs]:
-            count = port.shape.least_size
-            if count > 1 << 30:
+            if port.inferred is not None and (count := port.inferred.shape.least_size) > 1 << 30:
                 given = max((bits.get(source.source, 0) for source in port.layer.inputs), default=0)
                 bits[port] = count * port.element_type.bits
                 if bits[port] > given:

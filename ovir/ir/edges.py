@@ -67,12 +67,24 @@ def connect(
     edges: list[Edge], layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings
 ) -> list[Edge]:
     """The edges that join two ports, which now are joined; what is wrong is added to ``findings``."""
-    outputs = {(layer.id, port.id): port for layer in layers.values() for port in reversed(layer.outputs)}
-    inputs = {(layer.id, port.id): port for layer in layers.values() for port in reversed(layer.inputs)}
+    known: dict[tuple[int, bool], dict[int, Port]] = {}
+
+    def find(number: int, port: int, is_output: bool) -> Port | None:
+        layer = layers.get(number)
+        if layer is None:
+            return None
+        ports = layer.outputs if is_output else layer.inputs
+        place = port - len(layer.inputs) if is_output else port  # where nearly all writers have it
+        if 0 <= place < len(ports) and ports[place].id == port:
+            return ports[place]
+        if (number, is_output) not in known:
+            known[number, is_output] = {p.id: p for p in reversed(ports)}  # of two with one id the first
+        return known[number, is_output].get(port)
+
     joined: list[Edge] = []
     for edge in edges:
-        source = outputs.get((edge.from_layer, edge.from_port))
-        target = inputs.get((edge.to_layer, edge.to_port))
+        from_layer, from_port, to_layer, to_port, _ = edge
+        source, target = find(from_layer, from_port, True), find(to_layer, to_port, False)
         if source is None or target is None:
             _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
         elif target.source is not None:

@@ -62,4 +62,5 @@ class Form:
 
 
 def _names(text: str) -> frozenset[str]:
-    return frozenset(split_names(text))
+    is_one = text and "," not in text and "\\" not in text
+    return frozenset((text,) if is_one else split_names(text))

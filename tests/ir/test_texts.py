@@ -13,9 +13,11 @@ from builder import Net
 import ovir
 from ovir.checks.checker import check
 from ovir.diagnostics import Findings
+from ovir.element_types import ElementType
 from ovir.ir import source
 from ovir.ir.reader import load
 from ovir.ir.texts import cut
+from ovir.ir.weights import decode
 from ovir.model import Model, Port
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
@@ -178,6 +180,28 @@ def test_rt_info_of_a_layer_that_is_left_out() -> None:
     info = net.model().layer("add3").rt_info
     assert info is not None
     assert info[0].get("value") == "op3"
+
+
+@pytest.mark.parametrize("element_type", ["string", "boolean", "u4", "i4", "u3", "f16", "nf4", "f8e4m3", "i64"])
+def test_constants_of_one_form_keep_their_own_data(element_type: str) -> None:
+    net = Net()
+    blobs = [bytes(3 * [i]) for i in range(4)]
+    if element_type == "string":
+        blobs = [np.array([1, 0, 1], "<i4").tobytes() + bytes([97 + i]) for i in range(4)]
+    shape, size = (
+        ("1", len(blobs[0])) if element_type in ("string", "u4", "i4", "u3", "nf4", "f8e4m3", "f16") else ("3", 3)
+    )
+    if element_type == "i64":
+        blobs, size = [np.full(3, i).tobytes() for i in range(4)], 24
+    for i, blob in enumerate(blobs):
+        offset = str(i * len(blob))
+        net.result(net.op("Const", element_type=element_type, shape=shape, offset=offset, size=str(size)))
+    by_text = ovir.read_model(net.xml().encode(), b"".join(blobs))
+    values = [by_text.layer(f"const{2 * i}").outputs[0].type.constant for i in range(4)]
+    expected = [decode(np.frombuffer(b, np.uint8), ElementType.parse(element_type), [int(shape)]) for b in blobs]
+    for value, other in zip(values, expected, strict=True):
+        assert value is not None
+        assert value.tobytes() == other.tobytes() if element_type != "string" else value[0] == other[0]
 
 
 def test_constants_of_one_place_share_their_bytes() -> None:

@@ -80,7 +80,11 @@ def double(context: Context) -> Iterator[Diagnostic]:
     """The first layer that has f64 from something else; those after it follow."""
     for layer in context.layers:
         for port in layer.outputs:
-            if port.type.element_type is f64 and not any(p.element_type is f64 for p in layer.inputs):
+            if (
+                port.inferred is not None
+                and port.inferred.element_type is f64
+                and not any(p.element_type is f64 for p in layer.inputs)
+            ):
                 yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
 
 
