@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 import ml_dtypes
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.dtypes import StringDType
 
 from ovir.integers import shortened
+from ovir.spelling import did_you_mean
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,9 +67,9 @@ class ElementType:
         key = text.strip().lower()
         found = _BY_NAME.get(_ALIASES.get(key, key))
         if found is None:
-            close = get_close_matches(key, (*_BY_NAME, *_ALIASES), n=1, cutoff=0.5)
-            meant = f"did you mean {close[0]}?" if close else "such are f32, i64, u8, boolean, string"
-            raise ValueError(f"'{shortened(text)}' is not an element type; {meant}")
+            meant = did_you_mean(key, (*_BY_NAME, *_ALIASES), "{}", cutoff=0.5)
+            hint = meant or "such are f32, i64, u8, boolean, string"
+            raise ValueError(f"'{shortened(text)}' is not an element type; {hint}")
         return found
 
     @classmethod

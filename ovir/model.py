@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +13,7 @@ from lxml import etree
 from ovir.codes import CYCLE, USAGE
 from ovir.diagnostics import Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
 from ovir.element_types import ElementType, dynamic
+from ovir.spelling import did_you_mean
 from ovir.types import DimensionLike, PartialShape
 from ovir.values import TensorType
 
@@ -128,6 +128,17 @@ class Layer:
         return f"<{self.title}>"
 
 
+def path_text(layers: Sequence[Layer]) -> str:
+    """A way through layers, as messages show it; of a long one the ends."""
+    shown = [f"{layer.id} '{layer.name}'" for layer in layers]
+    if len(shown) > 2 * _SHOWN:
+        shown[_SHOWN:-_SHOWN] = [f"({len(shown) - 2 * _SHOWN} more)"]
+    return " -> ".join(shown)
+
+
+_SHOWN = 10  # layers at either end
+
+
 class Edge(NamedTuple):
     """From an output port to an input port, by the ids of the file."""
 
@@ -214,8 +225,7 @@ class Model:
         for layer in self._file_order:
             if layer.name == key:
                 return layer
-        close = difflib.get_close_matches(str(key), (layer.name for layer in self._file_order), n=1)
-        hint = f"did you mean '{close[0]}'?" if close else None
+        hint = did_you_mean(str(key), (layer.name for layer in self._file_order))
         raise NotFoundError(diagnostic(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
 
     def infer_shapes(self) -> None:
@@ -274,7 +284,7 @@ class Model:
             order = list(nx.lexicographical_topological_sort(graph, key=position.__getitem__))
         except nx.NetworkXUnfeasible:
             ids = [edge[0] for edge in nx.find_cycle(graph)]
-            path = " -> ".join(f"{self._by_id[i].id} '{self._by_id[i].name}'" for i in [*ids, ids[0]])
+            path = path_text([self._by_id[i] for i in [*ids, ids[0]]])
             first = min((self._by_id[i] for i in ids), key=lambda layer: layer.line or 0)
             found = diagnostic(CYCLE, f"these layers depend on each other: {path}", first.place)
             raise ModelError(found) from None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Any
 
@@ -43,6 +42,7 @@ from ovir.ops import opsets
 from ovir.ops.attributes import ChoiceError, split_names
 from ovir.ops.infrastructure import Const
 from ovir.ops.operator import Operator
+from ovir.spelling import closest, did_you_mean
 from ovir.types import Dimension, PartialShape
 
 
@@ -114,8 +114,7 @@ class LayerReader:
                 self._rt_info(child, layer)
             elif _BODY_TAGS.fullmatch(str(tag)) is None:
                 message = f"<{tag_of(child)}> is not part of a layer; it is ignored"
-                close = difflib.get_close_matches(str(tag), ("data", "input", "output", "rt_info"), n=1)
-                hint = f"did you mean <{close[0]}>?" if close else None
+                hint = did_you_mean(str(tag), ("data", "input", "output", "rt_info"), "<{}>")
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
         for ports in (layer.inputs, layer.outputs):
             if len(ports) > 1:
@@ -292,18 +291,16 @@ class LayerReader:
     def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:
         """One finding for it and for its misspelling, which is taken from ``unknown``."""
         message = f"{cls.type} needs the attribute '{name}', and <data> does not give it"
-        close = difflib.get_close_matches(name, unknown, n=1)
-        if close:
-            unknown.remove(close[0])
-        hint = f"'{close[0]}' is not known: is it meant?" if close else None
+        misspelt = closest(name, unknown)
+        if misspelt is not None:
+            unknown.remove(misspelt)
+        hint = f"'{misspelt}' is not known: is it meant?" if misspelt is not None else None
         self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        close = difflib.get_close_matches(name, cls.attributes, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else None
-        self.findings.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
+        self.findings.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, did_you_mean(name, cls.attributes))
 
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size

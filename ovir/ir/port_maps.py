@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
@@ -34,6 +33,7 @@ from ovir.integers import parse_integer
 from ovir.ir.elements import line_of, tag_of
 from ovir.model import Layer, Model
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
+from ovir.spelling import closest, did_you_mean
 
 T = TypeVar("T")
 
@@ -132,8 +132,7 @@ class _MapReader:
         for item in group:
             if item.tag not in known:
                 message = f"<{tag_of(item)}> is not part of <{tag_of(group)}>; it is ignored"
-                close = difflib.get_close_matches(tag_of(item), known, n=1)
-                hint = f"did you mean <{close[0]}>?" if close else None
+                hint = did_you_mean(tag_of(item), known, "<{}>")
                 self.findings.report(UNKNOWN_ELEMENT, message, self._at(item), hint)
 
     def check_names(self, item: etree._Element) -> None:
@@ -326,7 +325,7 @@ def _unknown_names(item: etree._Element) -> dict[str, str | None]:
     known = _KNOWN[tag_of(item)]
     unknown = [str(name) for name in item.attrib if name not in known and name not in _OLD]
     absent = [name for name in known if name not in item.attrib]
-    return {name: next(iter(difflib.get_close_matches(name, absent, n=1)), None) for name in unknown}
+    return {name: closest(name, absent) for name in unknown}
 
 
 def _misspelling(key: str, unknown: dict[str, str | None]) -> str | None:

@@ -9,7 +9,7 @@ import networkx as nx
 from ovir.codes import CYCLE, DUPLICATE_ID
 from ovir.diagnostics import Findings, Place
 from ovir.ir.edges import Lost
-from ovir.model import Edge, Layer
+from ovir.model import Edge, Layer, path_text
 
 
 def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, findings: Findings) -> dict[int, Layer]:
@@ -95,7 +95,7 @@ def without_cycles(
         if component[edge.to_layer] not in told:
             told.add(component[edge.to_layer])
             ids = [*nx.shortest_path(graph, edge.to_layer, edge.from_layer), edge.to_layer]
-            path = " -> ".join(f"{i} '{layers[i].name}'" for i in ids)
+            path = path_text([layers[i] for i in ids])
             place = Place(file, edge.line, target.title, target.id)
             findings.report(CYCLE, f"these layers depend on each other: {path}", place)
     return kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import typing
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Any
 
 from ovir.element_types import ElementType
 from ovir.integers import parse_integer, shortened
+from ovir.spelling import did_you_mean
 from ovir.types import Dimension, PartialShape
 
 
@@ -52,9 +52,9 @@ class Attribute:
             spelling = {choice.lower(): choice for choice in self.choices}
             value = spelling.get(str(value).lower(), str(value))
             if value not in self.choices:
-                close = difflib.get_close_matches(value, self.choices, n=1)
-                meant = f"; did you mean {close[0]}?" if close else ""
-                raise ChoiceError(f"'{shortened(value)}' is not one of {', '.join(self.choices)}{meant}")
+                meant = did_you_mean(value, self.choices, "{}")
+                known = f"'{shortened(value)}' is not one of {', '.join(self.choices)}"
+                raise ChoiceError(f"{known}; {meant}" if meant else known)
         if self.minimum is not None:
             for item in value if isinstance(value, tuple) else (value,):
                 if not item >= self.minimum:

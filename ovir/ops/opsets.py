@@ -7,8 +7,9 @@ its reader accepts beside them: ``extension`` and ``experimental`` as opset name
 from __future__ import annotations
 
 import re
-from difflib import get_close_matches
 from functools import cache
+
+from ovir.spelling import closest
 
 NEWEST_OPSET = 17
 
@@ -269,8 +270,8 @@ def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
     """A sentence on why ``resolve`` found nothing, and a hint on what may be meant."""
     name = canonical_type(type_name)
     if name is None:
-        close = get_close_matches(type_name.lower(), _CANONICAL, n=1, cutoff=0.75)
-        hint = f"did you mean {_CANONICAL[close[0]]}?" if close else None
+        meant = closest(type_name.lower(), _CANONICAL, cutoff=0.75)
+        hint = f"did you mean {_CANONICAL[meant]}?" if meant else None
         return f"no opset has an operation '{type_name}'", hint
     if not is_opset(version):
         return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None
