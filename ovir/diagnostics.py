@@ -125,8 +125,11 @@ class Findings:
 
     def __init__(self) -> None:
         self._found: dict[Diagnostic, None] = {}  # ordered, each once
+        self.told = 0
+        """How many have been added, equal ones included."""
 
     def add(self, found: Diagnostic) -> None:
+        self.told += 1
         self._found.setdefault(found)
 
     def extend(self, found: Iterable[Diagnostic]) -> None:

@@ -83,9 +83,7 @@ def infer_into(
 class _Walk:
     """One inference of a model and its bodies."""
 
-    def __init__(
-        self, findings: Findings, ir_version: int, trust_stated: bool, forms: Mapping[Layer, object]
-    ) -> None:
+    def __init__(self, findings: Findings, ir_version: int, trust_stated: bool, forms: Mapping[Layer, object]) -> None:
         self.findings = findings
         self.ir_version = ir_version
         self.trust_stated = trust_stated
@@ -133,18 +131,18 @@ class _Walk:
             vars(op).update(settled.left_behind)
             _set_outputs(layer, settled.outputs)
             return
-        if isinstance(op, Const) and (other := self._settled.recall(form, ())) is not None:
-            tensor = op.infer()
-            if tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
+        if isinstance(op, Const) and op.element_type != string:  # whose data may turn out to be no strings
+            other, tensor = self._settled.recall(form, ()), op.infer()
+            if other is not None and tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
                 op.output_types = (tensor.element_type,)
                 left_behind = {"content": op.content, "output_types": op.output_types}
                 self._settled.keep(equal, (), Inferred((tensor,), left_behind, False))
                 _set_outputs(layer, (tensor,))
                 return
-        known = len(self.findings)
+        known = self.findings.told
         self.memory.latest = None
         self.layer(layer, is_body=False)
-        if self.memory.latest is not None and len(self.findings) == known:
+        if self.memory.latest is not None and self.findings.told == known:
             self._settled.keep(equal, inputs, self.memory.latest)
             if not inputs:
                 self._settled.keep(form, (), self.memory.latest)

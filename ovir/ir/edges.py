@@ -75,7 +75,7 @@ def connect(
             return None
         ports = layer.outputs if is_output else layer.inputs
         place = port - len(layer.inputs) if is_output else port  # where nearly all writers have it
-        if 0 <= place < len(ports) and ports[place].id == port:
+        if 0 <= place < len(ports) and ports[place].id == port and number not in lost.ports:
             return ports[place]
         if (number, is_output) not in known:
             known[number, is_output] = {p.id: p for p in reversed(ports)}  # of two with one id the first

@@ -20,10 +20,7 @@ class Form:
         self.operator = layer.operator.again()
         self.data_line = None if layer.data_line is None else layer.data_line - layer.line
         self.inputs, self.outputs = (
-            [
-                (p.index, p.id, p.stated_shape, p.stated_element_type, p.names, (p.line or 0) - layer.line)
-                for p in ports
-            ]
+            [(p.index, p.id, p.stated_shape, p.stated_element_type, p.names, (p.line or 0) - layer.line) for p in ports]
             for ports in (layer.inputs, layer.outputs)
         )
 

@@ -76,9 +76,9 @@ class LayerReader:
             if isinstance(layer.operator, Const):
                 self._constant(layer.operator, layer)
             return layer
-        known = len(self.findings)
+        known = self.findings.told
         first = self.read(element if element is not None else texts.elements[text.position], scope, lost)
-        if first is not None and len(self.findings) == known and (form := Form.of(first, text)) is not None:
+        if first is not None and self.findings.told == known and (form := Form.of(first, text)) is not None:
             self._forms[text.form] = self.forms[first] = form
         return first
 

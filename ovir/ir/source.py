@@ -35,8 +35,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
     with suppress(etree.XMLSyntaxError):  # which is told of the document as it is
         if texts is not None:
             root = etree.fromstring(texts.rest.encode(), xml_parser("utf-8"))
-            groups = root.findall("layers")
-            if len(groups) == 1 == len(root.findall("edges")) and len(groups[0]) == texts.count_left:
+            if texts.fit(root):
                 return root, name, texts
     try:
         _look_at_doctype(data, encoding, name, findings)

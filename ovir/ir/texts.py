@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from ovir.ir.elements import xml_parser
+from ovir.ir.elements import line_of, xml_parser
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.model import Edge
 
@@ -62,9 +62,16 @@ class Texts:
         for text in self.layers:
             yield text, None if text is not None and text.is_left_out else next(elements)
 
-    @property
-    def count_left(self) -> int:
-        return sum(text is None or not text.is_left_out for text in self.layers)
+    def fit(self, root: etree._Element) -> bool:
+        """Whether the document has its layers and edges, and no others, where they were thought to be."""
+        groups, edge_groups = root.findall("layers"), root.findall("edges")
+        if len(groups) != 1 or len(edge_groups) != 1 or (self.edges is not None and len(edge_groups[0])):
+            return False
+        left = [text for text in self.layers if text is None or not text.is_left_out]
+        return len(left) == len(groups[0]) and all(
+            item.tag == "layer" and (text is None or (item.get("name"), line_of(item)) == (text.name, text.line))
+            for text, item in zip(left, groups[0], strict=True)
+        )
 
     @cached_property
     def elements(self) -> list[etree._Element]:
@@ -110,7 +117,7 @@ def cut(data: bytes) -> Texts | None:
     else:
         rest += text[start:begin], "<edges>", "\n" * text.count("\n", begin, stop), text[stop:]
     whole = "".join(rest)
-    if "<!" in whole or whole.count("<?") > whole.startswith("<?xml") or _ENCODED.match(whole):
+    if _ODD.search(whole, len("<?xml") if whole.startswith("<?xml") else 0) or _ENCODED.match(whole):
         return None
     return Texts(layers, edges, whole, data) if _PLAIN.fullmatch("".join(names)) else None
 
@@ -139,33 +146,36 @@ def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...
     if len(parts) < 9 or "'" in piece or "&" in parts[3] or parts[5] in BODY_OPERATIONS:
         return None
     before, number, _, name, _, kind, _, version, tail = parts
-    if parts[2:8:2] != _KEYS or tail[:1] != ">" or not (before == _USUAL or before.lstrip() == "<layer id="):
+    if parts[2:8:2] != _KEYS or tail[:1] != ">" or not (before == _USUAL or before.lstrip(_BLANKS) == "<layer id="):
         return None
-    if not _is_number(number):
+    if not _is_number(number) or "<layer" in tail:
         return None
     offset = None
     if kind == "Const":
         head, key, behind = tail.partition(' offset="')
-        digits, _, behind = behind.partition('"')
+        digits, quote, behind = behind.partition('"')
         if head.count("<") == 1 and "<data " in head and _is_number(digits):
             offset = int(digits)
-            tail = head + key + behind
+            tail = head + key + quote + behind
     names: Sequence[str] = ()
     if ' names="' in tail:
         first, *others = tail.split(' names="')
-        if "<output>" not in first:
+        in_ports = [part.startswith("<port ", part.rfind("<")) for part in (first, *others[:-1])]
+        if "<output>" not in first or False in in_ports or tail.count("names=") != len(others):
             return None
         names = [other.partition('"')[0] for other in others]
         tail = ' names="'.join([first, *[other[len(name) :] for other, name in zip(others, names, strict=True)]])
         if "&" in "".join(names):
             return None
     rt_info = None
-    if "<rt_info>" in tail:
+    if "<rt_info" in tail:
         head, key, behind = tail.partition("<rt_info>")
         inside, end, behind = behind.partition("</rt_info>")
+        if not end or tail.count("<rt_info") > 1:
+            return None
         rt_info = key + inside + end
         tail = head + key + _VALUE.sub(' value=""', inside) + end + behind  # nothing depends on it
-    form = kind, version, tail
+    form = kind, version, tail, "" if offset is None else "offset"
     line += before.count("\n")
     fields = form, int(number), name, names, offset, line, position, form in forms, rt_info
     return tuple.__new__(LayerText, fields)  # a third of the time of LayerText(...)
@@ -176,15 +186,16 @@ def _is_number(text: str) -> bool:
 
 
 _END = "</layer>"
+_BLANKS = " \t\r\n"
 _USUAL = "\n\t\t<layer id="
 _KEYS = [" name=", " type=", " version="]
 
 
 def _edges(text: str, line: int) -> list[Edge] | None:
     """What stands between <edges>, which begins on ``line``, and </edges>."""
-    found = _EDGE.findall(text)
-    if text.count("<") != len(found) + 1 or text.count("\n") != len(found) + 1:
+    if _EDGES.fullmatch(text) is None:
         return None
+    found = _EDGE.findall(text)
     new = tuple.__new__  # a third of the time of Edge(...)
     return [
         new(Edge, (int(layer), int(port), int(to_layer), int(to_port), number))
@@ -195,7 +206,9 @@ def _edges(text: str, line: int) -> list[Edge] | None:
 _ENCODED = re.compile(r"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
 _PLAIN = re.compile(r'[^"&<\x00-\x1f\ufffe\uffff]*')  # what is the value of an attribute, character by character
 _VALUE = re.compile(rf' value="{_PLAIN.pattern}"')
+_ODD = re.compile("<!|<[?]|xmlns|xml:")
 _EDGE = re.compile(
-    r'\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',
+    r'\r?\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',
     re.ASCII,
 )
+_EDGES = re.compile(rf"<edges>(?:{_EDGE.pattern})*[ \t\r\n]*", re.ASCII)
