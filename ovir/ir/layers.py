@@ -63,7 +63,7 @@ class LayerReader:
         self._values: dict[tuple[type[Operator], str, str], object] = {}
         self.forms: dict[Layer, Form] = {}
         """The layers that have a form, and which."""
-        self._forms: dict[tuple[str, ...], Form] = {}
+        self._forms: dict[int, Form] = {}
 
     def read_text(
         self, text: LayerText, element: etree._Element | None, texts: Texts, scope: str, lost: Lost

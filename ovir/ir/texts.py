@@ -11,7 +11,7 @@ can be in any attribute.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from ovir.model import Edge
 class LayerText(NamedTuple):
     """A layer as it stands in the file."""
 
-    form: tuple[str, ...]
+    form: int
     """Equal for layers that differ only in what follows."""
     id: int
     name: str
@@ -92,7 +92,7 @@ def cut(data: bytes) -> Texts | None:
     layers: list[LayerText | None] = []
     names: list[str] = []
     rest = [text[:start]]
-    forms: set[tuple[str, ...]] = set()
+    forms: dict[tuple[object, ...], int] = {}
     left_out = 0  # lines
     line = text.count("\n", 0, start) + 1
     for piece in _pieces(text[start:end]):
@@ -107,8 +107,6 @@ def cut(data: bytes) -> Texts | None:
             continue
         rest += "\n" * left_out, piece, _END
         left_out = 0
-        if layer is not None:
-            forms.add(layer.form)
     rest.append("\n" * left_out)
     begin, stop = text.find("<edges>", end), text.rfind("</edges>")
     edges = _edges(text[begin:stop], text.count("\n", 0, begin) + 1) if end < begin < stop else None
@@ -141,44 +139,64 @@ def _whole(parts: list[str]) -> Iterator[str]:
             depth = 0
 
 
-def _layer(piece: str, line: int, position: int, forms: Container[tuple[str, ...]]) -> LayerText | None:
+def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...], int]) -> LayerText | None:
+    """The layer whose text up to its end tag is ``piece``; None where it has no form.
+
+    What may differ is cut out of the text; what is left is its form. Each is looked at once, and numbered in ``forms``.
+    """
     parts = piece.split('"', 8)
-    if len(parts) < 9 or "'" in piece or "&" in parts[3] or parts[5] in BODY_OPERATIONS:
+    if len(parts) < 9:
         return None
-    before, number, _, name, _, kind, _, version, tail = parts
-    if parts[2:8:2] != _KEYS or tail[:1] != ">" or not (before == _USUAL or before.lstrip(_BLANKS) == "<layer id="):
-        return None
-    if not _is_number(number) or "<layer" in tail:
-        return None
+    before, number, id_key, name, name_key, kind, type_key, version, tail = parts
     offset = None
     if kind == "Const":
         head, key, behind = tail.partition(' offset="')
         digits, quote, behind = behind.partition('"')
-        if head.count("<") == 1 and "<data " in head and _is_number(digits):
+        if _is_number(digits):
             offset = int(digits)
             tail = head + key + quote + behind
-    names: Sequence[str] = ()
-    if ' names="' in tail:
-        first, *others = tail.split(' names="')
-        in_ports = [part.startswith("<port ", part.rfind("<")) for part in (first, *others[:-1])]
-        if "<output>" not in first or False in in_ports or tail.count("names=") != len(others):
+    first, *others = tail.split(' names="')
+    names: list[str] = []
+    behind_names: list[str] = []
+    for other in others:
+        tensor_names, _, behind = other.partition('"')
+        names.append(tensor_names)
+        behind_names.append(behind)
+    rt_info = head = inside = end = ""
+    if "<rt_info" in first:
+        head, rt_info, first = first.partition("<rt_info>")
+        inside, end, first = first.partition("</rt_info>")
+        rt_info += inside + end
+        inside = _VALUE.sub(' value=""', inside)  # nothing depends on it
+    if not _is_number(number) or "&" in name or (names and "&" in "".join(names)):
+        return None
+    tags = before, id_key, name_key, type_key
+    form = (*tags, kind, version, offset is None, head, inside, end, first, *behind_names)
+    index = forms.get(form)
+    is_left_out = index is not None
+    if index is None:
+        is_layer = before.lstrip(_BLANKS) == "<layer id=" and tags[1:] == (" name=", " type=", " version=")
+        if not is_layer or kind in BODY_OPERATIONS or "'" in piece or (rt_info and not end):
             return None
-        names = [other.partition('"')[0] for other in others]
-        tail = ' names="'.join([first, *[other[len(name) :] for other, name in zip(others, names, strict=True)]])
-        if "&" in "".join(names):
+        if not _is_usual(head + inside + first, behind_names, offset is not None):
             return None
-    rt_info = None
-    if "<rt_info" in tail:
-        head, key, behind = tail.partition("<rt_info>")
-        inside, end, behind = behind.partition("</rt_info>")
-        if not end or tail.count("<rt_info") > 1:
-            return None
-        rt_info = key + inside + end
-        tail = head + key + _VALUE.sub(' value=""', inside) + end + behind  # nothing depends on it
-    form = kind, version, tail, "" if offset is None else "offset"
+        index = forms[form] = len(forms)
     line += before.count("\n")
-    fields = form, int(number), name, names, offset, line, position, form in forms, rt_info
+    fields = index, int(number), name, names, offset, line, position, is_left_out, rt_info or None
     return tuple.__new__(LayerText, fields)  # a third of the time of LayerText(...)
+
+
+def _is_usual(first: str, others: list[str], has_offset: bool) -> bool:
+    """Whether all that was cut out of a layer is what it seemed to be; ``others`` is what follows names of tensors."""
+    parts = first, *others
+    if not first.startswith(">") or any(tag in part for tag in ("<layer", "<rt_info") for part in parts):
+        return False
+    if has_offset:
+        head, _, _ = first.partition(' offset="')
+        if head.count("<") > 1 or "<data " not in head:
+            return False
+    in_ports = all(part.startswith("<port ", part.rfind("<")) for part in parts[:-1])
+    return not others or ("<output>" in first and in_ports and not any("names=" in part for part in parts))
 
 
 def _is_number(text: str) -> bool:
@@ -187,8 +205,6 @@ def _is_number(text: str) -> bool:
 
 _END = "</layer>"
 _BLANKS = " \t\r\n"
-_USUAL = "\n\t\t<layer id="
-_KEYS = [" name=", " type=", " version="]
 
 
 def _edges(text: str, line: int) -> list[Edge] | None:
