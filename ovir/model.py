@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-import networkx as nx
 from lxml import etree
 
 from ovir.codes import CYCLE, USAGE
@@ -18,6 +17,7 @@ from ovir.types import DimensionLike, PartialShape
 from ovir.values import TensorType
 
 if TYPE_CHECKING:
+    import networkx as nx
     from lxml.etree import _Element
 
     from ovir.ops.operator import Operator
@@ -198,6 +198,8 @@ class Model:
     def graph(self) -> nx.MultiDiGraph[int]:
         """Nodes are layer ids with their Layer as ``layer``; edges are keyed by the to-port's id and
         have ``from_port``, ``to_port`` and ``line``."""
+        import networkx as nx  # takes longer than a small file
+
         graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(name=self.name)
         for layer in self._file_order:
             graph.add_node(layer.id, layer=layer)
@@ -277,6 +279,8 @@ class Model:
         pairs += self._state_order()
         if all(position[first] < position[second] for first, second in pairs):
             return list(self._file_order)  # as most writers do
+        import networkx as nx
+
         graph: nx.DiGraph[int] = nx.DiGraph()
         graph.add_nodes_from(position)
         graph.add_edges_from(pairs)

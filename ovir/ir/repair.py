@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import networkx as nx
-
 from ovir.codes import CYCLE, DUPLICATE_ID
 from ovir.diagnostics import Findings, Place
 from ovir.ir.edges import Lost
@@ -80,6 +78,8 @@ def without_cycles(
     position = {number: i for i, number in enumerate(layers)}
     if all(position[e.from_layer] < position[e.to_layer] for e in edges):
         return list(edges)
+    import networkx as nx
+
     graph: nx.DiGraph[int] = nx.DiGraph((e.from_layer, e.to_layer) for e in edges)
     component = {number: i for i, found in enumerate(nx.strongly_connected_components(graph)) for number in found}
     kept: list[Edge] = []

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import sys
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from ovir.element_types import ElementType
@@ -92,22 +94,28 @@ def attribute(
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
     """The attributes that a class and its bases declare, by the file's name."""
-    hints = typing.get_type_hints(cls)
     found: dict[str, Attribute] = {}
     for base in reversed(cls.__mro__):
-        for name, declared in vars(base).items():
-            if isinstance(declared, _Declared):
-                file_name = declared.name or name
-                found[file_name] = Attribute(
-                    file_name,
-                    name,
-                    hints[name],
-                    declared.default,
-                    declared.choices,
-                    declared.minimum,
-                    declared.specified,
-                )
+        own = {name: declared for name, declared in vars(base).items() if isinstance(declared, _Declared)}
+        hints = _hints(base, own)
+        for name, declared in own.items():
+            file_name = declared.name or name
+            found[file_name] = Attribute(
+                file_name,
+                name,
+                hints[name],
+                declared.default,
+                declared.choices,
+                declared.minimum,
+                declared.specified,
+            )
     return found
+
+
+def _hints(cls: type, names: Iterable[str]) -> dict[str, Any]:
+    """What the annotations of these attributes mean, and of no others: a class has many, and 245 take their time."""
+    annotated = SimpleNamespace(__annotations__={name: cls.__annotations__[name] for name in names})
+    return typing.get_type_hints(annotated, vars(sys.modules[cls.__module__]), dict(vars(cls)))
 
 
 # --------------------------------------------------------------------------- texts

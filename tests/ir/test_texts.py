@@ -122,6 +122,17 @@ def test_what_differs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("<rt_info/>", "<rt_info><layers><layer/></layers><edges></edges></rt_info>"),
         ("<edges>", "<?odd <layer ?><edges>"),
         ("</layer>\n", "</layer >\n"),
+        ("<edges>", '<edges a="1">'),
+        ("<layers>", '<layers a="1">'),
+        ("<rt_info/>", "<rt_info/><edges></edges>"),
+        ("<rt_info/>", "<rt_info><a><edges></edges></a></rt_info>"),
+        ('names="sum2,alias2"', '\tnames="sum2,alias2"'),
+        ('names="sum2,alias2"/>', 'names="sum2,alias2"><dim names="a">-1</dim><dim>4</dim></port>'),
+        ("<input>", "<rt_info/><input>"),
+        ("<input>", "<rt_info><rt_info/></rt_info><input>"),
+        ("<input>", '<rt_info a="1"/><rt_info><attribute name="x" value=" names="/></rt_info><input>'),
+        ('<net name="', '<net xml:id="a" name="'),
+        ("\n<edge from", "\n<!-- one --><edge from"),
     ],
 )
 def test_other_ways_to_write_it(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -156,6 +167,15 @@ def test_other_ways_to_write_it(old: str, new: str, monkeypatch: pytest.MonkeyPa
         ('offset="52"', 'offset="999999"'),
         ('offset="52"', 'offset="99999999999999999999"'),
         ("</layer>\n</layers>", "</layers>"),
+        ('offset="52" size="', 'offset=" size="'),
+        ("<layer ", "\x0c<layer "),
+        ("<layer ", "\x0b<layer "),
+        ("\n<edge from", "\n\x01<edge from"),
+        ('<?xml version="1.0"?>', '<!DOCTYPE net SYSTEM "a"><?xml version="1.0"?>'),
+        ('type="Add"', 'type="if"'),
+        ('type="Add"', 'type="tensoriterator"'),
+        ('special_zero="false"', 'special_zero="maybe"'),
+        ("<input>", "<rt_info><input>"),
     ],
 )
 def test_faults(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +222,18 @@ def test_constants_of_one_form_keep_their_own_data(element_type: str) -> None:
     for value, other in zip(values, expected, strict=True):
         assert value is not None
         assert value.tobytes() == other.tobytes() if element_type != "string" else value[0] == other[0]
+
+
+def test_each_string_constant_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = np.array([1, 0, 1], "<i4").tobytes() + b"a"
+    broken = np.array([1, 0, 9], "<i4").tobytes() + b"a"
+    net = Net()
+    for i in range(3):
+        net.result(net.op("Const", element_type="string", shape="1", offset=str(13 * i), size="13"))
+    content = net.xml().encode()
+    by_text, one_by_one = both(monkeypatch, lambda: [str(d) for d in check(content, good + broken + broken)])
+    assert by_text == one_by_one
+    assert sum("layer 4" in text for text in by_text) == 1
 
 
 def test_constants_of_one_place_share_their_bytes() -> None:
