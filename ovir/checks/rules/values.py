@@ -92,9 +92,7 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
     nans = infinities = 0
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
-        if block.dtype.itemsize >= 4 and isfinite(np.vdot(block, block)):
-            continue  # neither NaN nor infinity survives that as a number
-        if block.dtype.itemsize == 2 and (block.view(np.uint16) & 0x7FFF).max() < _LEAST_INFINITE[block.dtype]:
+        if _surely_finite(block):
             continue
         finite = np.isfinite(block)
         if not finite.all():
@@ -102,6 +100,15 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
             nans += int(np.isnan(odd).sum())
             infinities += int(np.isinf(odd).sum())
     return nans, infinities
+
+
+def _surely_finite(block: Array) -> bool:
+    """Whether a quick look shows that all are numbers."""
+    if block.dtype.itemsize > 2:
+        return isfinite(np.vdot(block, block))  # neither NaN nor infinity survives that as a number
+    least = _LEAST_INFINITE[block.dtype]
+    positive, negative = block.view(np.int16), block.view(np.uint16)  # those whose sign makes them the largest
+    return bool(np.maximum.reduce(positive) < least and np.maximum.reduce(negative) < 0x8000 | least)
 
 
 @rule(F16_OVERFLOW)
