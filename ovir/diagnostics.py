@@ -132,6 +132,10 @@ class Findings:
         self.told += 1
         self._found.setdefault(found)
 
+    def discard(self, found: Diagnostic) -> None:
+        """Take back what another finding says, too."""
+        self._found.pop(found, None)
+
     def extend(self, found: Iterable[Diagnostic]) -> None:
         for item in found:
             self.add(item)

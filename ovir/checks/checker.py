@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
@@ -89,14 +90,32 @@ def _look(
 
 
 def _infer(document: Document, findings: Findings) -> None:
-    """Infer with what is stated in place of what is in doubt; where no error was told for that doubt, also without.
+    """Infer with what is stated in place of what is in doubt; if that is no reason to refuse the file, also without.
 
-    A type that is only warned of may make ``read_model`` refuse the file further on.
+    What ``read_model`` then refuses is told of the layers in doubt and of those that they feed: the rest follows.
     """
     infer_into(document.model, findings, trust_stated=True, forms=document.forms)
-    if not findings.fatal and any(d.code in _DOUBTS for d in findings):
-        infer_into(document.model, plainly := Findings(), forms=document.forms)
-        findings.extend(plainly.fatal)
+    doubts = [d for d in findings if d.code in _DOUBTS]
+    if findings.fatal or not doubts:
+        return
+    infer_into(document.model, plainly := Findings(), forms=document.forms)
+    doubted = {d.layer for d in doubts}
+    near = {*doubted, *_fed_by(document.model, doubted)}
+    refused = [d for d in plainly.fatal if d.layer in near]
+    if not refused and not any(d.severity is Severity.ERROR for d in doubts):
+        refused = plainly.fatal
+    for error in refused:
+        causes = [d for d in doubts if d.layer == error.layer and d.severity is Severity.ERROR]
+        for cause in causes:
+            findings.discard(cause)
+        findings.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
+
+
+def _fed_by(model: Model, titles: Collection[str | None]) -> Iterator[str]:
+    """The titles of the layers that are fed by those."""
+    for layer in model.layers:
+        if any(port.source is not None and port.source.layer.title in titles for port in layer.inputs):
+            yield layer.title
 
 
 _DOUBTS = {code.id for code in (STATED_SHAPE, STATED_TYPE, OWN_SHAPE, OWN_TYPE, INPUT_SHAPE, INPUT_TYPE)}

@@ -203,6 +203,27 @@ def long_cycle(plant: Plant) -> None:
     plant.mark(edge, "OVIR211")
 
 
+def other_source(plant: Plant) -> None:
+    """A MatMul is fed its weights twice; the Reshape behind it could not take what comes of that."""
+    layer = plant.layer("MatMul")
+    edge = plant.edge_into(layer)
+    edge.set("from-layer", str(int(layer.get("id", "")) - 1))
+    edge.set("from-port", "0")
+    plant.mark(layer.find("input/port"), "OVIR406")
+
+
+def other_constant(plant: Plant) -> None:
+    """A MatMul is fed weights of another type than it states, and than it can take."""
+    layer = plant.layer("MatMul")
+    source = plant.edge_into(layer, 1).get("from-layer")
+    data, port = (plant.root.find(f"layers/layer[@id='{source}']/{path}") for path in ("data", "output/port"))
+    assert data is not None
+    assert port is not None
+    data.set("element_type", "i32")
+    port.set("precision", "I32")
+    plant.mark(layer.findall("input/port")[1], "OVIR407")
+
+
 def past_the_end(plant: Plant) -> None:
     data = data_of(plant.layer("Const"))
     data.set("offset", "1000000")
@@ -229,7 +250,7 @@ def bad_precision(plant: Plant) -> None:
 
 FAULTS: list[Callable[[Plant], None]] = [
     stated_output, stated_output_type, stated_input, stated_input_type, stated_constant, axis, missing_attribute, bad_attribute,
-    unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle,
+    unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
     past_the_end, too_few_bytes, bad_dim, bad_precision,
 ]  # fmt: skip
 
@@ -263,3 +284,15 @@ def test_ten_faults(seed: int) -> None:
 def test_one_fault(fault: Callable[[Plant], None]) -> None:
     for seed in range(4):
         check_planted([fault], Plant(seed))
+
+
+def test_a_doubt_and_what_fails_by_it_are_one_error() -> None:
+    """Where nothing else is wrong, it is told why the file is refused."""
+    for seed in range(4):
+        plant = Plant(seed)
+        other_constant(plant)
+        text, ((_, line),) = plant.finish()
+        (found,) = errors(text, plant.weights)
+        assert found.code == "OVIR410"
+        assert found.message.startswith("a is f32 and b is i32: their element types must be equal; input port 1 states")
+        assert found.line == max(i for i, row in enumerate(text.split("\n")[:line], 1) if "<layer " in row)
