@@ -17,7 +17,7 @@ from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
 from ovir.ops.operator import Operator, can_fold, signature
 from ovir.ops.state import Assign, ReadValue
-from ovir.repeated import Inferred, Memory
+from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
 from ovir.values import MAX_ELEMENTS, TensorType, Value
@@ -127,16 +127,16 @@ class _Walk:
         form = self.forms[layer]
         equal = form, op.content
         settled = self._settled.recall(equal, inputs)
-        if settled is not None:
+        if settled is not None and len(layer.outputs) <= len(settled.outputs):  # else it matters which of them are read
             vars(op).update(settled.left_behind)
             _set_outputs(layer, settled.outputs)
             return
-        if isinstance(op, Const) and op.element_type != string:  # whose data may turn out to be no strings
+        # Strings are left to themselves, as their data may turn out to be none.
+        if isinstance(op, Const) and op.element_type != string and len(layer.outputs) == 1:
             other, tensor = self._settled.recall(form, ()), op.infer()
             if other is not None and tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
                 op.output_types = (tensor.element_type,)
-                left_behind = {"content": op.content, "output_types": op.output_types}
-                self._settled.keep(equal, (), Inferred((tensor,), left_behind, False))
+                self._settled.keep(equal, (), self._settled.remember(op, (tensor,)))
                 _set_outputs(layer, (tensor,))
                 return
         known = self.findings.told

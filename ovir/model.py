@@ -106,7 +106,7 @@ class Layer:
     def rt_info(self) -> _Element | None:
         """What its writer wanted to be kept with it; the text of it is parsed when it is first asked for."""
         if isinstance(self.rt_info_source, str):
-            self.rt_info_source = etree.fromstring(self.rt_info_source)
+            self.rt_info_source = etree.fromstring(self.rt_info_source, etree.XMLParser(huge_tree=True))
         return self.rt_info_source
 
     @property

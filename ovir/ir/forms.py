@@ -32,6 +32,8 @@ class Form:
             return None
         if named != [_names(names) for names in text.names]:
             return None
+        if text.offset is not None and text.offset != layer.attributes["offset"]:
+            return None
         ports = (*layer.inputs, *layer.outputs)
         return None if any(port.rt_info is not None or port.line is None for port in ports) else cls(layer)
 

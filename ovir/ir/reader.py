@@ -35,7 +35,7 @@ from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import distinct, without_cycles
-from ovir.ir.source import Source, find_weights, parse_xml
+from ovir.ir.source import Source, find_weights, parse_xml, syntax_error
 from ovir.ir.texts import Texts
 from ovir.ir.weights import Weights
 from ovir.model import Layer, Model
@@ -102,6 +102,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
 
     Without ``need_weights`` no file of weights is opened, and constants have no data.
     """
+    name, texts = None, None
     try:
         root, name, texts = parse_xml(model, findings)
         found = Weights.none("of weights")
@@ -115,7 +116,10 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
         return Document(root, name, found, reader.document(root, texts), reader.layers.forms)
     except (ReadError, ModelError) as error:
         findings.extend(error.diagnostics)
-        return None
+    except etree.XMLSyntaxError as error:
+        assert texts is not None
+        findings.add(syntax_error(error, texts.data, name))
+    return None
 
 
 # --------------------------------------------------------------------------- the document

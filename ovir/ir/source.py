@@ -41,7 +41,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
         _look_at_doctype(data, encoding, name, findings)
         return etree.fromstring(data, xml_parser(encoding)), name, None
     except etree.XMLSyntaxError as error:
-        raise ReadError(_syntax_error(error, data, name)) from None
+        raise ReadError(syntax_error(error, data, name)) from None
 
 
 _CHUNK = 1 << 16
@@ -104,7 +104,8 @@ def _line_of(declaration: bytes, data: bytes) -> int:
     return before[0].count(b"\n") + 1 if before else 1
 
 
-def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
+def syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
+    """What is told of content that the parser refuses."""
     if data.lstrip()[:1] != b"<":
         message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
         hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"

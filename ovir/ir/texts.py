@@ -4,8 +4,9 @@ Large models repeat a few blocks many times. Their layers differ in id, name, te
 constant lies; all else, their *form*, is equal to the last character. Whatever is not written as OpenVINO writes it has
 no form, and is read element by element.
 
-A document is well-formed if what is left of it without such layers is: another stands there for each, and what differs
-can be in any attribute.
+Such a layer is not parsed but cut out of the document. So what differs must be the whole value of an attribute, and a
+text that any attribute may hold; then the document is as well-formed as what is left of it, where another layer of the
+form stands. Where that is not sure the document is read whole.
 """
 
 from __future__ import annotations
@@ -36,17 +37,18 @@ class LayerText(NamedTuple):
     """Of a constant."""
     line: int
     position: int
-    """Its place among the layers."""
+    """Its place among the layers, in ``Texts.layers`` as in ``Texts.elements``."""
     is_left_out: bool = False
     """Whether it is one of those that ``Texts.rest`` leaves out, as an earlier one has its form."""
     rt_info: str | None = None
+    """The element <rt_info>, where it has one."""
 
 
 @dataclass(frozen=True)
 class Texts:
     """The layers of the outermost <layers>, those within others not among them, and the edges between them.
 
-    None stands for a layer that has no form, and for edges that are not written one in a line.
+    None stands for what has no form, be it a layer or something else, and for edges that are not written one in a line.
     """
 
     layers: list[LayerText | None]
@@ -75,7 +77,7 @@ class Texts:
 
     @cached_property
     def elements(self) -> list[etree._Element]:
-        """The layers of the whole document, which is not parsed before that."""
+        """The layers of the whole document, which is not parsed before that: here it may turn out to be ill-formed."""
         return etree.fromstring(self.data, xml_parser("utf-8")).findall("layers/layer")
 
 
@@ -109,7 +111,9 @@ def cut(data: bytes) -> Texts | None:
         left_out = 0
     rest.append("\n" * left_out)
     begin, stop = text.find("<edges>", end), text.rfind("</edges>")
-    edges = _edges(text[begin:stop], text.count("\n", 0, begin) + 1) if end < begin < stop else None
+    edges = None
+    if end < begin < stop and text.count("<edges", end) == 1:
+        edges = _edges(text[begin:stop], text.count("\n", 0, begin) + 1)
     if edges is None:
         rest.append(text[start:])
     else:
@@ -117,7 +121,17 @@ def cut(data: bytes) -> Texts | None:
     whole = "".join(rest)
     if _ODD.search(whole, len("<?xml") if whole.startswith("<?xml") else 0) or _ENCODED.match(whole):
         return None
+    if not _is_spelt_as_usual(whole):
+        return None
     return Texts(layers, edges, whole, data) if _PLAIN.fullmatch("".join(names)) else None
+
+
+def _is_spelt_as_usual(text: str) -> bool:
+    """Whether each tag of layers and groups of them is found by its usual spelling."""
+    begun, ended = text.count("<layer "), text.count("</layer>")
+    groups, groups_ended = text.count("<layers>"), text.count("</layers>")
+    has_others = text.count("<layer") > begun + groups or text.count("</layer") > ended + groups_ended
+    return begun == ended and groups == groups_ended and not has_others
 
 
 def _pieces(text: str) -> Iterable[str]:
@@ -142,7 +156,7 @@ def _whole(parts: list[str]) -> Iterator[str]:
 def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...], int]) -> LayerText | None:
     """The layer whose text up to its end tag is ``piece``; None where it has no form.
 
-    What may differ is cut out of the text; what is left is its form. Each is looked at once, and numbered in ``forms``.
+    ``forms`` numbers the forms. What holds for all layers of a form is asked of the first of them.
     """
     parts = piece.split('"', 8)
     if len(parts) < 9:
@@ -150,53 +164,80 @@ def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...],
     before, number, id_key, name, name_key, kind, type_key, version, tail = parts
     offset = None
     if kind == "Const":
-        head, key, behind = tail.partition(' offset="')
-        digits, quote, behind = behind.partition('"')
+        head, key, rest = tail.partition(' offset="')
+        digits, quote, rest = rest.partition('"')
         if _is_number(digits):
             offset = int(digits)
-            tail = head + key + quote + behind
-    first, *others = tail.split(' names="')
+            tail = head + key + quote + rest
+    front, *others = tail.split(' names="')  # what stands before the first name, which is nearly all
     names: list[str] = []
     behind_names: list[str] = []
     for other in others:
-        tensor_names, _, behind = other.partition('"')
+        tensor_names, _, rest = other.partition('"')
         names.append(tensor_names)
-        behind_names.append(behind)
-    rt_info = head = inside = end = ""
-    if "<rt_info" in first:
-        head, rt_info, first = first.partition("<rt_info>")
-        inside, end, first = first.partition("</rt_info>")
-        rt_info += inside + end
-        inside = _VALUE.sub(' value=""', inside)  # nothing depends on it
+        behind_names.append(rest)
     if not _is_number(number) or "&" in name or (names and "&" in "".join(names)):
         return None
+    before_info = info = info_end = ""
+    fixed_info: list[str] = []
+    behind_info = front
+    if "<rt_info>" in front:
+        before_info, _, behind_info = front.partition("<rt_info>")
+        info, info_end, behind_info = behind_info.partition("</rt_info>")
+        fixed_info, values = _without_values(info)  # on which nothing depends
+        if _PLAIN_TEXT.fullmatch(values) is None:
+            return None
     tags = before, id_key, name_key, type_key
-    form = (*tags, kind, version, offset is None, head, inside, end, first, *behind_names)
+    form = (*tags, kind, version, offset is None, before_info, *fixed_info, info_end, behind_info, *behind_names)
     index = forms.get(form)
     is_left_out = index is not None
     if index is None:
         is_layer = before.lstrip(_BLANKS) == "<layer id=" and tags[1:] == (" name=", " type=", " version=")
-        if not is_layer or kind in BODY_OPERATIONS or "'" in piece or (rt_info and not end):
+        if not is_layer or kind in BODY_OPERATIONS or "'" in piece or not _is_usual(front, behind_names):
             return None
-        if not _is_usual(head + inside + first, behind_names, offset is not None):
+        if any(part[-1:] in _OPENING for part in fixed_info[:-1]):
+            return None
+        if offset is not None and not _has_offset(front, info):
             return None
         index = forms[form] = len(forms)
     line += before.count("\n")
-    fields = index, int(number), name, names, offset, line, position, is_left_out, rt_info or None
+    rt_info = f"<rt_info>{info}</rt_info>" if info_end else None
+    fields = index, int(number), name, names, offset, line, position, is_left_out, rt_info
     return tuple.__new__(LayerText, fields)  # a third of the time of LayerText(...)
 
 
-def _is_usual(first: str, others: list[str], has_offset: bool) -> bool:
-    """Whether all that was cut out of a layer is what it seemed to be; ``others`` is what follows names of tensors."""
-    parts = first, *others
-    if not first.startswith(">") or any(tag in part for tag in ("<layer", "<rt_info") for part in parts):
+def _without_values(info: str) -> tuple[list[str], str]:
+    """What stands in an <rt_info> around the values of its attributes, and these in one."""
+    first, *others = info.split('" value="')
+    fixed, values = [first], ""
+    for other in others:
+        value, _, rest = other.partition('"')
+        fixed.append(rest)
+        values += value
+    return fixed, values
+
+
+def _is_usual(front: str, behind_names: list[str]) -> bool:
+    """Whether names of tensors that have been cut out of a layer are attributes of its output ports."""
+    parts = front, *behind_names
+    if (
+        not front.startswith(">")
+        or front.count("<rt_info") > 1
+        or front.count("<rt_info>") != front.count("</rt_info>")
+    ):
         return False
-    if has_offset:
-        head, _, _ = first.partition(' offset="')
-        if head.count("<") > 1 or "<data " not in head:
-            return False
-    in_ports = all(part.startswith("<port ", part.rfind("<")) for part in parts[:-1])
-    return not others or ("<output>" in first and in_ports and not any("names=" in part for part in parts))
+    if any("<layer" in part for part in parts) or any("<rt_info" in part for part in behind_names):
+        return False
+    tags = [part[part.rfind("<") :] for part in parts[:-1]]
+    if not all(tag.startswith("<port ") and tag.count('"') % 2 == 0 for tag in tags):
+        return False
+    return not behind_names or ("<output>" in front and not any("names=" in part for part in parts))
+
+
+def _has_offset(front: str, info: str) -> bool:
+    """Whether the offset that has been cut out of a constant is an attribute of its <data>."""
+    head, _, _ = front.partition(' offset="')
+    return " offset=" not in info and head.count("<") == 1 and "<data " in head and head.count('"') % 2 == 0
 
 
 def _is_number(text: str) -> bool:
@@ -221,7 +262,8 @@ def _edges(text: str, line: int) -> list[Edge] | None:
 
 _ENCODED = re.compile(r"""<\?xml[^>]*encoding\s*=\s*["'](?!utf-8["'])""", re.IGNORECASE)
 _PLAIN = re.compile(r'[^"&<\x00-\x1f\ufffe\uffff]*')  # what is the value of an attribute, character by character
-_VALUE = re.compile(rf' value="{_PLAIN.pattern}"')
+_PLAIN_TEXT = re.compile(r'[^"&<>\x00-\x1f\ufffe\uffff]*')  # the same, outside of tags, too
+_OPENING = ("", "=", " ", "\t", "\n", "\r")  # what may stand before the quote that begins a value
 _ODD = re.compile("<!|<[?]|xmlns|xml:")
 _EDGE = re.compile(
     r'\r?\n[ \t]*<edge from-layer="(\d{1,18})" from-port="(\d{1,18})" to-layer="(\d{1,18})" to-port="(\d{1,18})" ?/>',

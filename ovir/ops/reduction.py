@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from ovir.arrays import Array
@@ -280,13 +281,15 @@ class ReduceProd(Arithmetic):
 class ReduceMax(Arithmetic):
     """The largest element along ``axes``; NaN counts only where there is nothing else.
 
-    Of nothing it is the type's lowest value.
+    Of nothing it is the type's lowest finite value.
 
     Source: ReduceMax-1
     """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.fmax, data, axes, float(np.finfo(compute_dtype(data.dtype)).min))
+        is_integer = compute_dtype(data.dtype) == np.float64 != data.dtype
+        lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)
+        return _fold(np.fmax, data, axes, lowest)
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
@@ -296,7 +299,7 @@ class ReduceMax(Arithmetic):
 class ReduceMin(Arithmetic):
     """The smallest element along ``axes``; NaN counts only where there is nothing else.
 
-    Of nothing it is the type's highest value.
+    Of nothing it is infinity, of integers the type's highest value.
 
     Source: ReduceMin-1
     """

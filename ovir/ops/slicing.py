@@ -175,7 +175,8 @@ class _SliceOperator(_Slicing):
 class Slice(_SliceOperator):
     """``data[start[i]:stop[i]:step[i]]``, as Python slices, along each of ``axes``; by default along the first ones.
 
-    Positions beyond the ends are clamped to them.
+    Positions beyond the ends are clamped to them: with a negative step, unlike in Python, a start before the first
+    element, too.
 
     Source: Slice-8
     """

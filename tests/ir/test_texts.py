@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from lxml import etree
 
 import ovir
 from ovir.checks.checker import check
@@ -132,6 +134,11 @@ def test_what_differs_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
         ("<input>", "<rt_info><rt_info/></rt_info><input>"),
         ("<input>", '<rt_info a="1"/><rt_info><attribute name="x" value=" names="/></rt_info><input>'),
         ('<net name="', '<net xml:id="a" name="'),
+        ("</layer>\n</layers>", "</layer >\n</layers>"),
+        ('<layer id="30"', '<layer\nid="30"'),
+        ("<input>", "<rt_info><layer /></rt_info><input>"),
+        ('<input><port id="0"', '<input><port id="0" x="a names=" y="b"'),
+        ("<input>", '<rt_info><attribute name=" value=" version="0"/></rt_info><input>'),
         ("\n<edge from", "\n<!-- one --><edge from"),
     ],
 )
@@ -176,6 +183,8 @@ def test_other_ways_to_write_it(old: str, new: str, monkeypatch: pytest.MonkeyPa
         ('type="Add"', 'type="tensoriterator"'),
         ('special_zero="false"', 'special_zero="maybe"'),
         ("<input>", "<rt_info><input>"),
+        ("<edges>", "<edges/><rt_info><edges>"),
+        ('names="sum2,alias2"/>', 'x="a names="junk"b"/>'),
     ],
 )
 def test_faults(old: str, new: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -249,3 +258,111 @@ def test_constants_of_one_place_share_their_bytes() -> None:
     assert one is not None
     assert other is not None
     assert one.content is other.content
+
+
+def layer_text(number: int, kind: str, inside: str) -> str:
+    return f'<layer id="{number}" name="n{number}" type="{kind}" version="opset1">{inside}</layer>'
+
+
+def document(*layers: str, edges: str = "") -> bytes:
+    """A Parameter with the id 0, the layers, and edges as ``0.0-1.0``: from layer and port, to layer and port."""
+    data = '<data shape="2,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>'
+    ends = [re.split("[.-]", edge) for edge in edges.split()]
+    joined = [f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in ends]
+    all_layers = "\n".join([layer_text(0, "Parameter", data), *layers])
+    all_edges = "\n".join(joined)
+    return (
+        f'<net name="a" version="11"><layers>\n{all_layers}\n</layers>\n<edges>\n{all_edges}\n</edges></net>'.encode()
+    )
+
+
+RELU = '<input><port id="0" precision="FP32"/></input><output><port id="1" precision="FP32"/></output>'
+RESULT = '<input><port id="0" precision="FP32"/></input>'
+
+
+def infos(*texts: str) -> bytes:
+    """A chain of ReLU, each with an <rt_info>."""
+    layers = [layer_text(i, "ReLU", f"<rt_info>{text}</rt_info>{RELU}") for i, text in enumerate(texts, 1)]
+    result = len(texts) + 1
+    edges = ["0.0-1.0", *(f"{i}.1-{i + 1}.0" for i in range(1, result))]
+    return document(*layers, layer_text(result, "Result", RESULT), edges=" ".join(edges))
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ('<attribute name=" value=" version="0"/>', '<attribute name=" value="junk"0"/>'),
+        ('<a x="1" name="b value=" y="2"/>', '<a x="1" name="b value="3" x="2"/>'),
+        ('<a x="1" value="2"/>', '<a x="1" value="2>"/>'),
+        ('"a" value="b"', '"a" value="]]>"'),
+        ("<a>" * 300 + "</a>" * 300, "<a>" * 300 + "</a>" * 300),
+    ],
+)
+def test_rt_info_is_looked_at_as_it_stands(texts: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    content = infos(*texts)
+
+    def read() -> Any:
+        found = [str(d) for d in check(content)]
+        try:
+            return found, [
+                etree.tostring(layer.rt_info)
+                for layer in ovir.read_model(content).layers[1:3]
+                if layer.rt_info is not None
+            ]
+        except ovir.OvirError as error:
+            return found, str(error)
+
+    by_text, one_by_one = both(monkeypatch, read)
+    assert by_text == one_by_one
+
+
+def test_a_surplus_output_that_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three layers of one form, the last is wrong."""
+    two = RELU.replace("</output>", '<port id="2" precision="FP32"/></output>')
+    layers = [layer_text(i, "ReLU", two) for i in (1, 2, 3)]
+    content = document(*layers, layer_text(4, "Result", RESULT), edges="0.0-1.0 1.1-2.0 2.1-3.0 3.2-4.0")
+    by_text, one_by_one = both(monkeypatch, lambda: [str(d) for d in check(content)])
+    assert by_text == one_by_one
+    with pytest.raises(ovir.ModelError, match="output port 2 is read"):
+        ovir.read_model(content)
+
+
+def test_the_offset_is_that_of_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    def constant(number: int, elsewhere: int) -> str:
+        info = f'<rt_info><data a="1" offset="{elsewhere}"/></rt_info>'
+        data = '<data element_type="f32" shape="" offset="0" size="4"/><output><port id="0" precision="FP32"/></output>'
+        return layer_text(number, "Const", info + data)
+
+    results = [layer_text(i, "Result", RESULT) for i in (3, 4)]
+    content = document(constant(1, 0), constant(2, 4), *results, edges="1.0-3.0 2.0-4.0")
+    weights = np.array([1, 2], np.float32).tobytes()
+    by_text, one_by_one = both(monkeypatch, lambda: fields(ovir.read_model(content, weights)))
+    assert by_text == one_by_one
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("<layers >", "</layer >"), ("<layers>", "</layer >"), ("<layers>", "</layer>")]
+)
+def test_bodies_in_another_spelling(begin: str, end: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The layers of a body have forms that stand outside, too, and are not to be taken for those of the net."""
+    content = document(
+        layer_text(1, "ReLU", RELU), layer_text(2, "TensorIterator", ITERATOR), layer_text(3, "ReLU", RELU),
+        layer_text(4, "Result", RESULT), edges="0.0-1.0 1.1-2.0 2.1-3.0 3.1-4.0",
+    )  # fmt: skip
+    text = content.decode().replace("<body><layers>", f"<body>{begin}")
+    last = text.rindex("</layer>")
+    text = text[:last] + end + text[last + len("</layer>") :]
+
+    by_text, one_by_one = both(monkeypatch, lambda: ([str(d) for d in check(text)], fields(ovir.read_model(text))))
+    assert by_text == one_by_one
+    assert by_text[0] == []
+
+
+ITERATOR = f"""{RELU}<port_map><input external_port_id="0" internal_layer_id="0" axis="0" part_size="1"/>
+<output external_port_id="1" internal_layer_id="2" axis="0" part_size="1"/></port_map>
+<body><layers>
+{layer_text(0, "Parameter", '<data shape="1,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>')}
+{layer_text(1, "ReLU", RELU)}
+{layer_text(2, "Result", RESULT)}
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></body>"""

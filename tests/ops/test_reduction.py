@@ -120,6 +120,12 @@ def test_narrow_floats_are_summed_wide() -> None:
     assert reduced(red.ReduceSum(), [60000, 60000], [0], np.float16) == INF
 
 
+def test_the_largest_of_nothing_is_the_lowest_of_its_own_type() -> None:
+    for dtype, lowest in (np.float16, -65504.0), (np.float32, np.finfo(np.float32).min), (np.int8, -128):
+        result = reduced(red.ReduceMax(), np.ones((2, 0)), [1], dtype)
+        np.testing.assert_array_equal(result, np.full(2, lowest, dtype))
+
+
 def test_nan_is_an_extreme_only_where_there_is_nothing_else() -> None:
     data = [[NAN, 1, 2], [-INF, NAN, -INF], [NAN, NAN, NAN]]
     np.testing.assert_array_equal(reduced(red.ReduceMax(), data, [1]), [2, -INF, NAN])

@@ -188,23 +188,29 @@ def _is_decompressed(port: Port) -> bool:
 
 @rule(INDEX_RANGE)
 def index_range(context: Context) -> Iterator[Diagnostic]:
+    """ScatterUpdate has no negative indices; those of the others count from the end, or are OVIR703."""
     for layer, indices, size in _indexed(context.by_type):
-        low = -size  # the specifications of all but Gather-1 and Gather-7 let negative ones count from the end
+        low = 0 if layer.type == "ScatterUpdate" else -size
         if indices.min() < low or indices.max() >= size:
             outside = indices[(indices < low) | (indices >= size)]
             message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the axis that it indexes"
             yield finding(INDEX_RANGE, message, layer)
 
 
+_LEFT_OPEN = {("Gather", 1), ("Gather", 7), ("GatherND", 5), ("ScatterElementsUpdate", 3)}
+"""Operations whose specifications do not have negative indices, which readers take all the same."""
+
+
 @rule(NEGATIVE_INDEX)
 def negative_index(context: Context) -> Iterator[Diagnostic]:
-    """Gather-1 and Gather-7 leave open what it means: the reference counts from the end, the CPU plugin gives 0."""
-    older = [x for x in context.by_type.get("Gather", ()) if x.operator is not None and x.operator.opset < 8]
-    for layer, indices, size in _indexed({"Gather": older}):
+    """The reference counts them from the end; the CPU plugin's Gather gives 0."""
+    for layer, indices, size in _indexed(context.by_type):
+        version = layer.operator.opset if layer.operator is not None else None
         negative = indices[(indices < 0) & (indices >= -size)]
-        if negative.size and layer.operator is not None:
-            message = f"index {negative.flat[0]} is negative, which Gather-{layer.operator.opset} leaves open"
-            yield finding(NEGATIVE_INDEX, message, layer, hint="write it from the front, or use Gather-8")
+        if negative.size and (layer.type, version) in _LEFT_OPEN:
+            message = f"index {negative.flat[0]} is negative, which {layer.type}-{version} leaves open"
+            hint = "write it from the front, or use a later version of the operation"
+            yield finding(NEGATIVE_INDEX, message, layer, hint=hint)
 
 
 def _indexed(by_type: Mapping[str, Sequence[Layer]]) -> Iterator[tuple[Layer, Array, int]]:
@@ -221,16 +227,16 @@ def _indexed(by_type: Mapping[str, Sequence[Layer]]) -> Iterator[tuple[Layer, Ar
     for kind in ("GatherND", "ScatterNDUpdate"):
         for layer in by_type.get(kind, ()):
             indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
-            if indices is None or indices.ndim == 0 or layer.inputs[0].shape.rank is None:
+            if indices is None or indices.ndim == 0 or layer.inputs[0].shape.rank is None or layer.operator is None:
                 continue
-            batch = layer.attributes.get("batch_dims", 0)
+            batch = getattr(layer.operator, "batch_dims", 0)
             for column, dim in enumerate(layer.inputs[0].shape.dims[batch:][: indices.shape[-1]]):
                 if dim.is_static and indices.size:
                     yield layer, indices[..., column], dim.length
 
 
 def _axis_of(layer: Layer) -> int | None:
-    """The axis, an attribute or the last constant input but the updates."""
+    """The axis: an attribute, or the last input where that is constant."""
     if "axis" in layer.attributes:
         axis = layer.attributes["axis"]
         return axis if isinstance(axis, int) else None
