@@ -101,8 +101,8 @@ ATTRIBUTE_CHOICE = _code(303, "an attribute has a value that is not among its ch
 UNKNOWN_ATTRIBUTE = _warning(304, "an attribute that the operation does not have, and that is ignored")
 AXIS = _code(305, "an axis is outside the rank of its tensor, or named twice")
 NO_ELEMENT_TYPE = _warning(306, "a Parameter does not state its element type")
-UNSPECIFIED = _warning(308, "an attribute that the specification requires is missing; readers take a default")
 IGNORED_PADS = _info(307, "pads stand beside an auto_pad that overrules them")
+UNSPECIFIED = _warning(308, "an attribute that the specification requires is missing; readers take a default")
 
 # --------------------------------------------------------------------------- types and shapes
 
@@ -113,12 +113,12 @@ OWN_SHAPE = _code(404, "the port of a Parameter or Const contradicts the layer's
 OWN_TYPE = _warning(405, "the port of a Parameter or Const contradicts the layer's own element type")
 INPUT_SHAPE = _code(406, "an input port states another shape than that of the tensor it is fed", tolerated=True)
 INPUT_TYPE = _code(407, "an input port states another element type than that of the tensor it is fed", tolerated=True)
-WRITTEN_TWICE = _warning(413, "a size is unknown where the file states it once, and a number where it states it again")
 RANK = _code(408, "an input has a rank that the operation does not take")
 ELEMENT_TYPE = _code(409, "an input has an element type that the operation does not take")
 TYPES_DIFFER = _code(410, "inputs that must have one element type have two")
 SIZE_OVERFLOW = _code(411, "a tensor has more elements than 64 bits count")
 TOO_LARGE = _warning(412, "a tensor does not fit into the memory of this machine")
+WRITTEN_TWICE = _warning(413, "a size is unknown where the file states it once, and a number where it states it again")
 
 # --------------------------------------------------------------------------- weights
 

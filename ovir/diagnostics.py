@@ -120,6 +120,10 @@ class OperatorError(Exception):
         return layer if self.line is None else replace(layer, line=self.line)
 
 
+OWN_FAULT = "this is a fault of ovir; please report it"
+"""The hint for what should never happen."""
+
+
 class Findings:
     """Collects the findings of one reading."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
-from ovir.diagnostics import Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
+from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, ModelError, OperatorError, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
@@ -176,9 +176,8 @@ class _Walk:
         """An output that the operation does not have may be stated, but not read."""
         for port in layer.outputs[count:]:
             if port.readers:
-                place = Place(layer.file, port.line or layer.line, layer.title, layer.id)
                 message = f"output port {port.id} is read, yet {layer.type} has {count} outputs here"
-                self.findings.report(EDGE_PORT, message, place, port=port.id)
+                self.findings.report(EDGE_PORT, message, port.place, port=port.id)
 
     def _input(self, port: Port) -> TensorType:
         if port.source is None:
@@ -416,7 +415,7 @@ def whose_fault(layer: Layer) -> str:
     """A hint for an exception that no operation should raise."""
     if layer.operator is not None and not layer.operator.opset:
         return f"this is a fault of the class {type(layer.operator).__name__}, which was registered for {layer.type}"
-    return "this is a fault of ovir; please report it"
+    return OWN_FAULT
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

@@ -64,6 +64,10 @@ class Port:
         return self.type.element_type
 
     @property
+    def place(self) -> Place:
+        return self.layer.at(self.line)
+
+    @property
     def any_name(self) -> str:
         """A tensor name (the first in order that is no mere number), or the layer's name where there is none."""
         return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
@@ -117,12 +121,16 @@ class Layer:
 
     @property
     def place(self) -> Place:
-        return Place(self.file, self.line, self.title, self.id)
+        return self.at(None)
 
     @property
     def data_place(self) -> Place:
         """Where its attributes stand."""
-        return Place(self.file, self.data_line or self.line, self.title, self.id)
+        return self.at(self.data_line)
+
+    def at(self, line: int | None) -> Place:
+        """A line that says something of the layer; without one, its own."""
+        return Place(self.file, line or self.line, self.title, self.id)
 
     def __repr__(self) -> str:
         return f"<{self.title}>"

@@ -16,7 +16,6 @@ from ovir.ops.operator import Operator
 from ovir.values import TensorType, Value
 
 Types = tuple[TensorType, ...]
-Infer = Callable[[Sequence[TensorType]], Types]
 
 _SMALL = 64
 """The content of a tensor of so many elements is compared where it matters; larger ones must be the same."""

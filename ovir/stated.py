@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ovir.codes import INPUT_SHAPE, INPUT_TYPE, OWN_SHAPE, OWN_TYPE, STATED_SHAPE, STATED_TYPE, Severity
-from ovir.diagnostics import Diagnostic, Place, diagnostic
+from ovir.diagnostics import Diagnostic, diagnostic
 from ovir.element_types import dynamic
 from ovir.model import Port
 from ovir.types import PartialShape
@@ -44,7 +44,6 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
     They are warnings where the layer is dropped, and in files of version 10, whose writers left stale types and shapes.
     """
     layer = port.layer
-    place = Place(layer.file, port.line or layer.line, layer.title, layer.id)
     kind = "output" if port.is_output else "input"
     is_own = layer.type in ("Parameter", "Const")
     if not port.is_output:
@@ -59,9 +58,9 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
     if stated is not None and stated.rank and not stated.compatible(tensor.shape):
         message = f"{kind} port {port.id} states shape {stated}, {there} {tensor.shape}"
         hint = "OpenVINO infers again and ignores what is stated; whoever reads the file may not"
-        found.append(diagnostic(codes[0], message, place, hint=hint, port=port.id, severity=severity))
+        found.append(diagnostic(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
     stated_type = port.stated_element_type
     if stated_type is not None and stated_type.merged_with(tensor.element_type) is None:
         message = f"{kind} port {port.id} states type {stated_type}, {there} {tensor.element_type}"
-        found.append(diagnostic(codes[1], message, place, port=port.id, severity=severity))
+        found.append(diagnostic(codes[1], message, port.place, port=port.id, severity=severity))
     return found

@@ -51,10 +51,6 @@ class Value:
     def constant(self) -> NDArray[Any] | None:
         return self._constant() if callable(self._constant) else self._constant
 
-    @property
-    def is_constant(self) -> bool:
-        return self._constant is not None
-
     @cached_property
     def lower(self) -> Bounds:
         return self._lower if self._lower is not None else self._as_bounds(-np.inf, EXACT)

@@ -21,7 +21,7 @@ from ovir.codes import (
     USAGE,
     Severity,
 )
-from ovir.diagnostics import Diagnostic, Findings, InputError, Place, diagnostic
+from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, Place, diagnostic
 from ovir.inference import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, collecting_no_garbage, load
@@ -133,5 +133,4 @@ def _apply_rules(context: Context, skip: Collection[str], findings: Findings) ->
             findings.extend(rule(context))
         except Exception as error:  # a fault of ovir's own must not hide what else there is
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
-            hint = "this is a fault of ovir; please report it"
-            findings.report(INTERNAL, message, Place(context.file), hint, severity=Severity.WARNING)
+            findings.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

@@ -109,8 +109,7 @@ def finding(
     if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
         severity = Severity.WARNING
     if isinstance(at, Port):
-        place = Place(at.layer.file, at.line or at.layer.line, at.layer.title, at.layer.id)
-        return diagnostic(code, message, place, hint=hint, severity=severity, port=at.id)
+        return diagnostic(code, message, at.place, hint=hint, severity=severity, port=at.id)
     return diagnostic(code, message, at.place if isinstance(at, Layer) else at, hint=hint, severity=severity)
 
 

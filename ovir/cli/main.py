@@ -14,7 +14,7 @@ import ovir
 from ovir.cli import check, infer, ops, run, show
 from ovir.cli.output import complain
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
-from ovir.diagnostics import OvirError
+from ovir.diagnostics import OWN_FAULT, OvirError
 
 _EXAMPLES = """\
 examples:
@@ -109,7 +109,7 @@ def _run(argv: Sequence[str] | None) -> int:
             traceback.print_exc()
         complain(
             f"ovir {arguments.command}: error: {type(error).__name__}: {error}\n"
-            "  hint: this is a fault of ovir; please report it, with what OVIR_DEBUG=1 shows"
+            f"  hint: {OWN_FAULT}, with what OVIR_DEBUG=1 shows"
         )
         return WRONG
     return status

@@ -51,7 +51,7 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
             text = item.get(key)
             number = known.get(text)
             if number is None:
-                number = unsigned(item, key, None, findings, file)
+                number = unsigned(item, key, findings, file)
                 if number is None:
                     break
                 known[text] = number
@@ -88,7 +88,7 @@ def connect(
         if source is None or target is None:
             _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
         elif target.source is not None:
-            _second_edge(target, edge, edges, lost, file, findings)
+            _second_edge(target, edge, edges, lost, findings)
         else:
             target.source = source
             joined.append(edge)
@@ -97,11 +97,11 @@ def connect(
         for port in layers[number].inputs:
             port.source = None
             lost.inputs.add((number, port.id))
-    _unfed(layers, lost, file, findings)
+    _unfed(layers, lost, findings)
     return joined
 
 
-def _second_edge(target: Port, edge: Edge, edges: list[Edge], lost: Lost, file: str | None, findings: Findings) -> None:
+def _second_edge(target: Port, edge: Edge, edges: list[Edge], lost: Lost, findings: Findings) -> None:
     """Two edges into one port; where another port of the layer then has none, one fault explains both."""
     layer = target.layer
     if layer.id in lost.doubled | lost.ports:
@@ -115,7 +115,7 @@ def _second_edge(target: Port, edge: Edge, edges: list[Edge], lost: Lost, file: 
         lost.mixed.add(layer.id)
     assert target.source is not None
     message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
-    findings.report(FED_TWICE, message, Place(file, edge.line, layer.title, layer.id), hint, port=target.id)
+    findings.report(FED_TWICE, message, layer.at(edge.line), hint, port=target.id)
 
 
 def _explain(
@@ -139,7 +139,7 @@ def _explain(
     if from_layer is None:
         if not lost.has_layer(edge.from_layer):
             message = f"the edge leads from layer {edge.from_layer}, which does not exist"
-            findings.report(EDGE_FROM_NOWHERE, message, Place(place.file, place.line, to_layer.title, to_layer.id))
+            findings.report(EDGE_FROM_NOWHERE, message, to_layer.at(edge.line))
             lost.absent.add(edge.from_layer)
         return
     for kind, number, layer, ports, port in (
@@ -149,15 +149,14 @@ def _explain(
         if port is None and layer.id not in lost.ports and layer.id not in lost.doubled:
             ids = [p.id for p in ports]
             message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
-            findings.report(EDGE_PORT, message, Place(place.file, place.line, layer.title, layer.id))
+            findings.report(EDGE_PORT, message, layer.at(edge.line))
 
 
-def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
+def _unfed(layers: Mapping[int, Layer], lost: Lost, findings: Findings) -> None:
     for layer in layers.values():
         for port in layer.inputs:
             if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id):
-                place = Place(file, port.line, layer.title, layer.id)
-                findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", place, port=port.id)
+                findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
             findings.report(UNFED_INPUT, "the Result has no input port", layer.place)
             layer.operator = None  # what its inference would tell follows

@@ -53,17 +53,12 @@ _COUNTED = 0xFFFF
 _FAR = 100  # elements without any text behind each other; no writer puts so many into one line
 
 
-def unsigned(
-    element: etree._Element, key: str, place: Place | None, findings: Findings, file: str | None
-) -> int | None:
-    """The number that an attribute gives, as an id; None, and a finding, where it gives none.
-
-    Without ``place`` the finding is at the element itself.
-    """
+def unsigned(element: etree._Element, key: str, findings: Findings, file: str | None) -> int | None:
+    """The number that an attribute gives, as an id; None, and a finding, where it gives none."""
     text = element.get(key)
     if text is not None and len(text) < 19 and text.isdecimal() and text.isascii():
         return int(text)  # as nearly all are
-    where = place or Place(file, line_of(element))
+    where = Place(file, line_of(element))
     if text is None:
         findings.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
         return None

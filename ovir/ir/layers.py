@@ -61,25 +61,25 @@ class LayerReader:
         self._port_ids: dict[str | None, int] = {}
         self._precisions: dict[str, ElementType] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
-        self.forms: dict[Layer, Form] = {}
-        """The layers that have a form, and which."""
-        self._forms: dict[int, Form] = {}
+        self.form_of: dict[Layer, Form] = {}
+        """The form of each layer that has one."""
+        self._form_by_number: dict[int, Form] = {}
 
     def read_text(
         self, text: LayerText, element: etree._Element | None, texts: Texts, scope: str, lost: Lost
     ) -> Layer | None:
         """The same as ``read``, but only the first layer of a form is read from its element."""
-        form = self._forms.get(text.form)
+        form = self._form_by_number.get(text.form)
         if form is not None:
             layer = form.layer(text, self.file, scope)
-            self.forms[layer] = form
+            self.form_of[layer] = form
             if isinstance(layer.operator, Const):
                 self._constant(layer.operator, layer)
             return layer
         known = self.findings.told
         first = self.read(element if element is not None else texts.elements[text.position], scope, lost)
         if first is not None and self.findings.told == known and (form := Form.of(first, text)) is not None:
-            self._forms[text.form] = self.forms[first] = form
+            self._form_by_number[text.form] = self.form_of[first] = form
         return first
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
@@ -90,13 +90,14 @@ class LayerReader:
             message = f"<layer> {name or element.get('id') or ''!r} has no attribute '{missing}'"
             self.findings.report(MISSING_KEY, message, Place(self.file, line_of(element)))
             known = element.get("id") is not None
-            lost.layers.add(unsigned(element, "id", None, self.findings, self.file) if known else None)
+            lost.layers.add(unsigned(element, "id", self.findings, self.file) if known else None)
             return None
-        number = unsigned(element, "id", None, self.findings, self.file)
+        number = unsigned(element, "id", self.findings, self.file)
         if number is None:
             lost.layers.add(None)
             return None
         layer = Layer(number, name, kind, version, line=line_of(element), file=self.file, scope=scope)
+        self._unknown_keys(element, _LAYER_KEYS, layer)
         data = None
         for child in element:
             tag = child.tag
@@ -129,11 +130,19 @@ class LayerReader:
         return layer
 
     def _at(self, element: etree._Element, layer: Layer) -> Place:
-        return Place(self.file, line_of(element), layer.title, layer.id)
+        return layer.at(line_of(element))
 
     def _repeated(self, element: etree._Element, layer: Layer) -> None:
         message = f"a second <{tag_of(element)}> in one layer; it is ignored"
         self.findings.report(REPEATED_ELEMENT, message, self._at(element, layer))
+
+    def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
+        """Tell of attributes that no reader looks at; those of other namespaces are not meant for readers of IR."""
+        for key in map(str, element.attrib):
+            if key not in known and not key.startswith("{"):
+                message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"
+                hint = did_you_mean(key, known)
+                self.findings.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
     # ----- ports
 
@@ -147,12 +156,13 @@ class LayerReader:
             text = item.get("id")
             number = self._port_ids.get(text)
             if number is None:
-                number = unsigned(item, "id", None, self.findings, self.file)
+                number = unsigned(item, "id", self.findings, self.file)
                 if number is None:
                     lost.ports.add(layer.id)
                     continue
                 self._port_ids[text] = number
             port = Port(layer, len(ports), number, is_output, line=line_of(item))
+            self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
                 port.names = frozenset(split_names(names))
             self._stated(item, port)
@@ -215,8 +225,8 @@ class LayerReader:
         for port in ports:
             if port.id in seen:
                 kind = "output" if port.is_output else "input"
-                place = Place(self.file, port.line, layer.title, layer.id)
-                self.findings.report(DUPLICATE_PORT, f"a second {kind} port has the id {port.id}", place, port=port.id)
+                message = f"a second {kind} port has the id {port.id}"
+                self.findings.report(DUPLICATE_PORT, message, port.place, port=port.id)
             seen.add(port.id)
 
     def _rt_info(self, group: etree._Element, layer: Layer) -> None:
@@ -320,6 +330,9 @@ class LayerReader:
                 self.findings.report(code, error.message, place, error.hint)
             layer.operator = None
 
+
+_LAYER_KEYS = frozenset({"id", "name", "type", "version", "output_names", "precision"})
+_PORT_KEYS = frozenset({"id", "precision", "names"})
 
 _ENDS = ("Parameter", "Const", "Result")
 """Of these all opsets hold the same version, so that it is known what is meant even where the opset is not."""

@@ -119,7 +119,7 @@ class _MapReader:
         raise ModelError(diagnostic(code, message, self._at(item), hint=hint))
 
     def _at(self, item: etree._Element) -> Place:
-        return Place(self.file, line_of(item), self.layer.title, self.layer.id)
+        return self.layer.at(line_of(item))
 
     # ----- what is not read
 

@@ -113,7 +113,7 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
                 findings.extend(error.diagnostics)
                 need_weights = False
         reader = _Reader(name, found, findings, need_weights)
-        return Document(root, name, found, reader.document(root, texts), reader.layers.forms)
+        return Document(root, name, found, reader.document(root, texts), reader.layers.form_of)
     except (ReadError, ModelError) as error:
         findings.extend(error.diagnostics)
     except etree.XMLSyntaxError as error:
@@ -143,7 +143,7 @@ class _Reader:
         model = self.network(root, "", version, Lost(), texts=texts)
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             model = apply_pre_process(model, pre_process, self.weights, self.findings)
-            self.layers.forms.clear()  # it may change what was read
+            self.layers.form_of.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
             self._short_weights()
@@ -152,13 +152,13 @@ class _Reader:
     def _missing_weights(self) -> None:
         """One finding for all the constants that have no data because there is no file."""
         if constants := self.layers.without_data:
-            layer, place, _ = constants[0]
+            _, place, _ = constants[0]
             bytes_needed = sum(size for *_, size in constants)
             many = f"{len(constants)} constants, of which this is the first, need"
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {bytes_needed} bytes of weights, and there is no file {self.weights.name}"
             hint = "put the .bin beside the .xml, or give its path as the weights"
-            self.findings.report(NO_WEIGHTS, message, Place(place.file, place.line, layer.title, layer.id), hint)
+            self.findings.report(NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self) -> None:
         """Many constants past the end have one cause, which is told at the first of them."""
@@ -236,7 +236,7 @@ class _Reader:
             edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)
-        edges = without_cycles(layers, edges, self.file, self.findings)
+        edges = without_cycles(layers, edges, self.findings)
         model = Model(
             layers.values(),
             edges,

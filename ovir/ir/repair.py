@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ovir.codes import CYCLE, DUPLICATE_ID
-from ovir.diagnostics import Findings, Place
+from ovir.diagnostics import Findings
 from ovir.ir.edges import Lost
 from ovir.model import Edge, Layer, path_text
 
@@ -71,9 +71,7 @@ def _in_order(layer: Layer, number: int, found: Sequence[Layer]) -> bool:
     return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
 
-def without_cycles(
-    layers: Mapping[int, Layer], edges: Sequence[Edge], file: str | None, findings: Findings
-) -> list[Edge]:
+def without_cycles(layers: Mapping[int, Layer], edges: Sequence[Edge], findings: Findings) -> list[Edge]:
     """The edges without those that lead backwards in the file within a cycle; each cycle is told."""
     position = {number: i for i, number in enumerate(layers)}
     if all(position[e.from_layer] < position[e.to_layer] for e in edges):
@@ -96,6 +94,5 @@ def without_cycles(
             told.add(component[edge.to_layer])
             ids = [*nx.shortest_path(graph, edge.to_layer, edge.from_layer), edge.to_layer]
             path = path_text([layers[i] for i in ids])
-            place = Place(file, edge.line, target.title, target.id)
-            findings.report(CYCLE, f"these layers depend on each other: {path}", place)
+            findings.report(CYCLE, f"these layers depend on each other: {path}", target.at(edge.line))
     return kept

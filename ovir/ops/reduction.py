@@ -288,7 +288,7 @@ class ReduceMax(Arithmetic):
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         is_integer = compute_dtype(data.dtype) == np.float64 != data.dtype
-        lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)
+        lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)  # type: ignore[no-untyped-call]
         return _fold(np.fmax, data, axes, lowest)
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:

@@ -37,3 +37,20 @@ def test_negative_indices_of_gather_nd() -> None:
         net = Net()
         net.result(net.op("GatherND", net.parameter("data", "4"), net.const(np.array([[-1]])), opset=opset))
         assert codes(net).keys() == expected
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message", "hint"),
+    [
+        ('names="relu1"', 'name="relu1"', "<port> has no attribute 'name'; it is ignored", "did you mean 'names'?"),
+        ('type="ReLU"', 'type="ReLU" colour="1"', "<layer> has no attribute 'colour'; it is ignored", None),
+        ('type="ReLU"', 'type="ReLU" xml:lang="en"', None, None),
+    ],
+)
+def test_unknown_attributes_of_layers_and_ports(old: str, new: str, message: str | None, hint: str | None) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("data", "4")))
+    text = net.xml()
+    assert old in text
+    found = [(d.code, d.message, d.hint) for d in ovir.check(text.replace(old, new), bytes(net.blob))]
+    assert found == ([("OVIR304", message, hint)] if message else [])
