@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import prod
 from typing import TypeVar
 
 from lxml import etree
@@ -13,6 +14,7 @@ from lxml import etree
 from ovir.arrays import Array
 from ovir.codes import Code, Severity
 from ovir.diagnostics import Diagnostic, OperatorError, Place, diagnostic
+from ovir.element_types import u3, u6
 from ovir.ir.weights import Weights
 from ovir.model import Layer, Model, Port
 from ovir.ops.infrastructure import Blob, Const
@@ -75,7 +77,11 @@ class Context:
         return list(found.values())
 
 
-@dataclass(frozen=True)
+_WHOLE_BLOCKS = {u3: 8, u6: 4}
+"""Types whose values come in blocks of so many, in 3 bytes."""
+
+
+@dataclass(eq=False)
 class Constant:
     """Bytes in the weights, and the layers that are this constant."""
 
@@ -86,6 +92,14 @@ class Constant:
     @property
     def layer(self) -> Layer:
         return self.layers[0]
+
+    @cached_property
+    def needed(self) -> int:
+        """The bytes that its shape and type take."""
+        count = prod(self.op.shape)
+        if self.op.element_type in _WHOLE_BLOCKS:
+            return -(-count // _WHOLE_BLOCKS[self.op.element_type]) * 3
+        return -(-count * self.op.element_type.bits // 8)
 
     @cached_property
     def data(self) -> Array | None:

@@ -39,7 +39,7 @@ def tensor_name(context: Context) -> Iterator[Diagnostic]:
         first: dict[str, Port] = {}
         for layer in model.layers:
             for port in layer.outputs:
-                for name in sorted(port.names) if port.names else ():
+                for name in port.names if len(port.names) < 2 else sorted(port.names):
                     other = first.setdefault(name, port)
                     if other is not port:
                         message = f"tensor name '{name}' is also that of {other.layer.title}"

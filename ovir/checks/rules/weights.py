@@ -11,20 +11,8 @@ import numpy as np
 from ovir.checks.rule import Constant, Context, finding, rule
 from ovir.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
 from ovir.diagnostics import Diagnostic, Place
-from ovir.element_types import boolean, string, u3, u6
+from ovir.element_types import boolean, string
 from ovir.ir.elements import line_of
-
-_WHOLE_BLOCKS = {u3: 8, u6: 4}
-"""Types whose values come in blocks of so many, in 3 bytes."""
-
-
-def _needed(constant: Constant) -> int:
-    """The bytes that a constant's shape and type take."""
-    op = constant.op
-    count = prod(op.shape)
-    if op.element_type in _WHOLE_BLOCKS:
-        return -(-count // _WHOLE_BLOCKS[op.element_type]) * 3
-    return -(-count * op.element_type.bits // 8)
 
 
 @rule(TOO_MANY_BYTES)
@@ -32,7 +20,7 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
     """OpenVINO takes the first bytes; the shape, the type or the size may be the wrong one."""
     for constant in context.constants:
         op = constant.op
-        if op.element_type != string and op.size > (needed := _needed(constant)):
+        if op.element_type != string and op.size > (needed := constant.needed):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
             for layer in constant.layers:
@@ -58,7 +46,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
 @rule(OVERLAP)
 def overlap(context: Context) -> Iterator[Diagnostic]:
     """Constants may share bytes if they are the same, or one is the other's beginning; else an offset is wrong."""
-    used = ((c, min(c.op.size, _needed(c)) if c.op.element_type != string else c.op.size) for c in context.constants)
+    used = ((c, min(c.op.size, c.needed) if c.op.element_type != string else c.op.size) for c in context.constants)
     spans = sorted(((c.op.offset, c.op.offset + size, c) for c, size in used if size), key=_ends)
     reach, owner = 0, None
     for begin, end, constant in spans:
