@@ -82,8 +82,10 @@ def _are_finite(run: list[Constant], weights: Weights) -> bool:
     first, last = run[0].op, run[-1].op
     dtype = first.element_type.to_dtype()
     count = (last.offset + last.size - first.offset) // dtype.itemsize
-    raw = weights.data[first.offset :][: count * dtype.itemsize]
-    return not any(_count_non_finite(np.frombuffer(raw, dtype))) if raw.size else True
+    if not count or not weights.data.size:
+        return True
+    numbers = np.frombuffer(weights.data, dtype, count, first.offset)
+    return (count <= _BLOCK and _surely_finite(numbers)) or not any(_count_non_finite(numbers))
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:
