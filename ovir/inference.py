@@ -91,6 +91,8 @@ class _Walk:
         self.memory = Memory()
         self._settled = Memory()
         """By form: what was inferred of layers in which nothing was found."""
+        self._constants: dict[object, dict[object, TensorType]] = {}
+        """By form of constants in which nothing was found, and in whose data nothing can be: the tensors by content."""
         self._agreeing: dict[Any, object] = {}
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
@@ -125,27 +127,27 @@ class _Walk:
             self.layer(layer, is_body=False)
             return
         form = self.forms[layer]
+        if isinstance(op, Const) and (known_tensors := self._constants.get(form)) is not None:
+            tensor = known_tensors.get(op.content)
+            if tensor is None:
+                tensor = known_tensors[op.content] = op.infer()
+            op.output_types = (tensor.element_type,)
+            _set_outputs(layer, (tensor,))
+            return
         equal = form, op.content
         settled = self._settled.recall(equal, inputs)
         if settled is not None and len(layer.outputs) <= len(settled.outputs):  # else it matters which of them are read
             vars(op).update(settled.left_behind)
             _set_outputs(layer, settled.outputs)
             return
-        # Strings are left to themselves, as their data may turn out to be none.
-        if isinstance(op, Const) and op.element_type != string and len(layer.outputs) == 1:
-            other, tensor = self._settled.recall(form, ()), op.infer()
-            if other is not None and tensor.shape is other.outputs[0].shape:  # all but the content is as in the other
-                op.output_types = (tensor.element_type,)
-                self._settled.keep(equal, (), self._settled.remember(op, (tensor,)))
-                _set_outputs(layer, (tensor,))
-                return
         known = self.findings.told
         self.memory.latest = None
         self.layer(layer, is_body=False)
         if self.memory.latest is not None and self.findings.told == known:
             self._settled.keep(equal, inputs, self.memory.latest)
-            if not inputs:
-                self._settled.keep(form, (), self.memory.latest)
+            # The data of strings may turn out to be none.
+            if isinstance(op, Const) and op.element_type != string and len(layer.outputs) == 1:
+                self._constants[form] = {}
 
     def layer(self, layer: Layer, is_body: bool) -> None:
         inputs = [self._input(port) for port in layer.inputs]

@@ -72,7 +72,10 @@ class Memory:
 
     def recall(self, equal: Hashable, inputs: Sequence[TensorType]) -> Inferred | None:
         """What has been found for ``equal``, which stands for an operation, on such inputs."""
-        key = (equal, *[self._type_of.get(id(tensor)) or self._number(tensor) for tensor in inputs])
+        numbers: list[Hashable] = [equal]
+        for tensor in inputs:
+            numbers.append(self._type_of.get(id(tensor)) or self._number(tensor))
+        key = tuple(numbers)
         found = self._found.get(key)
         if found is None and key in self._found:
             return self._found.get((equal, *[-self._number_of_content(tensor) for tensor in inputs]))
