@@ -221,8 +221,6 @@ class _Reader:
                 if layer is not None:
                     found.append(layer)
                     if layer.type in BODY_OPERATIONS:
-                        if texts is not None and text is not None:
-                            item = texts.elements[text.position]
                         self.bodies(item, layer, version, depth)
         edge_groups = element.findall("edges")
         if not edge_groups and any(layer.inputs for layer in found):

@@ -193,7 +193,7 @@ def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...],
     is_left_out = index is not None
     if index is None:
         is_layer = before.lstrip(_BLANKS) == "<layer id=" and tags[1:] == (" name=", " type=", " version=")
-        if not is_layer or kind in BODY_OPERATIONS or "'" in piece or not _is_usual(front, behind_names):
+        if not is_layer or kind.lower() in _WITH_BODIES or "'" in piece or not _is_usual(front, behind_names):
             return None
         if any(part[-1:] in _OPENING for part in fixed_info[:-1]):
             return None
@@ -246,6 +246,7 @@ def _is_number(text: str) -> bool:
 
 _END = "</layer>"
 _BLANKS = " \t\r\n"
+_WITH_BODIES = {kind.lower() for kind in BODY_OPERATIONS}  # a type may be written in any case
 
 
 def _edges(text: str, line: int) -> list[Edge] | None:
