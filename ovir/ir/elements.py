@@ -53,10 +53,15 @@ _COUNTED = 0xFFFF
 _FAR = 100  # elements without any text behind each other; no writer puts so many into one line
 
 
+def is_plain_number(text: str) -> bool:
+    """Whether it is a number of digits alone, and of so few that it is surely one of 64 bits."""
+    return text.isdecimal() and text.isascii() and len(text) < 19
+
+
 def unsigned(element: etree._Element, key: str, findings: Findings, file: str | None) -> int | None:
     """The number that an attribute gives, as an id; None, and a finding, where it gives none."""
     text = element.get(key)
-    if text is not None and len(text) < 19 and text.isdecimal() and text.isascii():
+    if text is not None and is_plain_number(text):
         return int(text)  # as nearly all are
     where = Place(file, line_of(element))
     if text is None:

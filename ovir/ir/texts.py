@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from ovir.ir.elements import line_of, xml_parser
+from ovir.ir.elements import is_plain_number, line_of, xml_parser
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.model import Edge
 
@@ -166,7 +166,7 @@ def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...],
     if kind == "Const":
         head, key, rest = tail.partition(' offset="')
         digits, quote, rest = rest.partition('"')
-        if _is_number(digits):
+        if is_plain_number(digits):
             offset = int(digits)
             tail = head + key + quote + rest
     front, *others = tail.split(' names="')  # what stands before the first name, which is nearly all
@@ -176,7 +176,7 @@ def _layer(piece: str, line: int, position: int, forms: dict[tuple[object, ...],
         tensor_names, _, rest = other.partition('"')
         names.append(tensor_names)
         behind_names.append(rest)
-    if not _is_number(number) or "&" in name or (names and "&" in "".join(names)):
+    if not is_plain_number(number) or "&" in name or (names and "&" in "".join(names)):
         return None
     before_info = info = info_end = ""
     fixed_info: list[str] = []
@@ -238,10 +238,6 @@ def _has_offset(front: str, info: str) -> bool:
     """Whether the offset that has been cut out of a constant is an attribute of its <data>."""
     head, _, _ = front.partition(' offset="')
     return " offset=" not in info and head.count("<") == 1 and "<data " in head and head.count('"') % 2 == 0
-
-
-def _is_number(text: str) -> bool:
-    return text.isdecimal() and text.isascii() and len(text) < 19
 
 
 _END = "</layer>"
