@@ -120,6 +120,9 @@ class _PreProcess:
         shape = self.parameter.shape
         if not shape.is_static or shape.rank not in (2, 3, 4, 5):
             self.fail(element, f"input '{self.port.layer.name}' must have a static shape of rank 2 to 5, got {shape}")
+        element_type = self.parameter.element_type
+        if not (element_type.is_real or element_type.is_integral):
+            self.fail(element, f"input '{self.port.layer.name}' must be of numbers, got {element_type}")
         sizes = shape.to_tuple()
         # The batch comes first; three dimensions are an image without one.
         self.channels, *self.image = sizes if len(sizes) == 3 else sizes[1:]

@@ -71,6 +71,13 @@ def test_means_that_do_not_fit(means: str, shape: str, message: str) -> None:
         with_means(means, shape, blob=bytes(12))
 
 
+@pytest.mark.parametrize("element_type", ["dynamic", "boolean", "string"])
+def test_means_of_what_is_no_number(element_type: str) -> None:
+    message = f"<pre-process>: input 'x' must be of numbers, got {element_type}"
+    with pytest.raises(ovir.ModelError, match=message):
+        with_means(f">{VALUES}", element_type=element_type)
+
+
 def typed_model(version: int) -> tuple[bytes, bytes]:
     net = Net(version=version)
     half, number, flag = (
