@@ -290,6 +290,12 @@ class _Walk:
     def _compare_inner(self, layer: Layer) -> None:
         if layer.operator is None:
             return
+        if isinstance(layer.operator, Parameter) and layer.outputs:
+            port, own = layer.outputs[0], layer.operator.infer()
+            if not agrees(port, own):
+                self.findings.extend(difference(port, own, self.ir_version))
+                self.doubtful.add(port)
+                return
         is_doubtful = any(port.source in self.doubtful for port in layer.inputs)
         for port in (*layer.inputs, *layer.outputs):
             if not agrees(port, port.type):

@@ -315,6 +315,8 @@ class Model:
 
     def _mark_dead(self) -> None:
         alive = {layer.id for layer in self._file_order if layer.type in ("Result", "Assign")}
+        if not alive:  # it cannot be said what the model is for
+            return
         for layer in reversed(self.layers):
             if layer.id in alive:
                 for port in layer.inputs:

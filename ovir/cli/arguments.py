@@ -82,6 +82,8 @@ def file_name(text: str) -> str:
 def check_target(option: str, text: str) -> None:
     """Refuse a file that cannot be written before the work that would end with it."""
     path = Path(text)
+    if path.suffix.lower() in (".xml", ".bin"):
+        misused(f"{option} {path}: a model would be overwritten; give a name that ends in neither .xml nor .bin")
     if path.is_dir():
         misused(f"{option} {path}: this is a directory; give the name of a file in it")
     if not path.parent.is_dir():

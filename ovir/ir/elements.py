@@ -9,6 +9,7 @@ from lxml import etree
 from ovir.codes import BAD_NUMBER, MISSING_KEY
 from ovir.diagnostics import Findings, Place
 from ovir.integers import UINT64, parse_integer
+from ovir.model import Layer
 
 
 def xml_parser(encoding: str | None) -> etree.XMLParser[etree._Element]:
@@ -58,12 +59,15 @@ def is_plain_number(text: str) -> bool:
     return text.isdecimal() and text.isascii() and len(text) < 19
 
 
-def unsigned(element: etree._Element, key: str, findings: Findings, file: str | None) -> int | None:
+def unsigned(
+    element: etree._Element, key: str, findings: Findings, file: str | None, layer: Layer | None = None
+) -> int | None:
     """The number that an attribute gives, as an id; None, and a finding, where it gives none."""
     text = element.get(key)
     if text is not None and is_plain_number(text):
         return int(text)  # as nearly all are
-    where = Place(file, line_of(element))
+    line = line_of(element)
+    where = layer.at(line) if layer is not None else Place(file, line)
     if text is None:
         findings.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
         return None

@@ -156,11 +156,12 @@ class LayerReader:
             text = item.get("id")
             number = self._port_ids.get(text)
             if number is None:
-                number = unsigned(item, "id", self.findings, self.file)
+                number = unsigned(item, "id", self.findings, self.file, layer)
                 if number is None:
                     lost.ports.add(layer.id)
-                    continue
-                self._port_ids[text] = number
+                    number = _NO_ID  # so that the ports behind it keep their places
+                else:
+                    self._port_ids[text] = number
             port = Port(layer, len(ports), number, is_output, line=line_of(item))
             self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
@@ -206,10 +207,13 @@ class LayerReader:
         for item in element.iterfind("dim"):
             text = (item.text or "").strip()
             try:
+                if text == "?":
+                    raise ValueError("'?' is not a size in a <dim>; OpenVINO refuses the file")
                 dims.append(Dimension.parse(text))
             except ValueError as error:
                 message = f"port {port.id}: <dim>: {error}"
-                self.findings.report(BAD_DIM, message, self._at(item, port.layer), port=port.id)
+                hint = "write a number, or -1 for an unknown one"
+                self.findings.report(BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
                 return None
             if ".." in text:
                 message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
@@ -223,7 +227,7 @@ class LayerReader:
         lost.ports.add(layer.id)
         seen: set[int] = set()
         for port in ports:
-            if port.id in seen:
+            if port.id in seen and port.id != _NO_ID:
                 kind = "output" if port.is_output else "input"
                 message = f"a second {kind} port has the id {port.id}"
                 self.findings.report(DUPLICATE_PORT, message, port.place, port=port.id)
@@ -272,14 +276,16 @@ class LayerReader:
                     wrong = True
                     continue
             values[spec.field] = layer.attributes[name] = self._values[key]
-        for spec in cls.required_attributes:
-            if spec.name not in texts:
-                self._missing_attribute(spec.name, cls, layer, unknown)
-                wrong = True
+        missing = [spec.name for spec in cls.required_attributes if spec.name not in texts]
         if cls is Const and "value" not in texts:
-            for name in {"offset", "size"} - texts.keys():
+            missing += sorted({"offset", "size"} - texts.keys())
+        if data is None and missing:
+            message = f"{cls.type} has no <data>, which gives {', '.join(missing)}"
+            self.findings.report(MISSING_ATTRIBUTE, message, layer.place)
+        else:
+            for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
-                wrong = True
+        wrong = wrong or bool(missing)
         for name in unknown:
             self._unknown_attribute(name, cls, layer)
         if wrong:
@@ -332,6 +338,9 @@ class LayerReader:
 
 
 _LAYER_KEYS = frozenset({"id", "name", "type", "version", "output_names", "precision"})
+_NO_ID = -1
+"""That of a port whose id cannot be read."""
+
 _PORT_KEYS = frozenset({"id", "precision", "names"})
 
 _ENDS = ("Parameter", "Const", "Result")

@@ -28,7 +28,7 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
             newer.setdefault((layer.type, layer.version), []).append(layer)
     for (kind, version), (first, *others) in newer.items():
         message = f"{kind} is of {version}; OpenVINO {release} knows opset1 to opset{newest}"
-        more = f"; so are {len(others)} others" if others else ""
+        more = f"; so {'is' if len(others) == 1 else 'are'} {len(others)} more" if others else ""
         yield finding(NEWER_THAN_RUNTIME, message + more, first)
 
 
