@@ -20,7 +20,7 @@ from ovir.ops.state import Assign, ReadValue
 from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
-from ovir.values import MAX_ELEMENTS, TensorType, Value
+from ovir.values import TensorType, Value, is_small
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
@@ -391,8 +391,7 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
 def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
     """The outputs with what can be known of their content; it is not sought in large or strange tensors."""
     for tensor in outputs:
-        upper = tensor.shape.size().upper
-        if upper is None or upper > MAX_ELEMENTS or tensor.element_type.is_dynamic:
+        if not is_small(tensor.shape) or tensor.element_type.is_dynamic:
             return outputs
     if any(t.has_value for t in outputs) or not any(t.has_value for t in inputs):
         return outputs

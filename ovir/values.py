@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from math import isfinite
+from math import isfinite, prod
 from typing import Any
 
 import numpy as np
@@ -168,6 +168,18 @@ def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Val
     )
 
 
+def is_small(shape: PartialShape) -> bool:
+    """Whether the content of a tensor is worth following; NumPy has no huge arrays, not even without elements."""
+    if shape.rank is None or any(dim.upper is None for dim in shape.dims):
+        return False
+    sizes = [dim.upper or 0 for dim in shape.dims]
+    return prod(sizes) <= MAX_ELEMENTS and prod(max(size, 1) for size in sizes) < _MOST_EMPTY
+
+
+_MOST_EMPTY = 1 << 40
+"""Of sizes of a tensor without elements, which NumPy multiplies without the zeros."""
+
+
 @dataclass(frozen=True)
 class TensorType:
     """Element type, partial shape and, where some of its content is known, the value of a tensor."""
@@ -190,9 +202,9 @@ class TensorType:
         """The value, or an unbounded one where the shape is static and small; None otherwise."""
         if self.value is not None or not self.shape.is_static:
             return self.value
-        shape = self.shape.to_tuple()
-        if int(np.prod(shape)) > MAX_ELEMENTS:
+        if not is_small(self.shape):
             return None
+        shape = self.shape.to_tuple()
         dtype = bounds_dtype(self.element_type)
         return Value(None, np.full(shape, -np.inf, dtype), np.full(shape, np.inf, dtype))
 

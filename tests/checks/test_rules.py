@@ -54,3 +54,12 @@ def test_unknown_attributes_of_layers_and_ports(old: str, new: str, message: str
     assert old in text
     found = [(d.code, d.message, d.hint) for d in ovir.check(text.replace(old, new), bytes(net.blob))]
     assert found == ([("OVIR304", message, hint)] if message else [])
+
+
+def test_no_elements_along_huge_axes() -> None:
+    """NumPy has no array of such a shape, though it would be empty."""
+    net = Net()
+    data = net.parameter("data", "0,3,9223372036854775807")
+    net.result(net.op("ReduceSum", data, net.const(np.array([1])), keep_dims="true"))
+    net.result(net.op("Add", data, net.const(np.float32(1)), auto_broadcast="numpy"))
+    assert "OVIR999" not in codes(net)
