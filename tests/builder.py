@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -117,3 +118,36 @@ class Net:
 def output(handle: tuple[int, int], index: int) -> tuple[int, int]:
     """Another output of a layer."""
     return handle[0], handle[1] + index
+
+
+# --------------------------------------------------------------------------- by hand
+
+
+def layer_text(number: int, kind: str, inside: str) -> str:
+    return f'<layer id="{number}" name="n{number}" type="{kind}" version="opset1">{inside}</layer>'
+
+
+def document(*layers: str, edges: str = "") -> bytes:
+    """A Parameter with the id 0, the layers, and edges as ``0.0-1.0``: from layer and port, to layer and port."""
+    data = '<data shape="2,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>'
+    ends = [re.split("[.-]", edge) for edge in edges.split()]
+    joined = [f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in ends]
+    all_layers = "\n".join([layer_text(0, "Parameter", data), *layers])
+    all_edges = "\n".join(joined)
+    return (
+        f'<net name="a" version="11"><layers>\n{all_layers}\n</layers>\n<edges>\n{all_edges}\n</edges></net>'.encode()
+    )
+
+
+RELU = '<input><port id="0" precision="FP32"/></input><output><port id="1" precision="FP32"/></output>'
+RESULT = '<input><port id="0" precision="FP32"/></input>'
+
+
+ITERATOR = f"""{RELU}<port_map><input external_port_id="0" internal_layer_id="0" axis="0" part_size="1"/>
+<output external_port_id="1" internal_layer_id="2" axis="0" part_size="1"/></port_map>
+<body><layers>
+{layer_text(0, "Parameter", '<data shape="1,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>')}
+{layer_text(1, "ReLU", RELU)}
+{layer_text(2, "Result", RESULT)}
+</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></body>"""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from builder import Net
+from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 
 import ovir
 
@@ -63,3 +63,58 @@ def test_no_elements_along_huge_axes() -> None:
     net.result(net.op("ReduceSum", data, net.const(np.array([1])), keep_dims="true"))
     net.result(net.op("Add", data, net.const(np.float32(1)), auto_broadcast="numpy"))
     assert "OVIR999" not in codes(net)
+
+
+def found(text: str, net: Net) -> list[tuple[str, str]]:
+    return [(d.code, str(d.severity)) for d in ovir.check(text, bytes(net.blob))]
+
+
+def test_a_question_mark_is_no_size() -> None:
+    """OpenVINO refuses it, though it stands for an unknown size wherever else a shape is written."""
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("data", "?,2")))
+    port = '<port id="0" precision="UNSPECIFIED" names="data"/>'
+    assert port in net.xml()
+    for size, expected in ("-1", []), ("?", [("OVIR112", "error")]):
+        dims = f"<dim>{size}</dim><dim>2</dim>"
+        assert found(net.xml().replace(port, port.replace("/>", f">{dims}</port>")), net) == expected
+
+
+def test_a_port_without_id_keeps_its_place() -> None:
+    net = Net()
+    data, index = net.parameter("data", "4"), net.const(np.array([1]))
+    net.result(net.op("Gather", data, index, net.const(np.int64(0)), opset=8, batch_dims=0))
+    inputs = '<port id="0" precision="UNSPECIFIED"/><port id="1" precision="UNSPECIFIED"/><port id="2"'
+    assert inputs in net.xml()
+    text = net.xml().replace(inputs, inputs.replace(' id="1"', ""))
+    (told,) = ovir.check(text, bytes(net.blob))
+    assert (told.code, told.layer_id) == ("OVIR110", 3)
+
+
+def test_without_a_result_errors_stay_errors() -> None:
+    net = Net()
+    net.op("Reshape", net.parameter("data", "4"), net.const(np.array([3])), special_zero="false")
+    assert ("OVIR401", "error") in found(net.xml(), net)
+
+
+def test_a_constant_without_data_is_told_once() -> None:
+    net = Net()
+    net.result(net.op("Const"))
+    (told,) = ovir.check(net.xml(), b"")
+    assert (told.code, told.message) == (
+        "OVIR301",
+        "Const has no <data>, which gives element_type, shape, offset, size",
+    )
+
+
+def test_the_own_shape_of_a_parameter_in_a_body() -> None:
+    """Inference takes what the body is fed; what the Parameter says of itself is held against its port all the same."""
+    for shape, expected in ("1,4", []), ("1,5", ["OVIR404"]):
+        own = (
+            f'shape="{shape}" element_type="f32"/><output><port id="0" precision="FP32"><dim>1</dim><dim>4</dim></port>'
+        )
+        body = ITERATOR.replace('shape="1,4" element_type="f32"/><output><port id="0" precision="FP32"/>', own)
+        assert own in body
+        layers = [layer_text(1, "ReLU", RELU), layer_text(2, "TensorIterator", body), layer_text(3, "Result", RESULT)]
+        content = document(*layers, edges="0.0-1.0 1.1-2.0 2.1-3.0")
+        assert [d.code for d in ovir.check(content)] == expected

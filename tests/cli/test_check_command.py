@@ -83,6 +83,30 @@ def test_sarif(cli: Any, faulty: Path, tmp_path: Path) -> None:
     assert json.loads(cli("check", faulty, "--sarif", "-").out) == log
 
 
+@pytest.mark.parametrize("suffix", [".xml", ".bin", ".XML"])
+def test_sarif_does_not_overwrite_a_model(cli: Any, faulty: Path, suffix: str) -> None:
+    """``--sarif *.xml`` takes the first file for the log."""
+    other = faulty.with_name(f"other{suffix}")
+    other.write_bytes(b"whole")
+    result = cli("check", "--sarif", other, faulty)
+    assert result.status == 2
+    assert "a model would be overwritten" in result.err
+    assert other.read_bytes() == b"whole"
+
+
+@pytest.mark.parametrize("code", ["OVIR9", "OVIR801", "OVIR999"])
+def test_codes_that_no_check_gives(cli: Any, faulty: Path, code: str) -> None:
+    result = cli("check", faulty, "--select", code)
+    assert result.status == 2
+    assert f"--select {code}: no finding has this code" in result.err
+
+
+def test_weights_and_none(cli: Any, faulty: Path) -> None:
+    result = cli("check", faulty, "--weights", faulty.with_suffix(".bin"), "--no-weights")
+    assert result.status == 2
+    assert "give one of them" in result.err
+
+
 def test_sarif_into_no_directory(cli: Any, faulty: Path, tmp_path: Path) -> None:
     result = cli("check", faulty, "--sarif", tmp_path / "nowhere" / "x.sarif")
     assert result.status == 2

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 from lxml import etree
 
 import ovir
@@ -260,26 +259,6 @@ def test_constants_of_one_place_share_their_bytes() -> None:
     assert one.content is other.content
 
 
-def layer_text(number: int, kind: str, inside: str) -> str:
-    return f'<layer id="{number}" name="n{number}" type="{kind}" version="opset1">{inside}</layer>'
-
-
-def document(*layers: str, edges: str = "") -> bytes:
-    """A Parameter with the id 0, the layers, and edges as ``0.0-1.0``: from layer and port, to layer and port."""
-    data = '<data shape="2,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>'
-    ends = [re.split("[.-]", edge) for edge in edges.split()]
-    joined = [f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>' for a, b, c, d in ends]
-    all_layers = "\n".join([layer_text(0, "Parameter", data), *layers])
-    all_edges = "\n".join(joined)
-    return (
-        f'<net name="a" version="11"><layers>\n{all_layers}\n</layers>\n<edges>\n{all_edges}\n</edges></net>'.encode()
-    )
-
-
-RELU = '<input><port id="0" precision="FP32"/></input><output><port id="1" precision="FP32"/></output>'
-RESULT = '<input><port id="0" precision="FP32"/></input>'
-
-
 def infos(*texts: str) -> bytes:
     """A chain of ReLU, each with an <rt_info>."""
     layers = [layer_text(i, "ReLU", f"<rt_info>{text}</rt_info>{RELU}") for i, text in enumerate(texts, 1)]
@@ -356,13 +335,3 @@ def test_bodies_in_another_spelling(begin: str, end: str, monkeypatch: pytest.Mo
     by_text, one_by_one = both(monkeypatch, lambda: ([str(d) for d in check(text)], fields(ovir.read_model(text))))
     assert by_text == one_by_one
     assert by_text[0] == []
-
-
-ITERATOR = f"""{RELU}<port_map><input external_port_id="0" internal_layer_id="0" axis="0" part_size="1"/>
-<output external_port_id="1" internal_layer_id="2" axis="0" part_size="1"/></port_map>
-<body><layers>
-{layer_text(0, "Parameter", '<data shape="1,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>')}
-{layer_text(1, "ReLU", RELU)}
-{layer_text(2, "Result", RESULT)}
-</layers><edges><edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
-<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></body>"""
