@@ -115,10 +115,6 @@ class OperatorError(Exception):
         self.line: int | None = None
         """Of the part of the layer that is at fault, where the operation knows it."""
 
-    def place_in(self, layer: Place) -> Place:
-        """The place of the layer in which it was raised, on the line of the part at fault."""
-        return layer if self.line is None else replace(layer, line=self.line)
-
 
 OWN_FAULT = "this is a fault of ovir; please report it"
 """The hint for what should never happen."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.arrays import Array
 from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
-from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, ModelError, OperatorError, diagnostic
+from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
 from ovir.element_types import dynamic, string
 from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
@@ -227,7 +227,7 @@ class _Walk:
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             code = error.code or INFERENCE
-            self.findings.report(code, error.message, error.place_in(layer.place), error.hint, severity=severity)
+            self.findings.report(code, error.message, _place_of(error, layer), error.hint, severity=severity)
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
             self.findings.report(INTERNAL, message, layer.place, whose_fault(layer))
@@ -403,6 +403,14 @@ def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[Tens
     if values is None:
         return outputs
     return tuple(t.with_value(v) for t, v in zip(outputs, values, strict=True))
+
+
+def _place_of(error: OperatorError, layer: Layer) -> Place:
+    """The line of what is at fault: a part that the operation names, the attributes where the error begins with one."""
+    attributes = layer.operator.attributes if layer.operator else ()
+    if error.line is None and error.message.split(" ", 1)[0] in attributes:
+        return layer.data_place
+    return layer.at(error.line)
 
 
 def _values_of(

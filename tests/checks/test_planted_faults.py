@@ -115,9 +115,9 @@ def stated_constant(plant: Plant) -> None:
 
 
 def axis(plant: Plant) -> None:
-    layer = plant.layer("SoftMax")
-    data_of(layer).set("axis", "2")
-    plant.mark(layer, "OVIR305")
+    data = data_of(plant.layer("SoftMax"))
+    data.set("axis", "2")
+    plant.mark(data, "OVIR305")
 
 
 def missing_attribute(plant: Plant) -> None:

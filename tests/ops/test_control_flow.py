@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.diagnostics import OperatorError, Place
+from ovir.diagnostics import OperatorError
 from ovir.element_types import boolean, f32, i32, i64
 from ovir.model import Layer
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
@@ -298,9 +298,7 @@ def test_a_fault_of_a_connection_is_told_on_its_line_with_the_ids_of_the_file() 
         OperatorError, match="a back edge carries i32 of result 6 into parameter 4, which is f32"
     ) as caught:
         op.infer(count(1), TRUE, typed("1"), bodies={"body": body})
-    layer = Place("model.xml", 20, "layer 3")
-    assert caught.value.place_in(layer) == Place("model.xml", 34, "layer 3")
-    assert OperatorError("of the layer").place_in(layer) == layer
+    assert caught.value.line == 34
 
 
 def test_faults_of_runs() -> None:
