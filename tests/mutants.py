@@ -198,7 +198,7 @@ def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | N
             errors = [d for d in findings if d.severity is ovir.Severity.ERROR]
             if any(d.code == "OVIR999" for d in findings):
                 return next(str(d) for d in findings if d.code == "OVIR999")
-            if errors and not any(d.line for d in errors) and text.strip():
+            if errors and not any(d.line for d in errors):
                 return f"no line: {errors[0]}"
             try:
                 model = ovir.read_model(text, weights)

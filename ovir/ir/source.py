@@ -30,7 +30,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
     encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
-        raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name)))
+        raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name, 1)))
     texts = cut(data)
     with suppress(etree.XMLSyntaxError):  # which is told of the document as it is
         if texts is not None:
