@@ -64,7 +64,7 @@ class Weights:
                 diagnostic(
                     WEIGHTS_LFS,
                     "this is a git-LFS pointer, a text that stands in place of the weights",
-                    Place(name),
+                    Place(name, 1),
                     hint="fetch the real file with `git lfs pull`",
                 )
             )
