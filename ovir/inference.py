@@ -10,8 +10,28 @@ from typing import Any
 import numpy as np
 
 from ovir.arrays import Array
-from ovir.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, NO_READ_VALUE, USAGE, VARIABLE_TYPE, Severity
-from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, ModelError, OperatorError, Place, diagnostic
+from ovir.codes import (
+    EDGE_PORT,
+    INFERENCE,
+    INPUT_COUNT,
+    INTERNAL,
+    NO_READ_VALUE,
+    OUTSIDE_SPEC,
+    USAGE,
+    VARIABLE_TYPE,
+    Severity,
+)
+from ovir.diagnostics import (
+    OWN_FAULT,
+    Diagnostic,
+    Findings,
+    InputError,
+    ModelError,
+    OperatorError,
+    Place,
+    diagnostic,
+    reporting_to,
+)
 from ovir.element_types import dynamic, string
 from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
@@ -74,7 +94,8 @@ def infer_into(
     model.revision += 1
     found = Findings()
     walk = _Walk(found, model.version, trust_stated, forms or {})
-    walk.model(model)
+    with reporting_to(lambda code, message: walk.reports.append(message)):
+        walk.model(model)
     walk.compare_bodies(model)
     findings.extend(found)
     return found.tolerable
@@ -98,8 +119,10 @@ class _Walk:
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
         """Those of them of which an error has been told, for which the file is refused whatever else there is."""
-        self.vague: set[Port] = set()
-        """Output ports of which less is known than of others, as a layer before them could not be read."""
+        self.reports: list[str] = []
+        """What kernels said of values that they were given to find the content of outputs."""
+        self.is_vague = False
+        """Whether something before could not be read, or is in doubt, so that less may be known of what follows."""
 
     def model(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order; the types of the results. ``given``, of a body, replaces the parameters' own."""
@@ -109,7 +132,7 @@ class _Walk:
         for layer in model.layers:
             if layer in given_by_layer:
                 _set_outputs(layer, (_merge_declared(layer, given_by_layer[layer]),))
-            elif layer not in self.forms or self.doubtful or self.vague:
+            elif layer not in self.forms or self.doubtful or self.is_vague:
                 self.layer(layer, is_body=given is not None)
             else:
                 self._formed(layer)
@@ -159,10 +182,9 @@ class _Walk:
             outputs, found = self._second_attempt(layer, inputs)
         self.findings.extend(found)
         if self.trust_stated and not is_body:
-            if outputs is not None and self.vague and any(port.source in self.vague for port in layer.inputs):
+            self.is_vague |= outputs is None or layer.operator is None or is_doubtful
+            if self.is_vague and outputs is not None:
                 outputs = self._completed(layer, outputs)
-            if layer.operator is None:
-                self.vague.update(layer.outputs)
         if outputs is None:
             self.doubtful.update(layer.outputs)
             self.refused.update(layer.outputs)
@@ -183,6 +205,7 @@ class _Walk:
 
     def _input(self, port: Port) -> TensorType:
         if port.source is None:
+            self.is_vague = True
             return stated_type(port) if self.trust_stated else UNKNOWN_TENSOR
         return port.source.inferred or UNKNOWN_TENSOR
 
@@ -256,8 +279,6 @@ class _Walk:
             shape = tensor.shape.merged_with(port.stated_shape) if port.stated_shape else None
             if shape is not None and agrees(port, tensor):
                 found[port.index] = TensorType(tensor.element_type, shape, tensor.value)
-            if not found[port.index].shape.is_static:
-                self.vague.add(port)
         return tuple(found)
 
     def _contradicted(self, layer: Layer, outputs: tuple[TensorType, ...]) -> None:
@@ -270,13 +291,15 @@ class _Walk:
             found = difference(port, tensor, self.ir_version)
             self.findings.extend(found)
             self.doubtful.add(port)
-            if not any(d.severity is Severity.ERROR for d in found):
+            is_own = isinstance(layer.operator, (Const, Parameter))  # the file itself says two things of it
+            if not is_own and not any(d.severity is Severity.ERROR for d in found):
                 continue
             self.refused.add(port)
             if self.trust_stated and port.index < len(chosen):
                 readers = [p for p in port.readers if has_stated(p)]
                 if readers and not any(agrees(reader, tensor) for reader in readers):
                     chosen[port.index] = stated_type(port)
+                    self.is_vague = True
         _set_outputs(layer, chosen)
 
     def compare_bodies(self, model: Model) -> None:
@@ -310,10 +333,15 @@ class _Walk:
                 self.model(body)
             return tuple(stated_type(port) for port in layer.outputs)
         keywords = _check_arity(op, inputs)
-        if "bodies" in keywords:
-            bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
-            return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
-        return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
+        try:
+            if "bodies" in keywords:
+                bodies = {key: _BodyInference(body, self) for key, body in layer.bodies.items()}
+                return self._complete(layer, op, inputs, op.infer(*inputs, bodies=bodies))
+            return self.memory.infer(op, inputs, lambda types: self._complete(layer, op, types, op.infer(*types)))
+        except _OutsideSpecError as outside:
+            self.findings.report(OUTSIDE_SPEC, outside.message, layer.place, severity=Severity.INFO)
+            self.is_vague = True
+            return outside.outputs
 
     def _complete(
         self, layer: Layer, op: Operator, inputs: Sequence[TensorType], inferred: TensorType | tuple[TensorType, ...]
@@ -325,11 +353,27 @@ class _Walk:
         if not outputs or not inputs:
             return outputs
         try:
-            return _with_values(op, inputs, outputs)
+            known = len(self.reports)
+            completed = _with_values(op, inputs, outputs)
         except Exception as error:  # types and shapes are right without it
             message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
             self.findings.report(INTERNAL, message, layer.place, whose_fault(layer), severity=Severity.WARNING)
             return outputs
+        if self.trust_stated and len(self.reports) > known:
+            raise _OutsideSpecError(outputs, self.reports[-1])
+        return completed
+
+
+class _OutsideSpecError(Exception):
+    """The content of inputs is such that devices may differ on what comes out: it is not followed.
+
+    An exception, so that nothing is remembered for other layers, of each of which it is to be told.
+    """
+
+    def __init__(self, outputs: tuple[TensorType, ...], message: str) -> None:
+        super().__init__(message)
+        self.outputs = outputs
+        self.message = message
 
 
 def check_variables(model: Model, findings: Findings) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -14,6 +14,7 @@ from ovir.codes import (
     INPUT_SHAPE,
     INPUT_TYPE,
     INTERNAL,
+    OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
     STATED_SHAPE,
@@ -92,18 +93,20 @@ def _look(
 def _infer(document: Document, findings: Findings) -> None:
     """Infer with what is stated in place of what is in doubt; if that is no reason to refuse the file, also without.
 
-    What ``read_model`` then refuses is told of the layers in doubt and of those that they feed: the rest follows.
+    What ``read_model`` then refuses is told of the layers in doubt, and of the first that a parameter or constant in
+    doubt feeds: the rest follows.
     """
     infer_into(document.model, findings, trust_stated=True, forms=document.forms)
     doubts = [d for d in findings if d.code in _DOUBTS]
+    for doubt in doubts:
+        if doubt.code == OUTSIDE_SPEC.id:
+            findings.discard(doubt)  # the rules tell it of constants, a run of what is computed
     if findings.fatal or not doubts:
         return
     infer_into(document.model, plainly := Findings(), forms=document.forms)
-    doubted = {d.layer for d in doubts}
-    near = {*doubted, *_fed_by(document.model, doubted)}
-    refused = [d for d in plainly.fatal if d.layer in near]
+    refused = _near(document.model, plainly.fatal, doubts)
     if not refused and not any(d.severity is Severity.ERROR for d in doubts):
-        refused = plainly.fatal
+        refused = plainly.fatal[:1]
     for error in refused:
         causes = [d for d in doubts if d.layer == error.layer and d.severity is Severity.ERROR]
         for cause in causes:
@@ -111,14 +114,25 @@ def _infer(document: Document, findings: Findings) -> None:
         findings.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
 
 
-def _fed_by(model: Model, titles: Collection[str | None]) -> Iterator[str]:
-    """The titles of the layers that are fed by those."""
-    for layer in model.layers:
-        if any(port.source is not None and port.source.layer.title in titles for port in layer.inputs):
-            yield layer.title
+def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> list[Diagnostic]:
+    """The errors in layers in doubt, and for each parameter or constant in doubt the first in a layer that it feeds."""
+    doubted = {d.layer for d in doubts}
+    own = {d.layer for d in doubts if d.code in _OWN_DOUBTS}
+    feeding = {
+        layer.title: {port.source.layer.title for port in layer.inputs if port.source is not None} & own
+        for layer in model.layers
+    }
+    near, told = [], set[str | None]()
+    for error in errors:
+        fed_by = feeding.get(error.layer or "", set())
+        if error.layer in doubted or not fed_by <= told:
+            near.append(error)
+        told |= fed_by
+    return near
 
 
-_DOUBTS = {code.id for code in (STATED_SHAPE, STATED_TYPE, OWN_SHAPE, OWN_TYPE, INPUT_SHAPE, INPUT_TYPE)}
+_OWN_DOUBTS = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
+_DOUBTS = _OWN_DOUBTS | {code.id for code in (STATED_SHAPE, STATED_TYPE, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)}
 
 _OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
