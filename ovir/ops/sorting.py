@@ -214,9 +214,11 @@ class Unique(Operator):
         self.require_one_element("axis", axis.shape)
         if axis.constant is None:
             self.fail("axis must be a constant")
+        self.require(data.rank != 0, "data must have at least one dimension for an axis, got a scalar")
         return None if data.rank is None else self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
     def run(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
+        self.require(axis is None or data.ndim, "data must have at least one dimension for an axis, got a scalar")
         return self._unique(data, None if axis is None else self.normalize_axis(int(axis.item()), data.ndim))
 
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:

@@ -37,6 +37,7 @@ class BatchSpace(Operator):
                 shapes = ", ".join(f"{n} {t.shape}" for n, t in items.items())
                 self.fail("{} must have an item for each dimension of data {}", shapes, data.shape)
             rank = merged
+        self.merge_types(*(tensor.element_type for tensor in items.values()), names=list(items))
         if data.shape.rank is None or any(t.constant is None for t in items.values()):
             return None
         values = [[int(item) for item in t.constant] for t in items.values() if t.constant is not None]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f32, i64
+from ovir.element_types import ElementType, boolean, f32, i32, i64
 from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 from ovir.types import PartialShape
@@ -147,6 +147,11 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
     ("op", "inputs", "message"),
     [
         (Reverse(), (tensor("[2,3]"), items(2)), "axis 2 is outside [-2, 1] of a tensor of rank 2"),
+        (
+            BatchToSpace(),
+            (tensor("[4,1]"), items(1, 2), tensor("[2]", i32), items(0, 0)),
+            "block_shape is i64 and crops_begin is i32: their element types must be equal",
+        ),
         (
             Reverse(mode="mask"),
             (tensor("[2,3]"), tensor("[3]", boolean)),

@@ -102,6 +102,11 @@ def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
         (NonZero(output_type=f32), (tensor("[2]"),), "output_type must be i32 or i64, got f32"),
         (Unique(), (tensor("[2]"), tensor("[]", i64)), "axis must be a constant"),
         (Unique(), (tensor("[2]"), tensor("[2]", i64)), "axis must be a scalar or have one element, got shape [2]"),
+        (
+            Unique(),
+            (tensor("[]"), constant_type(np.int64(0))),
+            "data must have at least one dimension for an axis, got a scalar",
+        ),
         (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
         (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
         (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have at least one dimension, got a scalar"),
