@@ -113,6 +113,7 @@ class Col2Im(Operator):
             self.require(
                 tensor.shape.compatible(PartialShape([2])), "{} must have shape [2], got {}", name, tensor.shape
             )
+        self.merge_types(output_size.element_type, kernel_size.element_type, names=("output_size", "kernel_size"))
         shape = data.shape
         self.require_rank("data", shape, 2, 3)
         if shape.rank is None:

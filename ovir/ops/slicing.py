@@ -142,10 +142,13 @@ class _SliceOperator(_Slicing):
     def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
         """``shape`` after slicing."""
         count = self.check_vectors(shape.rank, vectors)
+        start, stop, step = vectors[:3]
+        if step.constant is not None:
+            for i in range(step.constant.size):
+                self.known_step("step", step, i)
         if shape.rank is None:
             return shape
         self.require(shape.rank > 0, "data is a scalar, which cannot be sliced")
-        start, stop, step = vectors[:3]
         axes: list[int] | None = None
         if len(vectors) < 4:
             axes = list(range(count.length)) if count.is_static else None

@@ -37,7 +37,6 @@ class BatchSpace(Operator):
                 shapes = ", ".join(f"{n} {t.shape}" for n, t in items.items())
                 self.fail("{} must have an item for each dimension of data {}", shapes, data.shape)
             rank = merged
-        self.merge_types(*(tensor.element_type for tensor in items.values()), names=list(items))
         if data.shape.rank is None or any(t.constant is None for t in items.values()):
             return None
         values = [[int(item) for item in t.constant] for t in items.values() if t.constant is not None]
@@ -72,6 +71,8 @@ class BatchToSpace(BatchSpace):
         self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
     ) -> TensorType:
         known = self.known(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        types = (tensor.element_type for tensor in (block_shape, crops_begin, crops_end))
+        self.merge_types(*types, names=("block_shape", "crops_begin", "crops_end"))
         if known is None:
             return _of_unknown_sizes(data)
         blocks = prod(known[0])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i64
+from ovir.element_types import ElementType, f32, i32, i64
 from ovir.ops.convolution import GroupConvolution
 from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
 from ovir.ops.patches import Col2Im, ExtractImagePatches
@@ -97,6 +97,8 @@ def test_col2im_inference() -> None:
         assert message in error.value.message
     with pytest.raises(OperatorError, match="output_size must be i32 or i64, got f32"):
         Col2Im().infer(tensor("3,12,225"), tensor("2"), kernel)
+    with pytest.raises(OperatorError, match="output_size is i32 and kernel_size is i64"):
+        Col2Im().infer(tensor("3,12,225"), tensor("2", i32), kernel)
 
 
 @pytest.mark.parametrize("group", [1, 2])
