@@ -66,7 +66,8 @@ class BitwiseXor(Bitwise):
 class Shift(Bitwise):
     """An operation that moves the bits of ``a`` by ``b`` places, each element by its own number.
 
-    A number below 0, or of as many places as there are bits, is undefined; it is reported.
+    A number below 0, or of as many places as there are bits, is undefined, and reported. Of it, as processors do, only
+    the lowest 5 bits count, for types of 64 bits the lowest 6.
     """
 
     def result_type(self, element_type: ElementType) -> ElementType:
@@ -79,6 +80,7 @@ class Shift(Bitwise):
         places = b.astype(native_dtype(b.dtype), copy=False)
         if b.size and (places.min() < 0 or places.max() >= bits):
             report(f"a shift of {self.output_types[0]} by less than 0 or more than {bits - 1} places is undefined")
+            b = (places & (max(bits, 32) - 1)).astype(b.dtype)
         return super().run(a, b, out=out)
 
 

@@ -75,12 +75,12 @@ class ReverseSequence(Operator):
     def run(self, data: Array, seq_lengths: Array, *, out: Array | None = None) -> Array:
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
         size = data.shape[seq]
-        lengths = [int(length) for length in seq_lengths]
-        self.require(all(0 <= n <= size for n in lengths), "seq_lengths {} must lie in [0, {}]", lengths, size)
+        inside = (seq_lengths >= 0) & (seq_lengths <= size)  # False for NaN
+        self.require(inside.all(), "seq_lengths {} must lie in [0, {}]", seq_lengths.tolist(), size)
         if out is None:
             out = np.empty(data.shape, data.dtype)
         source, target = np.moveaxis(data, (batch, seq), (0, 1)), np.moveaxis(out, (batch, seq), (0, 1))
-        for i, length in enumerate(lengths):
+        for i, length in enumerate(map(int, seq_lengths)):
             target[i, :length] = source[i, :length][::-1]
             target[i, length:] = source[i, length:]
         return out

@@ -258,6 +258,7 @@ class Asin(Unary):
     """
 
     function = np.arcsin
+    truncates = True
 
 
 @operator("Acos", opset=1)
@@ -322,12 +323,26 @@ class Acosh(Unary):
 
 @operator("Atanh", opset=4)
 class Atanh(Unary):
-    """The inverse hyperbolic tangent, NaN outside of [-1, 1].
+    """The inverse hyperbolic tangent, NaN outside of [-1, 1]; of integers beside 0 the type's greatest or least.
 
     Source: Atanh-4
     """
 
     function = np.arctanh
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        if not self.output_types[0].is_integral:
+            return super().run(data, out=out)
+        require_plain(self)
+        return apply(_ends_by_sign, (data,), out)
+
+
+def _ends_by_sign(x: Array, *, out: Array) -> None:
+    info = np.iinfo(x.dtype)
+    is_positive, is_negative = x > 0, x < 0  # before out, which may be x
+    out.fill(0)
+    np.copyto(out, info.max, where=is_positive)
+    np.copyto(out, info.min, where=is_negative)
 
 
 @operator("Erf", opset=1)

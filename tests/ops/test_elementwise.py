@@ -297,7 +297,9 @@ def test_shifts_by_all_the_bits_are_reported() -> None:
         found.append(message)
 
     with reporting_to(sink):
-        applied(bw.BitwiseLeftShift(), [1], [8], dtype=np.uint8)
+        assert applied(bw.BitwiseLeftShift(), [1], [8], dtype=np.uint8).tolist() == [0]
+        assert applied(bw.BitwiseLeftShift(), [-3, 1], [-3, 33], dtype=np.int32).tolist() == [-1610612736, 2]
+        assert applied(bw.BitwiseRightShift(), [-8, 64], [-1, 66], dtype=np.int64).tolist() == [-1, 16]
     assert found[0] == "a shift of u8 by less than 0 or more than 7 places is undefined"
 
 

@@ -66,6 +66,8 @@ def test_reverse_sequence() -> None:
     ]
     with pytest.raises(OperatorError, match=r"seq_lengths \[2,5\] must lie in \[0, 4\]"):
         ReverseSequence().run(data, np.array([2, 5]))
+    with pytest.raises(OperatorError, match=r"seq_lengths \[2.0, nan\] must lie in \[0, 4\]"):
+        ReverseSequence().run(data, np.array([2, np.nan]))
 
 
 def test_shuffle_channels() -> None:

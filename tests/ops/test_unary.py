@@ -100,6 +100,9 @@ def test_round_half_away_from_zero() -> None:
         (un.Exp(), np.uint8, [1, 5, 4, 7], [3, 148, 55, 255]),
         (un.Sin(), np.int64, [2, -4], [0, 0]),
         (un.Abs(), np.int64, [-(2**62) - 1], [2**62 + 1]),
+        (un.Atanh(), np.int64, [2, 1, 0, -1], [2**63 - 1, 2**63 - 1, 0, -(2**63)]),
+        (un.Atanh(), np.uint8, [2, 0], [255, 0]),
+        (un.Asin(), np.int32, [-1, 0, 1], [-1, 0, 1]),
     ],
     ids=lambda value: getattr(value, "__name__", type(value).__name__),
 )
