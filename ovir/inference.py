@@ -7,22 +7,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from ovir.arrays import Array
 from ovir.codes import (
     EDGE_PORT,
     INFERENCE,
     INPUT_COUNT,
     INTERNAL,
-    NO_READ_VALUE,
     OUTSIDE_SPEC,
     USAGE,
-    VARIABLE_TYPE,
     Severity,
 )
+from ovir.content import with_content
 from ovir.diagnostics import (
-    OWN_FAULT,
     Diagnostic,
     Findings,
     InputError,
@@ -35,12 +30,12 @@ from ovir.diagnostics import (
 from ovir.element_types import dynamic, string
 from ovir.model import UNKNOWN_TENSOR, Layer, Model, Port, ShapeLike
 from ovir.ops.infrastructure import Const, Parameter
-from ovir.ops.operator import Operator, can_fold, signature
-from ovir.ops.state import Assign, ReadValue
+from ovir.ops.operator import Operator, signature
 from ovir.repeated import Memory
 from ovir.stated import agrees, difference, has_stated, stated_type
 from ovir.types import Dimension, PartialShape, as_shape, new_symbol
-from ovir.values import TensorType, Value, is_small
+from ovir.values import TensorType
+from ovir.variables import check_variables
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
@@ -253,7 +248,7 @@ class _Walk:
             self.findings.report(code, error.message, _place_of(error, layer), error.hint, severity=severity)
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
-            self.findings.report(INTERNAL, message, layer.place, whose_fault(layer))
+            self.findings.report(INTERNAL, message, layer.place, layer.fault_hint)
         finally:
             found, self.findings = self.findings, outside
         return None, found
@@ -354,10 +349,10 @@ class _Walk:
             return outputs
         try:
             known = len(self.reports)
-            completed = _with_values(op, inputs, outputs)
+            completed = with_content(op, inputs, outputs)
         except Exception as error:  # types and shapes are right without it
             message = f"ovir failed to find the content of the outputs: {type(error).__name__}: {error}"
-            self.findings.report(INTERNAL, message, layer.place, whose_fault(layer), severity=Severity.WARNING)
+            self.findings.report(INTERNAL, message, layer.place, layer.fault_hint, severity=Severity.WARNING)
             return outputs
         if self.trust_stated and len(self.reports) > known:
             raise _OutsideSpecError(outputs, self.reports[-1])
@@ -374,25 +369,6 @@ class _OutsideSpecError(Exception):
         super().__init__(message)
         self.outputs = outputs
         self.message = message
-
-
-def check_variables(model: Model, findings: Findings) -> None:
-    """Every Assign has its ReadValue, which declares what the variable may hold."""
-    assigns = [layer for layer in model.layers if layer.type == "Assign"]
-    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValue)}
-    for layer in assigns:
-        if not isinstance(op := layer.operator, Assign) or not layer.inputs:
-            continue
-        reader = declared.get(op.variable_id)
-        if reader is None:
-            message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
-            findings.report(NO_READ_VALUE, message, layer.place)
-            continue
-        value, variable = layer.inputs[0].type, reader.outputs[0].type
-        same_type = value.element_type.merged_with(variable.element_type) is not None
-        if not same_type or not value.shape.compatible(variable.shape):
-            message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
-            findings.report(VARIABLE_TYPE, message, layer.place)
 
 
 def _merge_declared(layer: Layer, given: TensorType) -> TensorType:
@@ -432,49 +408,12 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     return keywords
 
 
-def _with_values(op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """The outputs with what can be known of their content; it is not sought in large or strange tensors."""
-    for tensor in outputs:
-        if not is_small(tensor.shape) or tensor.element_type.is_dynamic:
-            return outputs
-    if any(t.has_value for t in outputs) or not any(t.has_value for t in inputs):
-        return outputs
-    try:
-        with np.errstate(all="ignore"):
-            values = _values_of(op, inputs, outputs)
-    except OperatorError:
-        return outputs  # it is an error of the run, with its values, if the layer is ever run
-    if values is None:
-        return outputs
-    return tuple(t.with_value(v) for t, v in zip(outputs, values, strict=True))
-
-
 def _place_of(error: OperatorError, layer: Layer) -> Place:
     """The line of what is at fault: a part that the operation names, the attributes where the error begins with one."""
     attributes = layer.operator.attributes if layer.operator else ()
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place
     return layer.at(error.line)
-
-
-def _values_of(
-    op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]
-) -> tuple[Value | None, ...] | None:
-    if can_fold(op, inputs):
-        result = op.run(*(t.constant for t in inputs))
-        arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
-        return tuple(Value(array) for array in arrays)
-    if not all(t.shape.is_static and t.element_type != string for t in outputs):  # of strings there are no bounds
-        return None
-    found = op.infer_value(*inputs)
-    return found if found is None or isinstance(found, tuple) else (found,)
-
-
-def whose_fault(layer: Layer) -> str:
-    """A hint for an exception that no operation should raise."""
-    if layer.operator is not None and not layer.operator.opset:
-        return f"this is a fault of the class {type(layer.operator).__name__}, which was registered for {layer.type}"
-    return OWN_FAULT
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

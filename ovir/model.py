@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from lxml import etree
 
 from ovir.codes import CYCLE, USAGE
-from ovir.diagnostics import Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
+from ovir.diagnostics import OWN_FAULT, Diagnostic, InputError, ModelError, NotFoundError, Place, diagnostic
 from ovir.element_types import ElementType, dynamic
 from ovir.spelling import did_you_mean
 from ovir.types import DimensionLike, PartialShape
@@ -127,6 +127,13 @@ class Layer:
     def data_place(self) -> Place:
         """Where its attributes stand."""
         return self.at(self.data_line)
+
+    @property
+    def fault_hint(self) -> str:
+        """A hint for an exception that its operation should not raise."""
+        if self.operator is not None and not self.operator.opset:
+            return f"this is a fault of the class {type(self.operator).__name__}, which was registered for {self.type}"
+        return OWN_FAULT
 
     def at(self, line: int | None) -> Place:
         """A line that says something of the layer; without one, its own."""

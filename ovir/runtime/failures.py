@@ -8,7 +8,6 @@ from copy import copy
 from ovir.arrays import Array
 from ovir.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics import OperatorError, OvirError, RunError, diagnostic
-from ovir.inference import whose_fault
 from ovir.model import Layer
 from ovir.values import MAX_ELEMENTS, constant_type
 
@@ -29,7 +28,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
         return RunError(diagnostic(_code_of(error), error.message, layer.place, hint=error.hint))
     shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
-    return RunError(diagnostic(INTERNAL, message, layer.place, hint=whose_fault(layer)))
+    return RunError(diagnostic(INTERNAL, message, layer.place, hint=layer.fault_hint))
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
