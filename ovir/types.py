@@ -99,7 +99,7 @@ class Dimension:
         return Dimension(max(function(self.lower), 0), upper)
 
     def __add__(self, other: Dimension | int) -> Dimension:
-        other = as_dimension(other)
+        other = _operand(other)
         if other.lower == other.upper == 0:
             return self
         if self.lower == self.upper == 0:
@@ -107,7 +107,7 @@ class Dimension:
         return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b))
 
     def __mul__(self, other: Dimension | int) -> Dimension:
-        other = as_dimension(other)
+        other = _operand(other)
         if other.lower == other.upper == 1:
             return self
         if self.lower == self.upper == 1:
@@ -155,6 +155,11 @@ class Dimension:
         except ValueError:
             raise ValueError(f"'{shortened(text)}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
         return _interval(lower, upper, shortened(text))
+
+
+def _operand(value: Dimension | int) -> Dimension:
+    """What a size is added to or multiplied by: in arithmetic, numbers may be larger than sizes."""
+    return sized(value) if type(value) is int and value > MAX_SIZE else as_dimension(value)
 
 
 def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) -> int | None:

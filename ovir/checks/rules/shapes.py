@@ -9,6 +9,7 @@ from ovir.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
 from ovir.diagnostics import Diagnostic
 from ovir.integers import MAX_SIZE
 from ovir.machine import physical_memory
+from ovir.model import Layer
 from ovir.ops.infrastructure import Parameter
 from ovir.stated import agrees
 from ovir.types import PartialShape
@@ -16,8 +17,15 @@ from ovir.types import PartialShape
 
 @rule(SIZE_OVERFLOW)
 def size_overflow(context: Context) -> Iterator[Diagnostic]:
-    for port, count in context.large:
-        if count > MAX_SIZE:
+    """Of the first of them; what is computed of such a tensor follows."""
+    large = {port: count for port, count in context.large if count > MAX_SIZE}
+    behind: set[Layer] = set()
+    for layer in context.layers if large else ():
+        if any(port.source is not None and port.source.layer in behind for port in layer.inputs):
+            behind.add(layer)
+            continue
+        for port, count in ((port, large[port]) for port in layer.outputs if port in large):
+            behind.add(layer)
             message = f"output port {port.id} of shape {port.shape} has {count} elements, more than 64 bits count"
             yield finding(SIZE_OVERFLOW, message, port)
 
@@ -59,6 +67,6 @@ def written_twice(context: Context) -> Iterator[Diagnostic]:
 
 def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:
     """Whether two statements of one shape have their numbers in the same places; a port without dims says nothing."""
-    if not one or not other or one.rank != other.rank:
+    if one is None or other is None or not one.rank or one.rank != other.rank:
         return True
     return all(a.is_static == b.is_static for a, b in zip(one, other, strict=True))
