@@ -7,10 +7,28 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, UNKNOWN_ELEMENT
+from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, UNKNOWN_ELEMENT, Severity
 from ovir.diagnostics import Findings, Place
 from ovir.ir.elements import line_of, tag_of, unsigned
 from ovir.model import Edge, Layer, Port
+
+
+@dataclass(eq=False)
+class Astray:
+    """An edge that leads to the wrong layer, or to none."""
+
+    source: Port | None
+    """Where it comes from, if that is known."""
+    to_nowhere: Edge | None = None
+    """The edge, where nothing has been told of it yet."""
+
+    def may_lead_to(self, port: Port) -> bool:
+        """Whether what is stated of both ends agrees."""
+        source = self.source
+        return source is None or (source.stated_element_type, source.stated_shape) == (
+            port.stated_element_type,
+            port.stated_shape,
+        )
 
 
 @dataclass
@@ -29,6 +47,8 @@ class Lost:
     """Ids of layers whose inputs may be fed by other edges than those that name them."""
     doubled: set[int] = field(default_factory=set)
     """Ids that two layers have, so that the edges of both lead to one of them."""
+    astray: list[Astray] = field(default_factory=list)
+    """Edges that do not lead where they should, each of which explains an input that has none."""
 
     def has_layer(self, number: int) -> bool:
         return number in self.layers or None in self.layers or number in self.absent
@@ -60,6 +80,8 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
             edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item)))
         elif numbers:
             lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
+        else:
+            lost.astray.append(Astray(None))
     return edges
 
 
@@ -97,7 +119,7 @@ def connect(
         for port in layers[number].inputs:
             port.source = None
             lost.inputs.add((number, port.id))
-    _unfed(layers, lost, findings)
+    _unfed(layers, lost, file, findings)
     return joined
 
 
@@ -131,9 +153,7 @@ def _explain(
     from_layer, to_layer = layers.get(edge.from_layer), layers.get(edge.to_layer)
     if to_layer is None:  # nothing can miss the edge
         if not lost.has_layer(edge.to_layer):
-            message = f"the edge leads to layer {edge.to_layer}, which does not exist; it is ignored"
-            findings.report(EDGE_TO_NOWHERE, message, place)
-            lost.absent.add(edge.to_layer)
+            lost.astray.append(Astray(source, edge))
         return
     lost.inputs.add((edge.to_layer, target.id if target is not None else None))
     if from_layer is None:
@@ -150,13 +170,35 @@ def _explain(
             ids = [p.id for p in ports]
             message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
             findings.report(EDGE_PORT, message, layer.at(edge.line))
+            if kind == "input":
+                lost.astray.append(Astray(source))
 
 
-def _unfed(layers: Mapping[int, Layer], lost: Lost, findings: Findings) -> None:
+def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
+    """Tell of inputs without an edge, and of edges that lead nowhere: one of each is one fault."""
     for layer in layers.values():
         for port in layer.inputs:
             if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id):
-                findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+                astray = next((astray for astray in lost.astray if astray.may_lead_to(port)), None)
+                if astray is None:
+                    findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+                    continue
+                lost.astray.remove(astray)
+                if astray.to_nowhere is not None:
+                    hint = f"no edge leads to input port {port.id} of {layer.title}: perhaps this one is to"
+                    _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
             findings.report(UNFED_INPUT, "the Result has no input port", layer.place)
             layer.operator = None  # what its inference would tell follows
+    for edge in [astray.to_nowhere for astray in lost.astray if astray.to_nowhere is not None]:
+        if edge.to_layer not in lost.absent:
+            lost.absent.add(edge.to_layer)
+            _to_nowhere(edge, file, findings)
+
+
+def _to_nowhere(
+    edge: Edge, file: str | None, findings: Findings, hint: str | None = None, severity: Severity | None = None
+) -> None:
+    consequence = "" if severity else "; it is ignored"
+    message = f"the edge leads to layer {edge.to_layer}, which does not exist{consequence}"
+    findings.report(EDGE_TO_NOWHERE, message, Place(file, edge.line), hint, severity=severity)
