@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from ovir.codes import NO_READ_VALUE, VARIABLE_TYPE
 from ovir.diagnostics import Findings
-from ovir.model import Model
+from ovir.model import Layer, Model
 from ovir.ops.state import Assign, ReadValue
+
+
+def _may_read(layer: Layer, variable_id: str) -> bool:
+    """Whether a layer that could not be read, which has been told, may have been the ReadValue of a variable."""
+    if layer.operator is not None:
+        return False
+    return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
 
 
 def check_variables(model: Model, findings: Findings) -> None:
@@ -16,6 +23,8 @@ def check_variables(model: Model, findings: Findings) -> None:
         if not isinstance(op := layer.operator, Assign) or not layer.inputs:
             continue
         reader = declared.get(op.variable_id)
+        if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
+            continue
         if reader is None:
             message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
             findings.report(NO_READ_VALUE, message, layer.place)

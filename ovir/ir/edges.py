@@ -7,28 +7,29 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, UNKNOWN_ELEMENT, Severity
+from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
 from ovir.diagnostics import Findings, Place
-from ovir.ir.elements import line_of, tag_of, unsigned
+from ovir.ir.elements import line_of, misspelt, tag_of, unsigned
 from ovir.model import Edge, Layer, Port
+from ovir.spelling import closest
 
 
 @dataclass(eq=False)
 class Astray:
     """An edge that leads to the wrong layer, or to none."""
 
-    source: Port | None
-    """Where it comes from, if that is known."""
+    origin: tuple[int, int]
+    """The ids of the layer and port that it comes from."""
+    source: Port | None = None
     to_nowhere: Edge | None = None
     """The edge, where nothing has been told of it yet."""
 
     def may_lead_to(self, port: Port) -> bool:
         """Whether what is stated of both ends agrees."""
         source = self.source
-        return source is None or (source.stated_element_type, source.stated_shape) == (
-            port.stated_element_type,
-            port.stated_shape,
-        )
+        if source is None:
+            return True
+        return source.stated_element_type == port.stated_element_type and source.stated_shape == port.stated_shape
 
 
 @dataclass
@@ -63,9 +64,10 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
     known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
     for item in (item for group in groups for item in group):
         if item.tag != "edge":
-            message = f"<{tag_of(item)}> is not an <edge>; it is ignored"
-            findings.report(UNKNOWN_ELEMENT, message, Place(file, line_of(item)))
-            continue
+            meant = closest(tag_of(item), ("edge",))
+            misspelt(item, "an <edge>", meant, meant is not None, Place(file, line_of(item)), findings)
+            if meant is None:
+                continue
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
             text = item.get(key)
@@ -81,7 +83,8 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
         elif numbers:
             lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
         else:
-            lost.astray.append(Astray(None))
+            origin = [unsigned(item, key, Findings(), file) for key in ("from-layer", "from-port")]
+            lost.astray.append(Astray((-1 if origin[0] is None else origin[0], -1 if origin[1] is None else origin[1])))
     return edges
 
 
@@ -103,6 +106,8 @@ def connect(
             known[number, is_output] = {p.id: p for p in reversed(ports)}  # of two with one id the first
         return known[number, is_output].get(port)
 
+    for astray in lost.astray:
+        astray.source = find(*astray.origin, True)
     joined: list[Edge] = []
     for edge in edges:
         from_layer, from_port, to_layer, to_port, _ = edge
@@ -153,7 +158,7 @@ def _explain(
     from_layer, to_layer = layers.get(edge.from_layer), layers.get(edge.to_layer)
     if to_layer is None:  # nothing can miss the edge
         if not lost.has_layer(edge.to_layer):
-            lost.astray.append(Astray(source, edge))
+            lost.astray.append(Astray((edge.from_layer, edge.from_port), source, edge))
         return
     lost.inputs.add((edge.to_layer, target.id if target is not None else None))
     if from_layer is None:
@@ -171,22 +176,28 @@ def _explain(
             message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
             findings.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
-                lost.astray.append(Astray(source))
+                lost.astray.append(Astray((edge.from_layer, edge.from_port), source))
 
 
 def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
     """Tell of inputs without an edge, and of edges that lead nowhere: one of each is one fault."""
+    unfed = [
+        port
+        for layer in layers.values()
+        for port in layer.inputs
+        if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id)
+    ]
+    for astray in lost.astray[:_MOST_ASTRAY]:
+        near = sorted(filter(astray.may_lead_to, unfed), key=lambda port: abs(port.layer.id - astray.origin[0]))
+        for port in near[:1]:
+            unfed.remove(port)
+            if astray.to_nowhere is not None:
+                hint = f"no edge leads to input port {port.id} of {port.layer.title}: perhaps this one is to"
+                _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
+                astray.to_nowhere = None
+    for port in unfed:
+        findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
     for layer in layers.values():
-        for port in layer.inputs:
-            if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id):
-                astray = next((astray for astray in lost.astray if astray.may_lead_to(port)), None)
-                if astray is None:
-                    findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
-                    continue
-                lost.astray.remove(astray)
-                if astray.to_nowhere is not None:
-                    hint = f"no edge leads to input port {port.id} of {layer.title}: perhaps this one is to"
-                    _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
             findings.report(UNFED_INPUT, "the Result has no input port", layer.place)
             layer.operator = None  # what its inference would tell follows
@@ -194,6 +205,10 @@ def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: 
         if edge.to_layer not in lost.absent:
             lost.absent.add(edge.to_layer)
             _to_nowhere(edge, file, findings)
+
+
+_MOST_ASTRAY = 100
+"""So many edges are brought together with the inputs that miss them; a file with more is broken in another way."""
 
 
 def _to_nowhere(

@@ -6,7 +6,7 @@ from typing import Any
 
 from lxml import etree
 
-from ovir.codes import BAD_NUMBER, MISSING_KEY
+from ovir.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
 from ovir.diagnostics import Findings, Place
 from ovir.integers import UINT64, parse_integer
 from ovir.model import Layer
@@ -24,6 +24,16 @@ SAFE: dict[str, Any] = {"resolve_entities": False, "no_network": True, "load_dtd
 
 def tag_of(element: etree._Element) -> str:
     return str(element.tag)
+
+
+def misspelt(
+    element: etree._Element, wanted: str, meant: str | None, is_missed: bool, place: Place, findings: Findings
+) -> None:
+    """Tell of an element that is not what is ``wanted`` there, and may be ``meant`` for it: an error if missed."""
+    message = f"<{tag_of(element)}> is not {wanted}" + ("" if is_missed else "; it is ignored")
+    severity = Severity.ERROR if is_missed else None
+    hint = f"did you mean <{meant}>?" if meant is not None else None
+    findings.report(UNKNOWN_ELEMENT, message, place, hint, severity=severity)
 
 
 def line_of(element: etree._Element) -> int | None:

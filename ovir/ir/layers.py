@@ -33,7 +33,7 @@ from ovir.codes import (
 from ovir.diagnostics import Diagnostic, Findings, OperatorError, Place, diagnostic
 from ovir.element_types import ElementType
 from ovir.ir.edges import Lost
-from ovir.ir.elements import line_of, tag_of, unsigned
+from ovir.ir.elements import line_of, misspelt, tag_of, unsigned
 from ovir.ir.forms import Form
 from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
@@ -100,7 +100,9 @@ class LayerReader:
         self._unknown_keys(element, _LAYER_KEYS, layer)
         data = None
         for child in element:
-            tag = child.tag
+            tag: Any = child.tag
+            if tag not in _PARTS:
+                tag = self._meant(child, element, layer)
             if tag == "output" or tag == "input":
                 self._ports(child, layer, lost, is_output=tag == "output")
             elif tag == "data":
@@ -113,10 +115,6 @@ class LayerReader:
                 if layer.rt_info is None:
                     layer.rt_info_source = child
                 self._rt_info(child, layer)
-            elif _BODY_TAGS.fullmatch(str(tag)) is None:
-                message = f"<{tag_of(child)}> is not part of a layer; it is ignored"
-                hint = did_you_mean(str(tag), ("data", "input", "output", "rt_info"), "<{}>")
-                self.findings.report(UNKNOWN_ELEMENT, message, self._at(child, layer), hint)
         for ports in (layer.inputs, layer.outputs):
             if len(ports) > 1:
                 self._check_ids(ports, layer, lost)
@@ -144,15 +142,26 @@ class LayerReader:
                 hint = did_you_mean(key, known)
                 self.findings.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
+    def _meant(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
+        """What a part of a layer that is not known is to be read as: that for which it is misspelt, if anything."""
+        tag = tag_of(child)
+        if _BODY_TAGS.fullmatch(tag):
+            return None
+        meant = closest(tag, _PARTS)
+        is_missed = meant is not None and meant != "rt_info" and element.find(meant) is None
+        misspelt(child, "part of a layer", meant, is_missed, self._at(child, layer), self.findings)
+        return meant if is_missed else None
+
     # ----- ports
 
     def _ports(self, group: etree._Element, layer: Layer, lost: Lost, *, is_output: bool) -> None:
         ports = layer.outputs if is_output else layer.inputs
         for item in group:
             if item.tag != "port":
-                message = f"<{tag_of(item)}> is not a <port>; it is ignored"
-                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item, layer))
-                continue
+                meant = closest(tag_of(item), ("port",))
+                misspelt(item, "a <port>", meant, meant is not None, self._at(item, layer), self.findings)
+                if meant is None:
+                    continue
             text = item.get("id")
             number = self._port_ids.get(text)
             if number is None:
@@ -337,6 +346,7 @@ class LayerReader:
             layer.operator = None
 
 
+_PARTS = ("data", "input", "output", "rt_info")
 _LAYER_KEYS = frozenset({"id", "name", "type", "version", "output_names", "precision"})
 _NO_ID = -1
 """That of a port whose id cannot be read."""

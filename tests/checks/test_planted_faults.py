@@ -162,6 +162,37 @@ def edge_from_nowhere(plant: Plant) -> None:
     plant.mark(edge, "OVIR206")
 
 
+def edge_to_nowhere(plant: Plant) -> None:
+    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
+    edge.set("to-layer", "998")
+    plant.mark(edge, "OVIR207")
+
+
+def edge_to_no_number(plant: Plant) -> None:
+    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
+    edge.set("to-layer", "first")
+    plant.mark(edge, "OVIR111")
+
+
+def edge_to_a_constant(plant: Plant) -> None:
+    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
+    edge.set("to-layer", plant.layer("Const").get("id", ""))
+    plant.mark(edge, "OVIR208")
+
+
+def misspelt_part(plant: Plant) -> None:
+    part = plant.layer("Add", "ReLU", "MatMul").find(plant.random.choice(["input", "output"]))
+    assert part is not None
+    part.tag = f"{part.tag}s"
+    plant.mark(part, "OVIR116")
+
+
+def misspelt_edge(plant: Plant) -> None:
+    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
+    edge.tag = "egde"
+    plant.mark(edge, "OVIR116")
+
+
 def edge_port(plant: Plant) -> None:
     edge = plant.edge_into(plant.layer("Add", "ReLU", "SoftMax"))
     edge.set("from-port", "7")
@@ -251,7 +282,8 @@ def bad_precision(plant: Plant) -> None:
 FAULTS: list[Callable[[Plant], None]] = [
     stated_output, stated_output_type, stated_input, stated_input_type, stated_constant, axis, missing_attribute, bad_attribute,
     unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
-    past_the_end, too_few_bytes, bad_dim, bad_precision,
+    past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
+    misspelt_part, misspelt_edge,
 ]  # fmt: skip
 
 
