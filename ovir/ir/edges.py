@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lxml import etree
@@ -26,10 +27,11 @@ class Astray:
 
     def may_lead_to(self, port: Port) -> bool:
         """Whether what is stated of both ends agrees."""
-        source = self.source
-        if source is None:
-            return True
-        return source.stated_element_type == port.stated_element_type and source.stated_shape == port.stated_shape
+        return self.source is None or _state_the_same(self.source, port)
+
+
+def _state_the_same(one: Port, other: Port) -> bool:
+    return one.stated_element_type == other.stated_element_type and one.stated_shape == other.stated_shape
 
 
 @dataclass
@@ -109,16 +111,19 @@ def connect(
     for astray in lost.astray:
         astray.source = find(*astray.origin, True)
     joined: list[Edge] = []
+    twice: list[tuple[Edge, Port, Port]] = []
     for edge in edges:
         from_layer, from_port, to_layer, to_port, _ = edge
         source, target = find(from_layer, from_port, True), find(to_layer, to_port, False)
         if source is None or target is None:
             _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
         elif target.source is not None:
-            _second_edge(target, edge, edges, lost, findings)
+            twice.append((edge, source, target))
         else:
             target.source = source
             joined.append(edge)
+    if twice:
+        _second_edges(twice, joined, edges, lost, findings)
     joined = [edge for edge in joined if edge.to_layer not in lost.mixed]
     for number in lost.mixed:
         for port in layers[number].inputs:
@@ -128,21 +133,39 @@ def connect(
     return joined
 
 
-def _second_edge(target: Port, edge: Edge, edges: list[Edge], lost: Lost, findings: Findings) -> None:
-    """Two edges into one port; where another port of the layer then has none, one fault explains both."""
-    layer = target.layer
-    if layer.id in lost.doubled | lost.ports:
-        return
-    fed = {e.to_port for e in edges if e.to_layer == layer.id}
-    unfed = [port.id for port in layer.inputs if port.id not in fed]
-    hint = None
-    if unfed:
-        hint = f"input port {unfed[0]} has none: perhaps to-port is to be {unfed[0]} in one of them"
-        lost.inputs.update((layer.id, number) for number in (*unfed, target.id))
-        lost.mixed.add(layer.id)
-    assert target.source is not None
-    message = f"a second edge into port {target.id}; the first comes from {target.source.layer.title}"
-    findings.report(FED_TWICE, message, layer.at(edge.line), hint, port=target.id)
+def _second_edges(
+    twice: Sequence[tuple[Edge, Port, Port]], joined: list[Edge], edges: list[Edge], lost: Lost, findings: Findings
+) -> None:
+    """Two edges into one port; where another port of the layer then has none, one fault explains both.
+
+    Of the two that is wrong whose source states something else than the port, or else the second.
+    """
+    fed: dict[int, set[int]] = {}
+    starts = Counter((edge.from_layer, edge.from_port) for edge in edges)
+    for edge in edges:
+        fed.setdefault(edge.to_layer, set()).add(edge.to_port)
+    places = {(edge.to_layer, edge.to_port): i for i, edge in enumerate(joined)}
+    for edge, source, target in twice:
+        layer = target.layer
+        if layer.id in lost.doubled | lost.ports:
+            continue
+        assert target.source is not None
+        unfed = [port.id for port in layer.inputs if port.id not in fed[layer.id]]
+        wrong, other, hint = edge, target.source, None
+        if unfed:
+            hint = f"input port {unfed[0]} has none: perhaps to-port is to be {unfed[0]} in one of them"
+            lost.inputs.update((layer.id, number) for number in (*unfed, target.id))
+            lost.mixed.add(layer.id)
+        else:
+            if _state_the_same(source, target) and not _state_the_same(target.source, target):
+                place = places[layer.id, target.id]
+                wrong, other, joined[place] = joined[place], source, edge
+                source, target.source = target.source, source
+            origin = wrong.from_layer, wrong.from_port
+            if starts[origin] == 1:  # nothing else reads its source, which some input may miss
+                lost.astray.append(Astray(origin, source))
+        message = f"a second edge into port {target.id}; the other comes from {other.layer.title}"
+        findings.report(FED_TWICE, message, layer.at(wrong.line), hint, port=target.id)
 
 
 def _explain(

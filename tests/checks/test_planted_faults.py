@@ -180,6 +180,12 @@ def edge_to_a_constant(plant: Plant) -> None:
     plant.mark(edge, "OVIR208")
 
 
+def edge_to_another_layer(plant: Plant) -> None:
+    edge = plant.edge_into(plant.layer("SoftMax"))
+    edge.set("to-layer", plant.layer("MatMul", "ReLU").get("id", ""))
+    plant.mark(edge, "OVIR209")
+
+
 def misspelt_part(plant: Plant) -> None:
     part = plant.layer("Add", "ReLU", "MatMul").find(plant.random.choice(["input", "output"]))
     assert part is not None
@@ -283,7 +289,7 @@ FAULTS: list[Callable[[Plant], None]] = [
     stated_output, stated_output_type, stated_input, stated_input_type, stated_constant, axis, missing_attribute, bad_attribute,
     unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
     past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
-    misspelt_part, misspelt_edge,
+    edge_to_another_layer, misspelt_part, misspelt_edge,
 ]  # fmt: skip
 
 
