@@ -40,6 +40,8 @@ class Lost:
 
     layers: set[int | None] = field(default_factory=set)
     """Ids of layers; None stands for a layer whose id is unknown."""
+    places: list[int] = field(default_factory=list)
+    """The ids of the layers that stand before them in the file."""
     ports: set[int] = field(default_factory=set)
     """Ids of the layers of which a port could not be read."""
     inputs: set[tuple[int, int | None]] = field(default_factory=set)
@@ -52,6 +54,17 @@ class Lost:
     """Ids that two layers have, so that the edges of both lead to one of them."""
     astray: list[Astray] = field(default_factory=list)
     """Edges that do not lead where they should, each of which explains an input that has none."""
+
+    def name_layers(self, edges: Iterable[Edge], known: set[int]) -> None:
+        """Take layers without ids for those that edges name: writers number layers as they stand in the file."""
+        numbers: list[int] = []
+        for before in self.places:
+            numbers.append(max([before, *numbers[-1:]]) + 1)
+        if None in self.layers and numbers and known.isdisjoint(numbers):
+            named = {number for edge in edges for number in (edge.from_layer, edge.to_layer)}
+            if named.issuperset(numbers):
+                self.layers.discard(None)
+                self.layers.update(numbers)
 
     def has_layer(self, number: int) -> bool:
         return number in self.layers or None in self.layers or number in self.absent

@@ -218,7 +218,9 @@ class _Reader:
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
                     self.findings.report(UNKNOWN_ELEMENT, message, self.at(item))
                     continue
-                if layer is not None:
+                if layer is None:
+                    lost.places.append(found[-1].id if found else -1)
+                else:
                     found.append(layer)
                     if layer.type in BODY_OPERATIONS:
                         self.bodies(item, layer, version, depth)
@@ -232,6 +234,7 @@ class _Reader:
         edges = texts.edges if texts is not None else None
         if edges is None:
             edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
+        lost.name_layers(edges, {layer.id for layer in found} if lost.places else set())
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)
         edges = without_cycles(layers, edges, self.findings)

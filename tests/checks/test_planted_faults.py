@@ -150,6 +150,12 @@ def duplicate_id(plant: Plant) -> None:
     plant.mark(layer, "OVIR204")
 
 
+def no_id(plant: Plant) -> None:
+    layer = plant.layer("Add", "ReLU", "MatMul")
+    del layer.attrib["id"]
+    plant.mark(layer, "OVIR110")
+
+
 def duplicate_port(plant: Plant) -> None:
     port = plant.layer("Add", "MatMul").findall("input/port")[1]
     port.set("id", "0")
@@ -289,7 +295,7 @@ FAULTS: list[Callable[[Plant], None]] = [
     stated_output, stated_output_type, stated_input, stated_input_type, stated_constant, axis, missing_attribute, bad_attribute,
     unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
     past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
-    edge_to_another_layer, misspelt_part, misspelt_edge,
+    edge_to_another_layer, misspelt_part, misspelt_edge, no_id,
 ]  # fmt: skip
 
 
