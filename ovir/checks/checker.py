@@ -28,6 +28,7 @@ from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, collecting_no_garbage, load
 from ovir.ir.source import Source
 from ovir.model import Model
+from ovir.ops.infrastructure import Const
 
 Clock = Callable[[str, float], None]
 """Told of each stage, ``reading``, ``inference`` and ``rules``, and the seconds it took."""
@@ -97,6 +98,7 @@ def _infer(document: Document, findings: Findings) -> None:
     doubt feeds: the rest follows.
     """
     infer_into(document.model, findings, trust_stated=True, forms=document.forms)
+    _blame_constants(document.model, findings)
     doubts = [d for d in findings if d.code in _DOUBTS]
     for doubt in doubts:
         if doubt.code == OUTSIDE_SPEC.id:
@@ -112,6 +114,33 @@ def _infer(document: Document, findings: Findings) -> None:
         for cause in causes:
             findings.discard(cause)
         findings.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
+
+
+def _blame_constants(model: Model, findings: Findings) -> None:
+    """Of layers that fail beside most others that read the same constant, tell of the first alone."""
+    failed: dict[str | None, Diagnostic] = {}
+    for found in findings.fatal:
+        if found.code.startswith(_OF_OPERATIONS):
+            failed.setdefault(found.layer, found)
+    if len(failed) < _MANY:
+        return
+    for layer in model.layers:
+        if not isinstance(layer.operator, Const):
+            continue
+        readers = {port.layer.title: None for output in layer.outputs for port in output.readers}
+        told = [failed[title] for title in readers if title in failed]
+        if len(told) < _MANY or 2 * len(told) < len(readers):
+            continue
+        first, *others = sorted(told, key=lambda found: found.line or 0)
+        for found in told:
+            findings.discard(found)
+            del failed[found.layer]
+        hint = f"{len(others)} other layers that read {layer.title} fail: perhaps its value is wrong"
+        findings.add(replace(first, hint=hint))
+
+
+_OF_OPERATIONS = ("OVIR3", "OVIR4")
+_MANY = 3
 
 
 def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> list[Diagnostic]:

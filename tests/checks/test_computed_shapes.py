@@ -99,3 +99,13 @@ def test_one_fault(fault: Callable[[etree._Element, bytearray], None], expected:
 def test_the_model_is_right_without_them() -> None:
     net = computing()
     assert [d for d in ovir.check(net.stated_xml(), bytes(net.blob)) if d.severity is not ovir.Severity.INFO] == []
+
+
+def test_a_constant_that_fails_all_its_readers_is_one_error() -> None:
+    net = Net()
+    x, axis = net.parameter("x", "2,3"), net.const(5, name="axis")
+    for _ in range(4):
+        net.result(net.op("Gather", x, net.const([0]), axis, opset=8))
+    (found,) = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
+    assert (found.code, found.layer_id) == ("OVIR305", 3)
+    assert found.hint == "3 other layers that read layer 1 'axis' (Const, opset1) fail: perhaps its value is wrong"
