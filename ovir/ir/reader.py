@@ -234,6 +234,9 @@ class _Reader:
         edges = texts.edges if texts is not None else None
         if edges is None:
             edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
+        if edge_groups and not (edges or lost.inputs or lost.astray) and sum(len(layer.inputs) for layer in found) > 1:
+            self.findings.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
+            lost.inputs.update((layer.id, None) for layer in found)
         lost.name_layers(edges, {layer.id for layer in found} if lost.places else set())
         layers = distinct(found, edges, lost, self.findings)
         edges = connect(edges, layers, lost, self.file, self.findings)

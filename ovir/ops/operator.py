@@ -141,7 +141,7 @@ class Operator:
 
     def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
         """Raise the message; whoever called the operation adds file, line and layer."""
-        raise OperatorError(message.format(*map(_shown, values)) if values else message, code, hint)
+        raise OperatorError(message.format(*map(shown, values)) if values else message, code, hint)
 
     def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
         """The axis counted from the front; as it is where the rank is unknown. ``of`` is shown in the error."""
@@ -290,7 +290,7 @@ def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value
     return values
 
 
-def _shown(value: object) -> object:
+def shown(value: object) -> object:
     """A value as messages show it: sequences of integers, most of them shapes, as a PartialShape shows itself."""
     if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):
         return f"[{','.join(map(str, value))}]"

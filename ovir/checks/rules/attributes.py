@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ovir.checks.rule import Context, finding, rule
 from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
 from ovir.diagnostics import Diagnostic
+from ovir.ops.operator import shown
 
 
 @rule(NO_ELEMENT_TYPE)
@@ -30,7 +31,8 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
             expected[type(op)] = [a for a in op.attributes.values() if a.specified]
         for spec in expected[type(op)]:
             if spec.name not in layer.attributes:
-                message = f"the specification requires '{spec.name}' of {layer.type}; {spec.default!r} is assumed"
+                assumed = shown(spec.default) if spec.default != "" else "''"
+                message = f"the specification requires '{spec.name}' of {layer.type}; {assumed} is assumed"
                 yield finding(UNSPECIFIED, message, layer.data_place)
 
 
