@@ -168,6 +168,8 @@ def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) ->
 
 def _interval(lower: int, upper: int | None, text: object) -> Dimension:
     """A Dimension of bounds that a user or a file gives, ``text`` as they gave them."""
+    if lower < 0 and lower == upper:
+        raise ValueError(f"'{text}' is not a dimension: a size is not negative, and -1 stands for an unknown one")
     if lower < 0 or (upper is not None and upper < lower):
         raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
     if max(lower, upper or 0) > MAX_SIZE:
