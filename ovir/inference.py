@@ -246,6 +246,9 @@ class _Walk:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             code = error.code or INFERENCE
             self.findings.report(code, error.message, _place_of(error, layer), error.hint, severity=severity)
+            if self.trust_stated and not layer.scope:  # within bodies it would double the time of each level
+                for body in layer.bodies.values():
+                    self.model(body)  # from what it says of its parameters: there may be other faults in it
         except Exception as error:  # a fault of ovir's own must not look like one of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
             self.findings.report(INTERNAL, message, layer.place, layer.fault_hint)
