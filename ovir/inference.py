@@ -113,7 +113,7 @@ class _Walk:
         self.doubtful: set[Port] = set()
         """Output ports whose type has been found fault with; what differs because of it is not told."""
         self.refused: set[Port] = set()
-        """Those of them of which an error has been told, for which the file is refused whatever else there is."""
+        """Those of them of which enough has been told: an error, or that the file says two things of the layer."""
         self.reports: list[str] = []
         """What kernels said of values that they were given to find the content of outputs."""
         self.is_vague = False

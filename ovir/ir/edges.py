@@ -10,9 +10,8 @@ from lxml import etree
 
 from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
 from ovir.diagnostics import Findings, Place
-from ovir.ir.elements import line_of, misspelt, tag_of, unsigned
+from ovir.ir.elements import line_of, read_as, unsigned
 from ovir.model import Edge, Layer, Port
-from ovir.spelling import closest
 
 
 @dataclass(eq=False)
@@ -41,7 +40,7 @@ class Lost:
     layers: set[int | None] = field(default_factory=set)
     """Ids of layers; None stands for a layer whose id is unknown."""
     places: list[int] = field(default_factory=list)
-    """The ids of the layers that stand before them in the file."""
+    """For each layer that could not be read the id of the last before it that could, -1 for none."""
     ports: set[int] = field(default_factory=set)
     """Ids of the layers of which a port could not be read."""
     inputs: set[tuple[int, int | None]] = field(default_factory=set)
@@ -79,9 +78,8 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
     known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
     for item in (item for group in groups for item in group):
         if item.tag != "edge":
-            meant = closest(tag_of(item), ("edge",))
-            misspelt(item, "an <edge>", meant, meant is not None, Place(file, line_of(item)), findings)
-            if meant is None:
+            place = Place(file, line_of(item))
+            if read_as(item, "an <edge>", ("edge",), ("edge",), place, findings) is None:
                 continue
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
@@ -224,13 +222,16 @@ def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: 
         if port.source is None and layer.id not in lost.ports and not lost.has_input(layer.id, port.id)
     ]
     for astray in lost.astray[:_MOST_ASTRAY]:
-        near = sorted(filter(astray.may_lead_to, unfed), key=lambda port: abs(port.layer.id - astray.origin[0]))
-        for port in near[:1]:
-            unfed.remove(port)
-            if astray.to_nowhere is not None:
-                hint = f"no edge leads to input port {port.id} of {port.layer.title}: perhaps this one is to"
-                _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
-                astray.to_nowhere = None
+        start = astray.origin[0]
+        missing = [port for port in unfed if astray.may_lead_to(port)]
+        if not missing:
+            continue
+        nearest = min(missing, key=lambda port: abs(port.layer.id - start))
+        unfed.remove(nearest)
+        if astray.to_nowhere is not None:
+            hint = f"no edge leads to input port {nearest.id} of {nearest.layer.title}: perhaps this one is to"
+            _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
+            astray.to_nowhere = None
     for port in unfed:
         findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
     for layer in layers.values():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from lxml import etree
@@ -10,6 +11,7 @@ from ovir.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
 from ovir.diagnostics import Findings, Place
 from ovir.integers import UINT64, parse_integer
 from ovir.model import Layer
+from ovir.spelling import closest
 
 
 def xml_parser(encoding: str | None) -> etree.XMLParser[etree._Element]:
@@ -26,14 +28,25 @@ def tag_of(element: etree._Element) -> str:
     return str(element.tag)
 
 
-def misspelt(
-    element: etree._Element, wanted: str, meant: str | None, is_missed: bool, place: Place, findings: Findings
-) -> None:
-    """Tell of an element that is not what is ``wanted`` there, and may be ``meant`` for it: an error if missed."""
+def read_as(
+    element: etree._Element,
+    wanted: str,
+    known: Sequence[str],
+    missed: Collection[str],
+    place: Place,
+    findings: Findings,
+) -> str | None:
+    """Tell of an element that is not what is ``wanted`` there; the one of those ``missed`` for which it is misspelt.
+
+    That is an error, as readers ignore it. Without one None, and a warning.
+    """
+    meant = closest(tag_of(element), known)
+    is_missed = meant in missed
     message = f"<{tag_of(element)}> is not {wanted}" + ("" if is_missed else "; it is ignored")
     severity = Severity.ERROR if is_missed else None
     hint = f"did you mean <{meant}>?" if meant is not None else None
     findings.report(UNKNOWN_ELEMENT, message, place, hint, severity=severity)
+    return meant if is_missed else None
 
 
 def line_of(element: etree._Element) -> int | None:

@@ -33,7 +33,7 @@ from ovir.codes import (
 from ovir.diagnostics import Diagnostic, Findings, OperatorError, Place, diagnostic
 from ovir.element_types import ElementType
 from ovir.ir.edges import Lost
-from ovir.ir.elements import line_of, misspelt, tag_of, unsigned
+from ovir.ir.elements import line_of, read_as, tag_of, unsigned
 from ovir.ir.forms import Form
 from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
@@ -147,10 +147,8 @@ class LayerReader:
         tag = tag_of(child)
         if _BODY_TAGS.fullmatch(tag):
             return None
-        meant = closest(tag, _PARTS)
-        is_missed = meant is not None and meant != "rt_info" and element.find(meant) is None
-        misspelt(child, "part of a layer", meant, is_missed, self._at(child, layer), self.findings)
-        return meant if is_missed else None
+        missed = [part for part in _PARTS if part != "rt_info" and element.find(part) is None]
+        return read_as(child, "part of a layer", _PARTS, missed, self._at(child, layer), self.findings)
 
     # ----- ports
 
@@ -158,9 +156,8 @@ class LayerReader:
         ports = layer.outputs if is_output else layer.inputs
         for item in group:
             if item.tag != "port":
-                meant = closest(tag_of(item), ("port",))
-                misspelt(item, "a <port>", meant, meant is not None, self._at(item, layer), self.findings)
-                if meant is None:
+                place = self._at(item, layer)
+                if read_as(item, "a <port>", ("port",), ("port",), place, self.findings) is None:
                     continue
             text = item.get("id")
             number = self._port_ids.get(text)

@@ -24,16 +24,15 @@ from ovir.codes import (
     NO_PORT_MAP,
     REPEATED_ELEMENT,
     UNKNOWN_ATTRIBUTE,
-    UNKNOWN_ELEMENT,
     Code,
     Severity,
 )
 from ovir.diagnostics import Diagnostic, Findings, ModelError, Place, diagnostic
 from ovir.integers import parse_integer
-from ovir.ir.elements import line_of, tag_of
+from ovir.ir.elements import line_of, read_as, tag_of
 from ovir.model import Layer, Model
 from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
-from ovir.spelling import closest, did_you_mean
+from ovir.spelling import closest
 
 T = TypeVar("T")
 
@@ -131,9 +130,7 @@ class _MapReader:
     def tell_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
         for item in group:
             if item.tag not in known:
-                message = f"<{tag_of(item)}> is not part of <{tag_of(group)}>; it is ignored"
-                hint = did_you_mean(tag_of(item), known, "<{}>")
-                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item), hint)
+                read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.findings)
 
     def check_names(self, item: etree._Element) -> None:
         """Tell of attributes that are not known; ModelError where those that must be there are not."""

@@ -162,22 +162,22 @@ def duplicate_port(plant: Plant) -> None:
     plant.mark(port, "OVIR205")
 
 
+def change_edge(plant: Plant, key: str, value: str, code: str, *types: str) -> None:
+    edge = plant.edge_into(plant.layer(*types))
+    edge.set(key, value)
+    plant.mark(edge, code)
+
+
 def edge_from_nowhere(plant: Plant) -> None:
-    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
-    edge.set("from-layer", "999")
-    plant.mark(edge, "OVIR206")
+    change_edge(plant, "from-layer", "999", "OVIR206", "Add", "ReLU", "Reshape")
 
 
 def edge_to_nowhere(plant: Plant) -> None:
-    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
-    edge.set("to-layer", "998")
-    plant.mark(edge, "OVIR207")
+    change_edge(plant, "to-layer", "998", "OVIR207", "Add", "ReLU", "Reshape")
 
 
 def edge_to_no_number(plant: Plant) -> None:
-    edge = plant.edge_into(plant.layer("Add", "ReLU", "Reshape"))
-    edge.set("to-layer", "first")
-    plant.mark(edge, "OVIR111")
+    change_edge(plant, "to-layer", "first", "OVIR111", "Add", "ReLU", "Reshape")
 
 
 def edge_to_a_constant(plant: Plant) -> None:
@@ -206,9 +206,7 @@ def misspelt_edge(plant: Plant) -> None:
 
 
 def edge_port(plant: Plant) -> None:
-    edge = plant.edge_into(plant.layer("Add", "ReLU", "SoftMax"))
-    edge.set("from-port", "7")
-    plant.mark(edge, "OVIR208")
+    change_edge(plant, "from-port", "7", "OVIR208", "Add", "ReLU", "SoftMax")
 
 
 def fed_twice(plant: Plant) -> None:
