@@ -14,7 +14,7 @@ import numpy as np
 import openvino
 
 import ovir
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 Run = Callable[[], Any]
 

@@ -23,7 +23,7 @@ import openvino.opset14
 import openvino.opset16 as ops
 
 from benchmarks.common import geometric_mean, in_turns, infer_requests, largest_difference
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 Build = Callable[..., Any]
 

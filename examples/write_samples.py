@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 
 def f32(values: object) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from lxml import etree
 
 import ovir
-from ovir.element_types import ElementType
+from ovir.core.element_types import ElementType
 
 _PRECISION = {"f16": "FP16", "f32": "FP32", "f64": "FP64", "boolean": "BOOL", "u1": "BIN"}
 
@@ -86,7 +86,7 @@ class Net:
         body = ["<layers>", *self.layers, "</layers>", "<edges>", *self.edges, "</edges>", "<rt_info/>"]
         return "\n".join([*head, *body, "</net>"])
 
-    def stated_xml(self) -> str:
+    def declared_xml(self) -> str:
         """The same with one element a line, and every port stating the type and shape that are inferred of it."""
         model = self.model()
         root = etree.fromstring(self.xml().encode())

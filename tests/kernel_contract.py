@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import ovir.ops  # noqa: F401 - registers all operations
-from ovir.element_types import ElementType
-from ovir.ops.operator import Operator
+from ovir.core.element_types import ElementType
+from ovir.ops.base.operator import Operator
 
 Array = np.ndarray[Any, Any]
 

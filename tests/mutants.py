@@ -22,7 +22,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import ovir
-from ovir.tools.random_inputs import fix_shapes, random_inputs
+from ovir.analysis.random_inputs import fix_shapes, random_inputs
 
 SECONDS = 5
 MEMORY = 1 << 30  # bytes more than a process has from the start
@@ -188,16 +188,16 @@ def _within(seconds: int) -> Iterator[None]:
 def fault(text: bytes, weights: bytes | None, seconds: int = SECONDS) -> str | None:
     """What ovir does wrong with a file; None where it is fine.
 
-    It must return findings, one of severity error with its line where ``read_model`` refuses the file, and blame itself for
+    It must return diagnostics, one of severity error with its line where ``read_model`` refuses the file, and blame itself for
     nothing; what ``read_model`` takes must run, or end with an error of ovir's.
     """
     start = time.perf_counter()
     try:
         with _within(seconds):
-            findings = ovir.check(text, weights)
-            errors = [d for d in findings if d.severity is ovir.Severity.ERROR]
-            if any(d.code == "OVIR999" for d in findings):
-                return next(str(d) for d in findings if d.code == "OVIR999")
+            diagnostics = ovir.check(text, weights)
+            errors = [d for d in diagnostics if d.severity is ovir.Severity.ERROR]
+            if any(d.code == "OVIR999" for d in diagnostics):
+                return next(str(d) for d in diagnostics if d.code == "OVIR999")
             if errors and not any(d.line for d in errors):
                 return f"no line: {errors[0]}"
             try:

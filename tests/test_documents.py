@@ -13,11 +13,11 @@ import pytest
 
 from ovir.cli.main import main, parser
 from ovir.cli.ops import Entry, entries
-from ovir.ops import operator
+from ovir.ops.base import operator
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
-FINDINGS = (DOCS / "findings.md").read_text(encoding="utf-8")
+DIAGNOSTICS = (DOCS / "diagnostics.md").read_text(encoding="utf-8")
 IN_CI = (DOCS / "checking-in-ci.md").read_text(encoding="utf-8")
 
 
@@ -77,7 +77,7 @@ def options_of_check() -> set[str]:
     return {option for action in commands.choices["check"]._actions for option in action.option_strings}
 
 
-@pytest.mark.parametrize("text", [IN_CI, FINDINGS], ids=["checking-in-ci", "findings"])
+@pytest.mark.parametrize("text", [IN_CI, DIAGNOSTICS], ids=["checking-in-ci", "diagnostics"])
 def test_commands_are_those_of_the_parser(text: str) -> None:
     # `ovir check` in a sentence is no command; one with arguments is.
     commands = re.findall(r"(?:^|[`$ ] ?)(ovir check [^`\n>]+)", text, re.MULTILINE)
@@ -86,7 +86,7 @@ def test_commands_are_those_of_the_parser(text: str) -> None:
         parser().parse_args(shlex.split(command)[1:])
 
 
-@pytest.mark.parametrize("text", [IN_CI, FINDINGS], ids=["checking-in-ci", "findings"])
+@pytest.mark.parametrize("text", [IN_CI, DIAGNOSTICS], ids=["checking-in-ci", "diagnostics"])
 def test_options_are_those_of_the_parser(text: str) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
     assert len(named) >= 3
@@ -94,15 +94,15 @@ def test_options_are_those_of_the_parser(text: str) -> None:
 
 
 def test_codes_exist() -> None:
-    from ovir.codes import CODES
+    from ovir.diagnostics.codes import CODES
 
-    named = set(re.findall(r"OVIR\d+", IN_CI + FINDINGS))
+    named = set(re.findall(r"OVIR\d+", IN_CI + DIAGNOSTICS))
     assert all(any(code.startswith(name) for code in CODES) for name in named)
 
 
 def test_the_example_of_findings_is_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    example = re.search(r"```console\n\$ ovir (.*?)\n(.*?)```", FINDINGS, re.DOTALL)
+    example = re.search(r"```console\n\$ ovir (.*?)\n(.*?)```", DIAGNOSTICS, re.DOTALL)
     assert example is not None
     printed = io.StringIO()
     with redirect_stdout(printed):

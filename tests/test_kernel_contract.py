@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from kernel_contract import faults, watched_prepare, watched_run
 
-from ovir.arrays import Array
-from ovir.element_types import f32
-from ovir.ops.operator import Operator, signature
+from ovir.core.arrays import Array
+from ovir.core.element_types import f32
+from ovir.ops.base.operator import Operator, signature
 
 
 class _Faulty(Operator):

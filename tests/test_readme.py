@@ -53,11 +53,11 @@ def test_python(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_counts_of_operations() -> None:
     listed = entries()
-    stated = re.search(
+    declared = re.search(
         r"Of the (\d+) operation versions of opsets 1 to 17, (\d+) are inferred and (\d+) are run", README
     )
-    assert stated is not None
-    assert [int(n) for n in stated.groups()] == [
+    assert declared is not None
+    assert [int(n) for n in declared.groups()] == [
         len(listed), sum(e.infers for e in listed), sum(e.runs for e in listed)
     ]  # fmt: skip
 

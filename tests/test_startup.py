@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from ovir.ops.attributes import attribute, declared_attributes
+from ovir.ops.base.attributes import attribute, declared_attributes
 
 
 def test_what_few_need_is_not_imported() -> None:

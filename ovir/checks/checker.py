@@ -10,24 +10,26 @@ from typing import Any
 import ovir.checks.rules  # noqa: F401  (registers them)
 from ovir.checks.releases import parse_release
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
-from ovir.codes import (
+from ovir.diagnostics.codes import (
+    DECLARED_SHAPE,
+    DECLARED_TYPE,
     INPUT_SHAPE,
     INPUT_TYPE,
     INTERNAL,
     OUTSIDE_SPEC,
     OWN_SHAPE,
     OWN_TYPE,
-    STATED_SHAPE,
-    STATED_TYPE,
     USAGE,
     Severity,
 )
-from ovir.diagnostics import OWN_FAULT, Diagnostic, Findings, InputError, Place, diagnostic
-from ovir.inference import infer_into
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import OWN_FAULT, InputError
+from ovir.graph.model import Model
+from ovir.inference.engine import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, collecting_no_garbage, load
 from ovir.ir.source import Source
-from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 Clock = Callable[[str, float], None]
@@ -43,24 +45,24 @@ def check(
     skip: Collection[str] = (),
     clock: Clock | None = None,
 ) -> list[Diagnostic]:
-    """All findings of a file, in its order: errors, warnings and advice.
+    """All diagnostics of a file, in its order: errors, warnings and advice.
 
     ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and what
     depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``"2022.3"``: what it does
     not know is told. ``skip`` names codes (``OVIR510``) whose rules need not run. ``clock`` is told what took how long.
 
-    A finding that only follows from another is left out. Nothing is raised for a file that is wrong or unreadable;
+    A diagnostic that only follows from another is left out. Nothing is raised for a file that is wrong or unreadable;
     InputError for what is none of a file.
     """
     if isinstance(model, Model):
         message = "check() takes a file or its content, not a Model: a Model has been checked when it was read"
-        raise InputError(diagnostic(USAGE, message, hint="its findings are in model.diagnostics"))
+        raise InputError(diagnose(USAGE, message, hint="its diagnostics are in model.diagnostics"))
     if isinstance(runtime, str):
         runtime = parse_release(runtime)
     with collecting_no_garbage():
-        findings = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
+        diagnostics = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
     rank = list(Severity)
-    return sorted(findings, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+    return sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
 
 
 def _look(
@@ -70,56 +72,56 @@ def _look(
     runtime: tuple[int, int] | None,
     skip: Collection[str],
     tell: Clock,
-) -> Findings:
+) -> Diagnostics:
     """What is found; nothing of the model is left when it returns."""
-    findings = Findings()
+    diagnostics = Diagnostics()
     start = perf_counter()
-    document = load(model, weights, findings, need_weights=need_weights)
+    document = load(model, weights, diagnostics, need_weights=need_weights)
     read = perf_counter()
     tell("reading", read - start)
     if document is not None:
-        _infer(document, findings)
+        _infer(document, diagnostics)
         if document.model.version == 10:
-            check_names(document.model, findings)
+            check_names(document.model, diagnostics)
         tell("inference", perf_counter() - read)
         inferred = perf_counter()
         context = Context(document.root, document.file, document.weights, document.model, runtime)
-        _apply_rules(context, skip, findings)
+        _apply_rules(context, skip, diagnostics)
         tell("rules", perf_counter() - inferred)
         for part in context.models:
-            part.let_go()
-    return findings
+            part.dispose()
+    return diagnostics
 
 
-def _infer(document: Document, findings: Findings) -> None:
-    """Infer with what is stated in place of what is in doubt; if that is no reason to refuse the file, also without.
+def _infer(document: Document, diagnostics: Diagnostics) -> None:
+    """Infer with what is declared in place of what is in doubt; if that is no reason to refuse the file, also without.
 
     What ``read_model`` then refuses is told of the layers in doubt, and of the first that a parameter or constant in
     doubt feeds: the rest follows.
     """
-    infer_into(document.model, findings, trust_stated=True, forms=document.forms)
-    _blame_constants(document.model, findings)
-    doubts = [d for d in findings if d.code in _DOUBTS]
+    infer_into(document.model, diagnostics, trust_declared=True, forms=document.forms)
+    _blame_constants(document.model, diagnostics)
+    doubts = [d for d in diagnostics if d.code in _DOUBTS]
     for doubt in doubts:
         if doubt.code == OUTSIDE_SPEC.id:
-            findings.discard(doubt)  # the rules tell it of constants, a run of what is computed
-    if findings.fatal or not doubts:
+            diagnostics.discard(doubt)  # the rules tell it of constants, a run of what is computed
+    if diagnostics.fatal or not doubts:
         return
-    infer_into(document.model, plainly := Findings(), forms=document.forms)
+    infer_into(document.model, plainly := Diagnostics(), forms=document.forms)
     refused = _near(document.model, plainly.fatal, doubts)
     if not refused and not any(d.severity is Severity.ERROR for d in doubts):
         refused = plainly.fatal[:1]
     for error in refused:
         causes = [d for d in doubts if d.layer == error.layer and d.severity is Severity.ERROR]
         for cause in causes:
-            findings.discard(cause)
-        findings.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
+            diagnostics.discard(cause)
+        diagnostics.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
 
 
-def _blame_constants(model: Model, findings: Findings) -> None:
+def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
     """Of layers that fail beside most others that read the same constant, tell of the first alone."""
     failed: dict[str | None, Diagnostic] = {}
-    for found in findings.fatal:
+    for found in diagnostics.fatal:
         if found.code.startswith(_OF_OPERATIONS):
             failed.setdefault(found.layer, found)
     if len(failed) < _MANY:
@@ -133,10 +135,10 @@ def _blame_constants(model: Model, findings: Findings) -> None:
             continue
         first, *others = sorted(told, key=lambda found: found.line or 0)
         for found in told:
-            findings.discard(found)
+            diagnostics.discard(found)
             del failed[found.layer]
         hint = f"{len(others)} other layers that read {layer.title} fail: perhaps its value is wrong"
-        findings.add(replace(first, hint=hint))
+        diagnostics.add(replace(first, hint=hint))
 
 
 _OF_OPERATIONS = ("OVIR3", "OVIR4")
@@ -161,19 +163,19 @@ def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> l
 
 
 _OWN_DOUBTS = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
-_DOUBTS = _OWN_DOUBTS | {code.id for code in (STATED_SHAPE, STATED_TYPE, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)}
+_DOUBTS = _OWN_DOUBTS | {code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)}
 
 _OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
-def _apply_rules(context: Context, skip: Collection[str], findings: Findings) -> None:
-    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_OF_STRUCTURE) for d in findings)
+def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
+    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_OF_STRUCTURE) for d in diagnostics)
     for code, rule in RULES.items():
         if code in skip or (has_holes and code in WHOLE_GRAPH):
             continue
         try:
-            findings.extend(rule(context))
+            diagnostics.extend(rule(context))
         except Exception as error:  # a fault of ovir's own must not hide what else there is
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
-            findings.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)
+            diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from ovir.codes import USAGE
-from ovir.diagnostics import InputError, diagnostic
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
 
 RELEASES = {
     (2020, 1): 1, (2020, 2): 2, (2020, 4): 3, (2021, 1): 4, (2021, 2): 5, (2021, 3): 6, (2021, 4): 7, (2022, 1): 8,
@@ -26,5 +27,5 @@ def parse_release(text: str) -> tuple[int, int]:
     release = (int(match[1]), int(match[2])) if match is not None else (0, 0)
     if newest_opset(release) == 0:
         first = ".".join(map(str, min(RELEASES)))
-        raise InputError(diagnostic(USAGE, f"{text!r} is not an OpenVINO release from {first} on, as '2022.3'"))
+        raise InputError(diagnose(USAGE, f"{text!r} is not an OpenVINO release from {first} on, as '2022.3'"))
     return release

@@ -1,4 +1,4 @@
-"""What a rule is: a function that looks at a model which has been read, and yields findings of one kind."""
+"""What a rule is: a function that looks at a model which has been read, and yields diagnostics of one kind."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from typing import TypeVar
 
 from lxml import etree
 
-from ovir.arrays import Array
-from ovir.codes import Code, Severity
-from ovir.diagnostics import Diagnostic, OperatorError, Place, diagnostic
-from ovir.element_types import u3, u6
+from ovir.core.arrays import Array
+from ovir.core.element_types import u3, u6
+from ovir.diagnostics.codes import Code, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
 from ovir.ir.weights import Weights
-from ovir.model import Layer, Model, Port
 from ovir.ops.infrastructure import Blob, Const
 
 
@@ -110,7 +112,7 @@ class Constant:
             return None
 
 
-def finding(
+def diagnostic(
     code: Code,
     message: str,
     at: Layer | Port | Place,
@@ -118,21 +120,21 @@ def finding(
     hint: str | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """A finding at a layer, at one of its ports, or elsewhere; in a layer that is dropped, at most a warning."""
+    """A diagnostic at a layer, at one of its ports, or elsewhere; in a layer that is dropped, at most a warning."""
     layer = at.layer if isinstance(at, Port) else at if isinstance(at, Layer) else None
     if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
         severity = Severity.WARNING
     if isinstance(at, Port):
-        return diagnostic(code, message, at.place, hint=hint, severity=severity, port=at.id)
-    return diagnostic(code, message, at.place if isinstance(at, Layer) else at, hint=hint, severity=severity)
+        return diagnose(code, message, at.place, hint=hint, severity=severity, port=at.id)
+    return diagnose(code, message, at.place if isinstance(at, Layer) else at, hint=hint, severity=severity)
 
 
 Rule = Callable[[Context], Iterator[Diagnostic]]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
-"""Each by the code of its findings."""
+"""Each by the code of its diagnostics."""
 WHOLE_GRAPH: set[str] = set()
-"""The codes of rules on what is not there; where layers could not be read, their findings would only follow."""
+"""The codes of rules on what is not there; where layers could not be read, their diagnostics would only follow."""
 
 
 def rule(code: Code, *, whole_graph: bool = False) -> Callable[[R], R]:

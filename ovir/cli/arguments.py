@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ovir.codes import USAGE
-from ovir.diagnostics import InputError, diagnostic
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.model import Model
+from ovir.inference.declared import SHAPES
 from ovir.ir.reader import read_model
-from ovir.model import Model
-from ovir.stated import SHAPES
-from ovir.types import PartialShape
 
 Commands = Any  # argparse names the type of add_subparsers' result only in private
 
@@ -64,7 +65,7 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     if shapes:
         found = model.inference_diagnostics
         model.reshape(shapes)
-        # What the file states is meant for its own shapes: that it differs for others is no news.
+        # What the file declares is meant for its own shapes: that it differs for others is no news.
         about_shapes = {code.id for code in SHAPES}
         differences = (d for d in found if d.code in about_shapes)
         others = (d for d in model.inference_diagnostics if d.code not in about_shapes)
@@ -131,4 +132,4 @@ def find_input(model: Model, name: str) -> int:
 
 def misused(message: str, hint: str | None = None) -> Any:
     """Raise the error of a wrong usage."""
-    raise InputError(diagnostic(USAGE, message, hint=hint))
+    raise InputError(diagnose(USAGE, message, hint=hint))

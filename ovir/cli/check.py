@@ -21,9 +21,10 @@ from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.output import complain, plural, say, say_json
 from ovir.cli.progress import FileProgress
 from ovir.cli.status import is_unreadable, status_of
-from ovir.codes import CODES, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
-from ovir.diagnostics import Diagnostic, InputError, Place, diagnostic
-from ovir.tools.sarif import to_sarif
+from ovir.diagnostics.codes import CODES, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.io.sarif import to_sarif
 
 
 def add_to(commands: Any) -> None:
@@ -33,10 +34,10 @@ def add_to(commands: Any) -> None:
         run,
         "say everything that is wrong with IR files, and on which line",
         "  ovir check model.xml\n"
-        "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif findings.sarif\n"
+        "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check model.xml --runtime 2022.3\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
-        "what each code means: docs/findings.md\n",
+        "what each code means: docs/diagnostics.md\n",
     )
     parser.add_argument(
         "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"
@@ -46,19 +47,23 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--no-weights", action="store_true", help="look at the topology only; no .bin is needed")
     form = parser.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print the findings as a JSON list")
+    form.add_argument("--json", action="store_true", help="print the diagnostics as a JSON list")
     form.add_argument(
-        "--sarif", type=file_name, metavar="FILE", help="write the findings as SARIF 2.1.0 (- for stdout)"
+        "--sarif", type=file_name, metavar="FILE", help="write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
     parser.add_argument(
-        "--select", action="append", default=[], metavar="CODES", help="only these findings: OVIR402,OVIR1 (all of 1xx)"
+        "--select",
+        action="append",
+        default=[],
+        metavar="CODES",
+        help="only these diagnostics: OVIR402,OVIR1 (all of 1xx)",
     )
-    parser.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these findings")
+    parser.add_argument("--ignore", action="append", default=[], metavar="CODES", help="not these diagnostics")
     parser.add_argument(
         "--fail-on",
         choices=[severity.value for severity in Severity],
         default=Severity.ERROR.value,
-        help="findings of this severity, or graver, make the exit status 1 (default: error)",
+        help="diagnostics of this severity, or graver, make the exit status 1 (default: error)",
     )
     parser.add_argument(
         "--runtime", type=_release, metavar="2022.3", help="also tell what this OpenVINO release does not know"
@@ -74,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     select, ignore = _codes("--select", arguments.select), _codes("--ignore", arguments.ignore)
-    files, findings = _files(arguments.models)
+    files, diagnostics = _files(arguments.models)
     skip = frozenset(code for code in CODES if not _is_selected(code, select, ignore))
     one = partial(
         _check_file,
@@ -84,8 +89,8 @@ def run(arguments: argparse.Namespace) -> int:
         skip=skip,
     )
     is_text = not arguments.json and arguments.sarif != "-"
-    for finding in findings if is_text else ():
-        say(_coloured(finding))
+    for diagnostic in diagnostics if is_text else ():
+        say(_coloured(diagnostic))
     times: Counter[str] = Counter()
     checked = 0
     with FileProgress(len(files)) as progress:
@@ -96,18 +101,18 @@ def run(arguments: argparse.Namespace) -> int:
             checked += 1
             times.update(took)
             wanted = [d for d in found if _is_wanted(d, select, ignore)]
-            findings += wanted
-            for finding in wanted if is_text else ():
-                progress.print(lambda finding=finding: say(_coloured(finding)))  # type: ignore[misc]
+            diagnostics += wanted
+            for diagnostic in wanted if is_text else ():
+                progress.print(lambda diagnostic=diagnostic: say(_coloured(diagnostic)))  # type: ignore[misc]
     if arguments.json:
-        say_json([found.to_dict() for found in findings])
+        say_json([found.to_dict() for found in diagnostics])
     if arguments.sarif is not None:
-        _write_sarif(arguments.sarif, findings)
+        _write_sarif(arguments.sarif, diagnostics)
     if arguments.profile:
         _tell_times(times)
-    complain(_summary(checked, findings))
+    complain(_summary(checked, diagnostics))
     grave = list(Severity)[: list(Severity).index(Severity(arguments.fail_on)) + 1]
-    return status_of(findings, grave)
+    return status_of(diagnostics, grave)
 
 
 # --------------------------------------------------------------------------- the files
@@ -121,7 +126,7 @@ def _files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnosti
         if os.path.isdir(name):
             inside = _inside(name, wrong)
             if not inside:
-                wrong.append(diagnostic(UNREADABLE, "the folder holds no .xml file", Place(name)))
+                wrong.append(diagnose(UNREADABLE, "the folder holds no .xml file", Place(name)))
             for path in inside:
                 found.setdefault(os.path.realpath(path), (path, True))
         else:
@@ -133,14 +138,14 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
     """The .xml files in a folder and those in it; a folder that cannot be read is added to ``wrong``."""
 
     def refused(error: OSError) -> None:
-        wrong.append(diagnostic(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
+        wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
 
     paths = (os.path.join(root, file) for root, _, files in os.walk(folder, onerror=refused) for file in files)
     return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
 
 
 def _each(one: Any, names: Sequence[str]) -> Iterator[tuple[list[Diagnostic], dict[str, float]]]:
-    """The findings of each file in order, by several processes where there are many files."""
+    """The diagnostics of each file in order, by several processes where there are many files."""
     workers = min(os.cpu_count() or 1, len(names))
     if workers < 2 or len(names) < _FEW:
         yield from map(one, names)
@@ -177,7 +182,7 @@ def _codes(option: str, texts: list[str]) -> tuple[str, ...]:
     known = sorted(code for code in CODES if code < "OVIR8")  # the others are of runs and of wrong usage
     for code in codes:
         if not re.fullmatch(r"OVIR\d{0,3}", code) or not any(k.startswith(code) for k in known):
-            misused(f"{option} {code}: no finding has this code; they are {', '.join(known)}")
+            misused(f"{option} {code}: no diagnostic has this code; they are {', '.join(known)}")
     return tuple(codes)
 
 
@@ -197,7 +202,7 @@ _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 
 
 def _coloured(found: Diagnostic) -> str:
-    """The finding as a text, its severity in colour on a terminal that shows colours."""
+    """The diagnostic as a text, its severity in colour on a terminal that shows colours."""
     text = str(found)
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
@@ -205,8 +210,8 @@ def _coloured(found: Diagnostic) -> str:
     return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)
 
 
-def _summary(files: int, findings: list[Diagnostic]) -> str:
-    counts = Counter(found.severity for found in findings)
+def _summary(files: int, diagnostics: list[Diagnostic]) -> str:
+    counts = Counter(found.severity for found in diagnostics)
     nouns = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     listed = ", ".join(plural(counts[s], nouns[s]) for s in Severity if counts[s])
     return f"{plural(files, 'file')} checked: {listed or 'nothing found'}"
@@ -219,8 +224,8 @@ def _tell_times(times: Counter[str]) -> None:
     complain(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
-def _write_sarif(target: str, findings: list[Diagnostic]) -> None:
-    log = to_sarif(findings, ovir.__version__)
+def _write_sarif(target: str, diagnostics: list[Diagnostic]) -> None:
+    log = to_sarif(diagnostics, ovir.__version__)
     if target == "-":
         say_json(log)
     else:

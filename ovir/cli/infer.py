@@ -6,11 +6,12 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from ovir.analysis.dynamic_dimensions import Origins, is_only_declared
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
-from ovir.model import Layer, Model, Port
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
 from ovir.runtime.listeners import all_layers
-from ovir.tools.dynamic import Origins, is_only_stated
 
 
 def add_to(commands: Any) -> None:
@@ -50,7 +51,7 @@ def _rows(layer: Layer, origins: Origins) -> Iterator[tuple[str, ...]]:
     ports = layer.inputs if layer.type == "Result" else layer.outputs
     if not ports:
         yield *names, "", ""
-    mark = " (only stated)" if is_only_stated(layer) else ""
+    mark = " (only declared)" if is_only_declared(layer) else ""
     for port in ports:
         yield *names, f"{port.type}{mark}", origins.explain(port)
         names = "", "", ""
@@ -59,8 +60,8 @@ def _rows(layer: Layer, origins: Origins) -> Iterator[tuple[str, ...]]:
 def _summary(model: Model) -> str:
     layers = list(all_layers(model))
     dynamic = sum(any(not port.shape.is_static for port in layer.outputs) for layer in layers)
-    stated = sum(map(is_only_stated, layers))
-    rest = f", {stated} with shapes that only the file states, for ovir does not infer them" if stated else ""
+    declared = sum(map(is_only_declared, layers))
+    rest = f", {declared} with shapes that only the file declares, for ovir does not infer them" if declared else ""
     return f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes{rest}"
 
 
@@ -83,7 +84,7 @@ def _layer(layer: Layer, origins: Origins) -> dict[str, Any]:
         "type": layer.type,
         "version": layer.version,
         "line": layer.line,
-        "inferred": not is_only_stated(layer),
+        "inferred": not is_only_declared(layer),
         "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
         "outputs": [_port(port, origins) for port in layer.outputs],
     }

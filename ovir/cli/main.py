@@ -14,14 +14,14 @@ import ovir
 from ovir.cli import check, infer, ops, run, show
 from ovir.cli.output import complain
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
-from ovir.diagnostics import OWN_FAULT, OvirError
+from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
 _EXAMPLES = """\
 examples:
   ovir run model.xml                                  random inputs, indices kept in range
   ovir run model.xml --input photo=photo.npy --output out.npz
   ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
-  ovir check model.xml --sarif findings.sarif         all that is wrong with the file
+  ovir check model.xml --sarif diagnostics.sarif         all that is wrong with the file
   ovir show model.xml                                 operations, parameters, multiply-accumulates
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all

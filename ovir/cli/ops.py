@@ -8,9 +8,9 @@ from typing import Any
 
 from ovir.cli.arguments import add_command, add_json
 from ovir.cli.output import say, say_json, say_table
-from ovir.ops import opsets
+from ovir.ops.base import opsets
+from ovir.ops.base.operator import Operator, registered
 from ovir.ops.infrastructure import Parameter
-from ovir.ops.operator import Operator, registered
 
 
 @dataclass(frozen=True)

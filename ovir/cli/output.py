@@ -9,7 +9,8 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ovir.diagnostics import Diagnostic, escaped
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import escaped
 
 
 def say(text: str = "") -> None:
@@ -23,8 +24,8 @@ def complain(text: str) -> None:
     _write(sys.stderr, text)
 
 
-def complain_of(findings: Iterable[Diagnostic]) -> None:
-    for found in findings:
+def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
+    for found in diagnostics:
         complain(str(found))
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
-from ovir.diagnostics import escaped
-from ovir.model import Layer
+from ovir.diagnostics.text import escaped
+from ovir.graph.layers import Layer
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID

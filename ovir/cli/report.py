@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from ovir.arrays import Array
+from ovir.analysis.profile import Profile, Timing
+from ovir.analysis.random_inputs import RandomInput
+from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.output import number, plural, say, say_json, say_table
-from ovir.diagnostics import readable
-from ovir.model import Model
+from ovir.core.arrays import Array
+from ovir.diagnostics.text import readable
+from ovir.graph.model import Model
 from ovir.runtime.compiled import Results
-from ovir.tools.profile import Profile, Timing
-from ovir.tools.random_inputs import RandomInput
-from ovir.tools.tensor_stats import as_numbers, likely_classes, stats, type_name
 
 IN_FULL = 1024
 """JSON has the values of tensors of up to so many elements."""

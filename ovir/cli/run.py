@@ -13,7 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.analysis.profile import Profile
+from ovir.analysis.random_inputs import RandomInput, fix_shapes, random_inputs
+from ovir.analysis.summary import not_run
 from ovir.cli.arguments import (
     add_command,
     add_json,
@@ -29,16 +31,16 @@ from ovir.cli.arguments import (
 from ovir.cli.output import complain, complain_of, listed_layers
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
-from ovir.codes import BAD_INPUT, NO_RESULT, NOT_SUPPORTED, Severity
-from ovir.diagnostics import InputError, ModelError, Place, RunError, diagnostic, escaped, readable
-from ovir.model import Model
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import BAD_INPUT, NO_RESULT, NOT_SUPPORTED, Severity
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, ModelError, RunError
+from ovir.diagnostics.text import escaped, readable
+from ovir.graph.model import Model
+from ovir.io.tensor_files import load_npz, load_tensor, save_npz, with_element_type
 from ovir.runtime.compiled import CompiledModel, Results
 from ovir.runtime.listeners import Listener, matching_layers
-from ovir.tools.profile import Profile
-from ovir.tools.random_inputs import RandomInput, fix_shapes, random_inputs
-from ovir.tools.summary import not_run
-from ovir.tools.tensor_files import load_npz, load_tensor, save_npz, with_element_type
-from ovir.types import PartialShape
 
 
 def add_to(commands: Any) -> None:
@@ -121,7 +123,7 @@ def run(arguments: argparse.Namespace) -> int:
     complain_of(model.diagnostics)
     if not model.outputs:
         message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
-        raise ModelError(diagnostic(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+        raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
     feeds, made, chosen = _inputs(model, arguments)
     try:
         taps = _taps(model, arguments.tap)
@@ -192,7 +194,7 @@ def _inputs(
         # A run on some real inputs and some random ones is hardly what one wants, unless one asks for it.
         listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
         hint = "with --seed N random values are made for what is not given"
-        raise InputError(diagnostic(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
+        raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
     # A given array that does not fit is refused later, as it would be without random ones beside it.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ovir.analysis.summary import Summary, summarize
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.output import complain_of, count, listed_layers, plural, say, say_json, say_table, size
-from ovir.diagnostics import escaped, readable
-from ovir.model import Port
-from ovir.tools.summary import Summary, summarize
+from ovir.diagnostics.text import escaped, readable
+from ovir.graph.layers import Port
 
 
 def add_to(commands: Any) -> None:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 
 from lxml import etree
 
-from ovir.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
-from ovir.diagnostics import Findings, Place
+from ovir.diagnostics.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Edge
 from ovir.ir.elements import line_of, read_as, unsigned
-from ovir.model import Edge, Layer, Port
 
 
 @dataclass(eq=False)
@@ -25,12 +27,12 @@ class Astray:
     """The edge, where nothing has been told of it yet."""
 
     def may_lead_to(self, port: Port) -> bool:
-        """Whether what is stated of both ends agrees."""
+        """Whether what is declared of both ends agrees."""
         return self.source is None or _state_the_same(self.source, port)
 
 
 def _state_the_same(one: Port, other: Port) -> bool:
-    return one.stated_element_type == other.stated_element_type and one.stated_shape == other.stated_shape
+    return one.declared_element_type == other.declared_element_type and one.declared_shape == other.declared_shape
 
 
 @dataclass
@@ -72,21 +74,21 @@ class Lost:
         return (layer, port) in self.inputs or (layer, None) in self.inputs
 
 
-def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, findings: Findings) -> list[Edge]:
+def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, diagnostics: Diagnostics) -> list[Edge]:
     """The edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
     known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
     for item in (item for group in groups for item in group):
         if item.tag != "edge":
             place = Place(file, line_of(item))
-            if read_as(item, "an <edge>", ("edge",), ("edge",), place, findings) is None:
+            if read_as(item, "an <edge>", ("edge",), ("edge",), place, diagnostics) is None:
                 continue
         numbers: list[int] = []
         for key in ("to-layer", "to-port", "from-layer", "from-port"):
             text = item.get(key)
             number = known.get(text)
             if number is None:
-                number = unsigned(item, key, findings, file)
+                number = unsigned(item, key, diagnostics, file)
                 if number is None:
                     break
                 known[text] = number
@@ -96,15 +98,15 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
         elif numbers:
             lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
         else:
-            origin = [unsigned(item, key, Findings(), file) for key in ("from-layer", "from-port")]
+            origin = [unsigned(item, key, Diagnostics(), file) for key in ("from-layer", "from-port")]
             lost.astray.append(Astray((-1 if origin[0] is None else origin[0], -1 if origin[1] is None else origin[1])))
     return edges
 
 
 def connect(
-    edges: list[Edge], layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings
+    edges: list[Edge], layers: Mapping[int, Layer], lost: Lost, file: str | None, diagnostics: Diagnostics
 ) -> list[Edge]:
-    """The edges that join two ports, which now are joined; what is wrong is added to ``findings``."""
+    """The edges that join two ports, which now are joined; what is wrong is added to ``diagnostics``."""
     known: dict[tuple[int, bool], dict[int, Port]] = {}
 
     def find(number: int, port: int, is_output: bool) -> Port | None:
@@ -127,25 +129,29 @@ def connect(
         from_layer, from_port, to_layer, to_port, _ = edge
         source, target = find(from_layer, from_port, True), find(to_layer, to_port, False)
         if source is None or target is None:
-            _explain(edge, source, target, layers, lost, Place(file, edge.line), findings)
+            _explain(edge, source, target, layers, lost, Place(file, edge.line), diagnostics)
         elif target.source is not None:
             twice.append((edge, source, target))
         else:
             target.source = source
             joined.append(edge)
     if twice:
-        _second_edges(twice, joined, edges, lost, findings)
+        _second_edges(twice, joined, edges, lost, diagnostics)
     joined = [edge for edge in joined if edge.to_layer not in lost.mixed]
     for number in lost.mixed:
         for port in layers[number].inputs:
             port.source = None
             lost.inputs.add((number, port.id))
-    _unfed(layers, lost, file, findings)
+    _unfed(layers, lost, file, diagnostics)
     return joined
 
 
 def _second_edges(
-    twice: Sequence[tuple[Edge, Port, Port]], joined: list[Edge], edges: list[Edge], lost: Lost, findings: Findings
+    twice: Sequence[tuple[Edge, Port, Port]],
+    joined: list[Edge],
+    edges: list[Edge],
+    lost: Lost,
+    diagnostics: Diagnostics,
 ) -> None:
     """Two edges into one port; where another port of the layer then has none, one fault explains both.
 
@@ -176,7 +182,7 @@ def _second_edges(
             if starts[origin] == 1:  # nothing else reads its source, which some input may miss
                 lost.astray.append(Astray(origin, source))
         message = f"a second edge into port {target.id}; the other comes from {other.layer.title}"
-        findings.report(FED_TWICE, message, layer.at(wrong.line), hint, port=target.id)
+        diagnostics.report(FED_TWICE, message, layer.at(wrong.line), hint, port=target.id)
 
 
 def _explain(
@@ -186,7 +192,7 @@ def _explain(
     layers: Mapping[int, Layer],
     lost: Lost,
     place: Place,
-    findings: Findings,
+    diagnostics: Diagnostics,
 ) -> None:
     """Say why an edge joins nothing, unless that has been told."""
     from_layer, to_layer = layers.get(edge.from_layer), layers.get(edge.to_layer)
@@ -198,7 +204,7 @@ def _explain(
     if from_layer is None:
         if not lost.has_layer(edge.from_layer):
             message = f"the edge leads from layer {edge.from_layer}, which does not exist"
-            findings.report(EDGE_FROM_NOWHERE, message, to_layer.at(edge.line))
+            diagnostics.report(EDGE_FROM_NOWHERE, message, to_layer.at(edge.line))
             lost.absent.add(edge.from_layer)
         return
     for kind, number, layer, ports, port in (
@@ -208,12 +214,12 @@ def _explain(
         if port is None and layer.id not in lost.ports and layer.id not in lost.doubled:
             ids = [p.id for p in ports]
             message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
-            findings.report(EDGE_PORT, message, layer.at(edge.line))
+            diagnostics.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
                 lost.astray.append(Astray((edge.from_layer, edge.from_port), source))
 
 
-def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: Findings) -> None:
+def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, diagnostics: Diagnostics) -> None:
     """Tell of inputs without an edge, and of edges that lead nowhere: one of each is one fault."""
     unfed = [
         port
@@ -230,18 +236,18 @@ def _unfed(layers: Mapping[int, Layer], lost: Lost, file: str | None, findings: 
         unfed.remove(nearest)
         if astray.to_nowhere is not None:
             hint = f"no edge leads to input port {nearest.id} of {nearest.layer.title}: perhaps this one is to"
-            _to_nowhere(astray.to_nowhere, file, findings, hint, Severity.ERROR)
+            _to_nowhere(astray.to_nowhere, file, diagnostics, hint, Severity.ERROR)
             astray.to_nowhere = None
     for port in unfed:
-        findings.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+        diagnostics.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
     for layer in layers.values():
         if layer.type == "Result" and not layer.inputs and layer.id not in lost.ports:
-            findings.report(UNFED_INPUT, "the Result has no input port", layer.place)
+            diagnostics.report(UNFED_INPUT, "the Result has no input port", layer.place)
             layer.operator = None  # what its inference would tell follows
     for edge in [astray.to_nowhere for astray in lost.astray if astray.to_nowhere is not None]:
         if edge.to_layer not in lost.absent:
             lost.absent.add(edge.to_layer)
-            _to_nowhere(edge, file, findings)
+            _to_nowhere(edge, file, diagnostics)
 
 
 _MOST_ASTRAY = 100
@@ -249,8 +255,8 @@ _MOST_ASTRAY = 100
 
 
 def _to_nowhere(
-    edge: Edge, file: str | None, findings: Findings, hint: str | None = None, severity: Severity | None = None
+    edge: Edge, file: str | None, diagnostics: Diagnostics, hint: str | None = None, severity: Severity | None = None
 ) -> None:
     consequence = "" if severity else "; it is ignored"
     message = f"the edge leads to layer {edge.to_layer}, which does not exist{consequence}"
-    findings.report(EDGE_TO_NOWHERE, message, Place(file, edge.line), hint, severity=severity)
+    diagnostics.report(EDGE_TO_NOWHERE, message, Place(file, edge.line), hint, severity=severity)

@@ -7,11 +7,12 @@ from typing import Any
 
 from lxml import etree
 
-from ovir.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
-from ovir.diagnostics import Findings, Place
-from ovir.integers import UINT64, parse_integer
-from ovir.model import Layer
-from ovir.spelling import closest
+from ovir.core.integers import UINT64, parse_integer
+from ovir.diagnostics.codes import BAD_NUMBER, MISSING_KEY, UNKNOWN_ELEMENT, Severity
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place
+from ovir.diagnostics.spelling import closest
+from ovir.graph.layers import Layer
 
 
 def xml_parser(encoding: str | None) -> etree.XMLParser[etree._Element]:
@@ -34,7 +35,7 @@ def read_as(
     known: Sequence[str],
     missed: Collection[str],
     place: Place,
-    findings: Findings,
+    diagnostics: Diagnostics,
 ) -> str | None:
     """Tell of an element that is not what is ``wanted`` there; the one of those ``missed`` for which it is misspelt.
 
@@ -45,7 +46,7 @@ def read_as(
     message = f"<{tag_of(element)}> is not {wanted}" + ("" if is_missed else "; it is ignored")
     severity = Severity.ERROR if is_missed else None
     hint = f"did you mean <{meant}>?" if meant is not None else None
-    findings.report(UNKNOWN_ELEMENT, message, place, hint, severity=severity)
+    diagnostics.report(UNKNOWN_ELEMENT, message, place, hint, severity=severity)
     return meant if is_missed else None
 
 
@@ -83,19 +84,19 @@ def is_plain_number(text: str) -> bool:
 
 
 def unsigned(
-    element: etree._Element, key: str, findings: Findings, file: str | None, layer: Layer | None = None
+    element: etree._Element, key: str, diagnostics: Diagnostics, file: str | None, layer: Layer | None = None
 ) -> int | None:
-    """The number that an attribute gives, as an id; None, and a finding, where it gives none."""
+    """The number that an attribute gives, as an id; None, and a diagnostic, where it gives none."""
     text = element.get(key)
     if text is not None and is_plain_number(text):
         return int(text)  # as nearly all are
     line = line_of(element)
     where = layer.at(line) if layer is not None else Place(file, line)
     if text is None:
-        findings.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
+        diagnostics.report(MISSING_KEY, f"<{tag_of(element)}> has no attribute '{key}'", where)
         return None
     try:
         return parse_integer(text, UINT64)
     except ValueError as error:
-        findings.report(BAD_NUMBER, f"attribute '{key}' of <{tag_of(element)}>: {error}", where)
+        diagnostics.report(BAD_NUMBER, f"attribute '{key}' of <{tag_of(element)}>: {error}", where)
         return None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ovir.graph.layers import Layer, Port
 from ovir.ir.texts import LayerText
-from ovir.model import Layer, Port
-from ovir.ops.attributes import split_names
+from ovir.ops.base.attributes import split_names
 
 
 class Form:
@@ -20,7 +20,10 @@ class Form:
         self.operator = layer.operator.again()
         self.data_line = None if layer.data_line is None else layer.data_line - layer.line
         self.inputs, self.outputs = (
-            [(p.index, p.id, p.stated_shape, p.stated_element_type, p.names, (p.line or 0) - layer.line) for p in ports]
+            [
+                (p.index, p.id, p.declared_shape, p.declared_element_type, p.names, (p.line or 0) - layer.line)
+                for p in ports
+            ]
             for ports in (layer.inputs, layer.outputs)
         )
 

@@ -8,7 +8,10 @@ from typing import Any
 from lxml import etree
 
 from ovir import ops
-from ovir.codes import (
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import (
     ATTRIBUTE_CHOICE,
     BAD_ATTRIBUTE,
     BAD_DIM,
@@ -30,33 +33,33 @@ from ovir.codes import (
     UNKNOWN_TYPE,
     Code,
 )
-from ovir.diagnostics import Diagnostic, Findings, OperatorError, Place, diagnostic
-from ovir.element_types import ElementType
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.spelling import closest, did_you_mean
+from ovir.graph.layers import Layer, Port
 from ovir.ir.edges import Lost
 from ovir.ir.elements import line_of, read_as, tag_of, unsigned
 from ovir.ir.forms import Form
 from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
-from ovir.model import Layer, Port
-from ovir.ops import opsets
-from ovir.ops.attributes import ChoiceError, split_names
+from ovir.ops.base import opsets
+from ovir.ops.base.attributes import ChoiceError, split_names
+from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
-from ovir.ops.operator import Operator
-from ovir.spelling import closest, did_you_mean
-from ovir.types import Dimension, PartialShape
 
 
 class LayerReader:
     """Reads the layers of one document. What stands in many layers is parsed once."""
 
-    def __init__(self, file: str | None, weights: Weights, findings: Findings) -> None:
+    def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics) -> None:
         self.file = file
         self.weights = weights
-        self.findings = findings
+        self.diagnostics = diagnostics
         self.without_data: list[tuple[Layer, Place, int]] = []
         """The constants whose weights are missing, and how many bytes they need."""
         self.past_end: list[Diagnostic] = []
-        """The findings on constants that lie past the end of the weights."""
+        """The diagnostics on constants that lie past the end of the weights."""
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._port_ids: dict[str | None, int] = {}
         self._precisions: dict[str, ElementType] = {}
@@ -76,9 +79,9 @@ class LayerReader:
             if isinstance(layer.operator, Const):
                 self._constant(layer.operator, layer)
             return layer
-        known = self.findings.told
+        known = self.diagnostics.told
         first = self.read(element if element is not None else texts.elements[text.position], scope, lost)
-        if first is not None and self.findings.told == known and (form := Form.of(first, text)) is not None:
+        if first is not None and self.diagnostics.told == known and (form := Form.of(first, text)) is not None:
             self._form_by_number[text.form] = self.form_of[first] = form
         return first
 
@@ -88,11 +91,11 @@ class LayerReader:
         if name is None or kind is None or version is None or element.get("id") is None:
             missing = next(key for key in ("id", "name", "type", "version") if element.get(key) is None)
             message = f"<layer> {name or element.get('id') or ''!r} has no attribute '{missing}'"
-            self.findings.report(MISSING_KEY, message, Place(self.file, line_of(element)))
+            self.diagnostics.report(MISSING_KEY, message, Place(self.file, line_of(element)))
             known = element.get("id") is not None
-            lost.layers.add(unsigned(element, "id", self.findings, self.file) if known else None)
+            lost.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
             return None
-        number = unsigned(element, "id", self.findings, self.file)
+        number = unsigned(element, "id", self.diagnostics, self.file)
         if number is None:
             lost.layers.add(None)
             return None
@@ -120,7 +123,7 @@ class LayerReader:
                 self._check_ids(ports, layer, lost)
         if layer.type == "Parameter" and not layer.outputs:
             if layer.id not in lost.ports:
-                self.findings.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
+                self.diagnostics.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
             layer.outputs.append(Port(layer, 0, 0, True))
         self._operator(data, layer)
         if layer.type == "Result" and layer.inputs and (names := element.get("output_names")):
@@ -132,7 +135,7 @@ class LayerReader:
 
     def _repeated(self, element: etree._Element, layer: Layer) -> None:
         message = f"a second <{tag_of(element)}> in one layer; it is ignored"
-        self.findings.report(REPEATED_ELEMENT, message, self._at(element, layer))
+        self.diagnostics.report(REPEATED_ELEMENT, message, self._at(element, layer))
 
     def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
         """Tell of attributes that no reader looks at; those of other namespaces are not meant for readers of IR."""
@@ -140,7 +143,7 @@ class LayerReader:
             if key not in known and not key.startswith("{"):
                 message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"
                 hint = did_you_mean(key, known)
-                self.findings.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
+                self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
     def _meant(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
         """What a part of a layer that is not known is to be read as: that for which it is misspelt, if anything."""
@@ -148,7 +151,7 @@ class LayerReader:
         if _BODY_TAGS.fullmatch(tag):
             return None
         missed = [part for part in _PARTS if part != "rt_info" and element.find(part) is None]
-        return read_as(child, "part of a layer", _PARTS, missed, self._at(child, layer), self.findings)
+        return read_as(child, "part of a layer", _PARTS, missed, self._at(child, layer), self.diagnostics)
 
     # ----- ports
 
@@ -157,12 +160,12 @@ class LayerReader:
         for item in group:
             if item.tag != "port":
                 place = self._at(item, layer)
-                if read_as(item, "a <port>", ("port",), ("port",), place, self.findings) is None:
+                if read_as(item, "a <port>", ("port",), ("port",), place, self.diagnostics) is None:
                     continue
             text = item.get("id")
             number = self._port_ids.get(text)
             if number is None:
-                number = unsigned(item, "id", self.findings, self.file, layer)
+                number = unsigned(item, "id", self.diagnostics, self.file, layer)
                 if number is None:
                     lost.ports.add(layer.id)
                     number = _NO_ID  # so that the ports behind it keep their places
@@ -172,24 +175,24 @@ class LayerReader:
             self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
                 port.names = frozenset(split_names(names))
-            self._stated(item, port)
+            self._declared(item, port)
             ports.append(port)
 
-    def _stated(self, element: etree._Element, port: Port) -> None:
-        """The type and shape that a port states."""
+    def _declared(self, element: etree._Element, port: Port) -> None:
+        """The type and shape that a port declares."""
         precision = element.get("precision")
         if precision is None:
             if port.is_output:
                 message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
-                self.findings.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
+                self.diagnostics.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
         else:
-            port.stated_element_type = self._precisions.get(precision)
-            if port.stated_element_type is None:
+            port.declared_element_type = self._precisions.get(precision)
+            if port.declared_element_type is None:
                 try:
-                    port.stated_element_type = self._precisions[precision] = ElementType.parse(precision)
+                    port.declared_element_type = self._precisions[precision] = ElementType.parse(precision)
                 except ValueError as error:
                     message = f"port {port.id}: precision {error}"
-                    self.findings.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+                    self.diagnostics.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
         texts: list[str | None] = []
         for item in element:
             if item.tag == "dim":
@@ -199,14 +202,14 @@ class LayerReader:
                 self._rt_info(item, port.layer)
             else:
                 message = f"<{tag_of(item)}> is not part of a port; it is ignored"
-                self.findings.report(UNKNOWN_ELEMENT, message, self._at(item, port.layer))
+                self.diagnostics.report(UNKNOWN_ELEMENT, message, self._at(item, port.layer))
         key = tuple(texts)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shape(element, port)
             if shape is not None and not any(".." in (text or "") for text in key):
                 self._shapes[key] = shape
-        port.stated_shape = shape
+        port.declared_shape = shape
 
     def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
         dims: list[Dimension] = []
@@ -219,12 +222,12 @@ class LayerReader:
             except ValueError as error:
                 message = f"port {port.id}: <dim>: {error}"
                 hint = "write a number, or -1 for an unknown one"
-                self.findings.report(BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(BAD_DIM, message, self._at(item, port.layer), hint, port=port.id)
                 return None
             if ".." in text:
                 message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
                 hint = "write -1; intervals belong into the attribute 'shape' of a Parameter"
-                self.findings.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
+                self.diagnostics.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
         return PartialShape(dims)
 
     def _check_ids(self, ports: list[Port], layer: Layer, lost: Lost) -> None:
@@ -236,7 +239,7 @@ class LayerReader:
             if port.id in seen and port.id != _NO_ID:
                 kind = "output" if port.is_output else "input"
                 message = f"a second {kind} port has the id {port.id}"
-                self.findings.report(DUPLICATE_PORT, message, port.place, port=port.id)
+                self.diagnostics.report(DUPLICATE_PORT, message, port.place, port=port.id)
             seen.add(port.id)
 
     def _rt_info(self, group: etree._Element, layer: Layer) -> None:
@@ -246,7 +249,7 @@ class LayerReader:
             key = (item.get("name"), item.get("version"))
             if key in seen:
                 message = f"attribute '{key[0]}' stands twice in one <rt_info>"
-                self.findings.report(REPEATED_RT_INFO, message, self._at(item, layer))
+                self.diagnostics.report(REPEATED_RT_INFO, message, self._at(item, layer))
             seen.add(key)
 
     # ----- the operation
@@ -278,7 +281,7 @@ class LayerReader:
                     self._values[key] = spec.parse(text)
                 except ValueError as error:
                     code = ATTRIBUTE_CHOICE if isinstance(error, ChoiceError) else BAD_ATTRIBUTE
-                    self.findings.report(code, f"attribute '{name}': {error}", layer.data_place)
+                    self.diagnostics.report(code, f"attribute '{name}': {error}", layer.data_place)
                     wrong = True
                     continue
             values[spec.field] = layer.attributes[name] = self._values[key]
@@ -287,7 +290,7 @@ class LayerReader:
             missing += sorted({"offset", "size"} - texts.keys())
         if data is None and missing:
             message = f"{cls.type} has no <data>, which gives {', '.join(missing)}"
-            self.findings.report(MISSING_ATTRIBUTE, message, layer.place)
+            self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.place)
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
@@ -307,22 +310,22 @@ class LayerReader:
         code = UNKNOWN_TYPE
         if opsets.canonical_type(layer.type) is not None:
             code = NOT_IN_OPSET if opsets.is_opset(layer.version) else UNKNOWN_OPSET
-        hint = hint or "its stated shapes are used; it can be run once it is registered with `ovir.register`"
-        self.findings.report(code, why, layer.place, hint)
+        hint = hint or "its declared shapes are used; it can be run once it is registered with `ovir.register`"
+        self.diagnostics.report(code, why, layer.place, hint)
 
     def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:
-        """One finding for it and for its misspelling, which is taken from ``unknown``."""
+        """One diagnostic for it and for its misspelling, which is taken from ``unknown``."""
         message = f"{cls.type} needs the attribute '{name}', and <data> does not give it"
         misspelt = closest(name, unknown)
         if misspelt is not None:
             unknown.remove(misspelt)
         hint = f"'{misspelt}' is not known: is it meant?" if misspelt is not None else None
-        self.findings.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
+        self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        self.findings.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, did_you_mean(name, cls.attributes))
+        self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, did_you_mean(name, cls.attributes))
 
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
@@ -337,9 +340,9 @@ class LayerReader:
             if code is NO_WEIGHTS:
                 self.without_data.append((layer, place, size))
             elif code is PAST_END:
-                self.past_end.append(diagnostic(code, error.message, place, hint=error.hint))
+                self.past_end.append(diagnose(code, error.message, place, hint=error.hint))
             else:
-                self.findings.report(code, error.message, place, error.hint)
+                self.diagnostics.report(code, error.message, place, error.hint)
             layer.operator = None
 
 

@@ -14,15 +14,18 @@ import numpy as np
 from lxml import etree
 
 from ovir import ops
-from ovir.arrays import Array
-from ovir.codes import NAME_COLLISION, PRE_PROCESS, Code
-from ovir.diagnostics import Findings, ModelError, OperatorError, Place, diagnostic
-from ovir.element_types import ElementType, f16, f32, i32, i64, u32, u64
-from ovir.integers import UINT64, parse_integer
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, f16, f32, i32, i64, u32, u64
+from ovir.core.integers import UINT64, parse_integer
+from ovir.diagnostics.codes import NAME_COLLISION, PRE_PROCESS, Code
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ModelError, OperatorError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Edge, Model
 from ovir.ir.elements import line_of
 from ovir.ir.weights import Weights
-from ovir.model import Edge, Layer, Model, Port
-from ovir.ops.attributes import parse_float
+from ovir.ops.base.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
 
 N = TypeVar("N", int, float)
@@ -86,17 +89,17 @@ class _Extension:
 # --------------------------------------------------------------------------- <pre-process>
 
 
-def apply_pre_process(model: Model, element: etree._Element, weights: Weights, findings: Findings) -> Model:
+def apply_pre_process(model: Model, element: etree._Element, weights: Weights, diagnostics: Diagnostics) -> Model:
     """Subtract from an input the means that a ``<pre-process>`` gives: one number or one image for each channel.
 
-    What is wrong with the element is added to ``findings``, and the model returned as it is.
+    What is wrong with the element is added to ``diagnostics``, and the model returned as it is.
     """
     try:
         reader = _PreProcess(model, element, weights)
         mean = reader.mean()
     except ModelError as error:
         for found in error.diagnostics:
-            findings.add(found)
+            diagnostics.add(found)
         return model
     if mean is None:
         return model
@@ -129,7 +132,7 @@ class _PreProcess:
 
     def fail(self, element: etree._Element, message: str, code: Code = PRE_PROCESS) -> NoReturn:
         place = Place(self.model.path, line_of(element))
-        raise ModelError(diagnostic(code, f"<{element.tag!s}>: {message}", place))
+        raise ModelError(diagnose(code, f"<{element.tag!s}>: {message}", place))
 
     def _reference(self) -> Port:
         """The input that is meant: the one named, else the first of rank 4, else the first."""
@@ -213,24 +216,24 @@ def _parameter(port: Port) -> Parameter:
 # --------------------------------------------------------------------------- inputs and outputs
 
 
-def check_names(model: Model, findings: Findings) -> None:
+def check_names(model: Model, diagnostics: Diagnostics) -> None:
     """A file of version 10 may name inputs and outputs by their layers, so these names must not be those of other
     tensors; OpenVINO refuses the file."""
     owner: dict[str, Port] = {}
     sources = [port.source for port in model.outputs if port.source is not None]
     for port in (*model.inputs, *sources):
         for name in sorted(port.names):
-            _claim(name, port, owner, findings)
+            _claim(name, port, owner, diagnostics)
     for port in (*sources, *model.inputs):
-        _claim(node_name(port), port, owner, findings)
+        _claim(node_name(port), port, owner, diagnostics)
 
 
-def _claim(name: str, port: Port, owner: dict[str, Port], findings: Findings) -> None:
+def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnostics) -> None:
     other = owner.setdefault(name, port)
     if other is not port:
         message = f"'{name}' names this layer's tensor and that of {other.layer.title}"
         hint = "convert the original model again, to version 11, whose tensor names are apart from layer names"
-        findings.report(NAME_COLLISION, message, port.layer.place, hint)
+        diagnostics.report(NAME_COLLISION, message, port.layer.place, hint)
 
 
 def node_name(port: Port) -> str:

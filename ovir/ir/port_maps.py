@@ -8,7 +8,8 @@ from typing import Any, NoReturn, TypeVar
 
 from lxml import etree
 
-from ovir.codes import (
+from ovir.core.integers import parse_integer
+from ovir.diagnostics.codes import (
     AXIS,
     BACK_EDGE,
     BAD_NUMBER,
@@ -27,12 +28,14 @@ from ovir.codes import (
     Code,
     Severity,
 )
-from ovir.diagnostics import Diagnostic, Findings, ModelError, Place, diagnostic
-from ovir.integers import parse_integer
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.spelling import closest
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
 from ovir.ir.elements import line_of, read_as, tag_of
-from ovir.model import Layer, Model
-from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
-from ovir.spelling import closest
+from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 
 T = TypeVar("T")
 
@@ -63,15 +66,15 @@ _OLD = {"internal_port_id", "from-port", "to-port"}
 
 
 def read_body_map(
-    element: etree._Element, tags: BodyTags, layer: Layer, body: Model, file: str | None, findings: Findings
+    element: etree._Element, tags: BodyTags, layer: Layer, body: Model, file: str | None, diagnostics: Diagnostics
 ) -> BodyMap | None:
-    """The wiring of one body, ids resolved to positions; None, and findings, where something leads nowhere."""
-    reader = _MapReader(layer, body, file, findings)
+    """The wiring of one body, ids resolved to positions; None, and diagnostics, where something leads nowhere."""
+    reader = _MapReader(layer, body, file, diagnostics)
     for tag in (tags.body, tags.port_map, tags.back_edges):
         reader.tell_repeated(element.findall(tag)[1:])
     group = element.find(tags.port_map)
     if group is None:
-        findings.report(NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
+        diagnostics.report(NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
         return None
     reader.tell_unknown(group, ("input", "output"))
     inputs = list(reader.each(group.iterfind("input"), reader.input))
@@ -89,11 +92,11 @@ def read_body_map(
 
 
 class _MapReader:
-    def __init__(self, layer: Layer, body: Model, file: str | None, findings: Findings) -> None:
+    def __init__(self, layer: Layer, body: Model, file: str | None, diagnostics: Diagnostics) -> None:
         self.layer = layer
         self.body = body
         self.file = file
-        self.findings = findings
+        self.diagnostics = diagnostics
         self.parameters = {port.layer.id: i for i, port in enumerate(body.inputs)}
         self.results = {port.layer.id: i for i, port in enumerate(body.outputs)}
         self.is_wrong = False
@@ -111,11 +114,11 @@ class _MapReader:
                 self.check_names(item)
                 yield read(item)
             except ModelError as error:
-                self.findings.extend(error.diagnostics)
+                self.diagnostics.extend(error.diagnostics)
                 self.is_wrong = True
 
     def fail(self, item: etree._Element, code: Code, message: str, hint: str | None = None) -> NoReturn:
-        raise ModelError(diagnostic(code, message, self._at(item), hint=hint))
+        raise ModelError(diagnose(code, message, self._at(item), hint=hint))
 
     def _at(self, item: etree._Element) -> Place:
         return self.layer.at(line_of(item))
@@ -125,12 +128,12 @@ class _MapReader:
     def tell_repeated(self, groups: Sequence[etree._Element]) -> None:
         for group in groups:
             message = f"a second <{tag_of(group)}> in one layer; it is ignored"
-            self.findings.report(REPEATED_ELEMENT, message, self._at(group))
+            self.diagnostics.report(REPEATED_ELEMENT, message, self._at(group))
 
     def tell_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
         for item in group:
             if item.tag not in known:
-                read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.findings)
+                read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.diagnostics)
 
     def check_names(self, item: etree._Element) -> None:
         """Tell of attributes that are not known; ModelError where those that must be there are not."""
@@ -142,13 +145,13 @@ class _MapReader:
             message = f"<{tag_of(item)}> has no attribute '{name}'; it is ignored"
             hint = f"did you mean '{meant}'?" if meant else None
             severity = self._gravity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
-            self.findings.report(UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
+            self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
         if missing:
             raise ModelError(*(self._missing(item, key, unknown) for key in missing))
 
     def _missing(self, item: etree._Element, key: str, unknown: dict[str, str | None]) -> Diagnostic:
         message = f"attribute '{key}' of <{tag_of(item)}> is missing"
-        return diagnostic(MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
+        return diagnose(MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
 
     def _gravity_of_purpose(self, item: etree._Element) -> Severity | None:
         """An entry that says nothing but its purpose is nothing where that is not understood."""
@@ -157,7 +160,7 @@ class _MapReader:
         return Severity.ERROR if says_nothing_else else None
 
     def tell_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
-        self.findings.report(MAP_IDLE, message, self._at(item), hint)
+        self.diagnostics.report(MAP_IDLE, message, self._at(item), hint)
 
     # ----- entries
 
@@ -199,7 +202,7 @@ class _MapReader:
         is_lost = external < 0
         self.is_wrong |= is_lost
         severity = Severity.ERROR if is_lost else None
-        self.findings.report(MAP_SHARED, message, self._at(item), hint, severity=severity)
+        self.diagnostics.report(MAP_SHARED, message, self._at(item), hint, severity=severity)
 
     def back_edge(self, item: etree._Element) -> BackEdge | None:
         """The back edge; None for one without effect."""
@@ -262,7 +265,7 @@ class _MapReader:
         if axis < 0:
             severity = None if tag_of(item) == "input" else Severity.WARNING
             message = f"axis {axis} of <{tag_of(item)}> is negative: in a port map OpenVINO counts from the front only"
-            self.findings.report(AXIS, message, self._at(item), severity=severity)
+            self.diagnostics.report(AXIS, message, self._at(item), severity=severity)
             self.is_wrong |= severity is None
         return {"axis": axis} | {key: self.integer(item, key) for key in slices}
 
@@ -273,7 +276,7 @@ class _MapReader:
             return ""
         if purpose not in ("", known):
             message = f"purpose '{purpose}' of <{tag_of(item)}> is not known, only '{known}' is"
-            self.findings.report(MAP_PURPOSE, message, self._at(item), severity=self._gravity_of_purpose(item))
+            self.diagnostics.report(MAP_PURPOSE, message, self._at(item), severity=self._gravity_of_purpose(item))
             return ""
         if purpose in self._purposes:
             self.fail(item, BODY, f"a second <{tag_of(item)}> has the purpose '{purpose}'")
@@ -301,7 +304,7 @@ class _MapReader:
         for port in self.layer.outputs:
             if port.index not in given:
                 message = f"no <output> of the port map feeds output port {port.id} of the layer"
-                self.findings.report(MAP_UNFED, message, self._at(group), port=port.id)
+                self.diagnostics.report(MAP_UNFED, message, self._at(group), port=port.id)
                 self.is_wrong = True
         fed = {item.parameter for item in wiring.inputs if item.external >= 0 or item.purpose == "current_iteration"}
         used = {edge.from_layer for edge in self.body.edges if not self.body.layer(edge.to_layer).is_dead}
@@ -309,7 +312,7 @@ class _MapReader:
             if index not in fed and parameter.layer.id in used:
                 title = f"{parameter.layer.id} '{parameter.layer.name}'"
                 message = f"no <input> of the port map feeds parameter {title} of the body"
-                self.findings.report(MAP_UNFED, message, self._at(group))
+                self.diagnostics.report(MAP_UNFED, message, self._at(group))
                 self.is_wrong = True
 
 

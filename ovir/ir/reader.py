@@ -1,7 +1,7 @@
 """Reads IR versions 10 and 11: the .xml with lxml, every line known, into a Model.
 
 Nothing in a file is trusted: entities are not expanded, no address is fetched, and every number is
-checked before it is used. All findings are collected; ``read_model`` raises those that are errors.
+checked before it is used. All diagnostics are collected; ``read_model`` raises those that are errors.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any
 
 from lxml import etree
 
-from ovir.codes import (
+from ovir.core.integers import UINT64, parse_integer
+from ovir.diagnostics.codes import (
     CODES,
     IR_VERSION,
     MISSING_ELEMENT,
@@ -26,9 +27,12 @@ from ovir.codes import (
     TOO_DEEP,
     UNKNOWN_ELEMENT,
 )
-from ovir.diagnostics import Findings, ModelError, Place, ReadError, diagnostic
-from ovir.inference import infer_into
-from ovir.integers import UINT64, parse_integer
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.inference.engine import infer_into
 from ovir.ir.edges import Lost, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
 from ovir.ir.layers import LayerReader
@@ -38,7 +42,6 @@ from ovir.ir.repair import distinct, without_cycles
 from ovir.ir.source import Source, find_weights, parse_xml, syntax_error
 from ovir.ir.texts import Texts
 from ovir.ir.weights import Weights
-from ovir.model import Layer, Model
 
 MAX_DEPTH = 32
 """Bodies within bodies are read to this depth; real models nest two or three."""
@@ -52,24 +55,24 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     version 10 is read as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
 
     Raises ReadError when a file cannot be read as IR, ModelError when the model is wrong; either
-    carries all the findings.
+    carries all the diagnostics.
     """
-    findings = Findings()
+    diagnostics = Diagnostics()
     with collecting_no_garbage():
-        document = load(model, weights, findings)
-        if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in findings):
-            findings.raise_errors(ReadError)
+        document = load(model, weights, diagnostics)
+        if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
+            diagnostics.raise_errors(ReadError)
         assert document is not None
         result = document.model
-        found = infer_into(result, findings, trust_stated=bool(findings.fatal), forms=document.forms)
+        found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal), forms=document.forms)
         if result.version == 10:
-            check_names(result, findings)
-            if legacy_io and not findings.fatal:
+            check_names(result, diagnostics)
+            if legacy_io and not diagnostics.fatal:
                 result = apply_legacy_io(result)
-                found = infer_into(result, findings)
-    findings.raise_errors()
+                found = infer_into(result, diagnostics)
+    diagnostics.raise_errors()
     result.inference_diagnostics = found
-    result.read_diagnostics = [d for d in findings.tolerable if d not in set(found)]
+    result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in set(found)]
     return result
 
 
@@ -97,28 +100,28 @@ class Document:
     """Something equal for layers of which the file says the same."""
 
 
-def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool = True) -> Document | None:
-    """Read a file; what is wrong is added to ``findings``. None when there is no model to speak of.
+def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights: bool = True) -> Document | None:
+    """Read a file; what is wrong is added to ``diagnostics``. None when there is no model to speak of.
 
     Without ``need_weights`` no file of weights is opened, and constants have no data.
     """
     name, texts = None, None
     try:
-        root, name, texts = parse_xml(model, findings)
+        root, name, texts = parse_xml(model, diagnostics)
         found = Weights.none("of weights")
         if need_weights:
             try:
                 found = find_weights(name, weights)
             except ReadError as error:
-                findings.extend(error.diagnostics)
+                diagnostics.extend(error.diagnostics)
                 need_weights = False
-        reader = _Reader(name, found, findings, need_weights)
+        reader = _Reader(name, found, diagnostics, need_weights)
         return Document(root, name, found, reader.document(root, texts), reader.layers.form_of)
     except (ReadError, ModelError) as error:
-        findings.extend(error.diagnostics)
+        diagnostics.extend(error.diagnostics)
     except etree.XMLSyntaxError as error:
         assert texts is not None
-        findings.add(syntax_error(error, texts.data, name))
+        diagnostics.add(syntax_error(error, texts.data, name))
     return None
 
 
@@ -128,12 +131,12 @@ def load(model: Source, weights: Any, findings: Findings, *, need_weights: bool 
 class _Reader:
     """Reads one document; remembers where it is for messages."""
 
-    def __init__(self, file: str | None, weights: Weights, findings: Findings, need_weights: bool) -> None:
+    def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics, need_weights: bool) -> None:
         self.file = file
         self.weights = weights
-        self.findings = findings
+        self.diagnostics = diagnostics
         self.need_weights = need_weights
-        self.layers = LayerReader(file, weights, findings)
+        self.layers = LayerReader(file, weights, diagnostics)
 
     def at(self, element: etree._Element) -> Place:
         return Place(self.file, line_of(element))
@@ -142,7 +145,7 @@ class _Reader:
         version = self._version(root)
         model = self.network(root, "", version, Lost(), texts=texts)
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
-            model = apply_pre_process(model, pre_process, self.weights, self.findings)
+            model = apply_pre_process(model, pre_process, self.weights, self.diagnostics)
             self.layers.form_of.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
@@ -150,7 +153,7 @@ class _Reader:
         return model
 
     def _missing_weights(self) -> None:
-        """One finding for all the constants that have no data because there is no file."""
+        """One diagnostic for all the constants that have no data because there is no file."""
         if constants := self.layers.without_data:
             _, place, _ = constants[0]
             bytes_needed = sum(size for *_, size in constants)
@@ -158,19 +161,19 @@ class _Reader:
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {bytes_needed} bytes of weights, and there is no file {self.weights.name}"
             hint = "put the .bin beside the .xml, or give its path as the weights"
-            self.findings.report(NO_WEIGHTS, message, place, hint)
+            self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self) -> None:
         """Many constants past the end have one cause, which is told at the first of them."""
         found = self.layers.past_end
         if len(found) > _MANY:
             found = [replace(found[0], message=f"{found[0].message}; so do {len(found) - 1} other constants")]
-        self.findings.extend(found)
+        self.diagnostics.extend(found)
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
             message = f"the root element is <{tag_of(root)}>; that of OpenVINO IR is <net>"
-            raise ReadError(diagnostic(NOT_IR, message, self.at(root)))
+            raise ReadError(diagnose(NOT_IR, message, self.at(root)))
         text = root.get("version")
         try:
             version = parse_integer(text or "", UINT64)
@@ -178,7 +181,7 @@ class _Reader:
             message = f"the version of the <net> element: {error}"
             if text is None:
                 message = "the <net> element has no version"
-            raise ReadError(diagnostic(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
+            raise ReadError(diagnose(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
         if version in (10, 11):
             return version
         if version < 10:
@@ -187,7 +190,7 @@ class _Reader:
         else:
             message = f"this is IR version {version}; versions 10 and 11 are known"
             hint = "a newer release of ovir may read it"
-        raise ReadError(diagnostic(IR_VERSION, message, self.at(root), hint=hint))
+        raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
 
     def network(
         self,
@@ -206,7 +209,7 @@ class _Reader:
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
-            self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
+            self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             lost.layers.add(None)
         for group in groups[:1]:
             for text, item in texts.joined(group) if texts is not None else zip(repeat(None), group, strict=False):
@@ -216,7 +219,7 @@ class _Reader:
                     layer = self.layers.read(item, scope, lost)
                 else:
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
-                    self.findings.report(UNKNOWN_ELEMENT, message, self.at(item))
+                    self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(item))
                     continue
                 if layer is None:
                     lost.places.append(found[-1].id if found else -1)
@@ -226,21 +229,21 @@ class _Reader:
                         self.bodies(item, layer, version, depth)
         edge_groups = element.findall("edges")
         if not edge_groups and any(layer.inputs for layer in found):
-            self.findings.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
+            self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
             lost.inputs.update((layer.id, None) for layer in found)
         for group in (*groups[1:], *edge_groups[1:]):
             message = f"a second <{tag_of(group)}>; it is ignored"
-            self.findings.report(REPEATED_ELEMENT, message, self.at(group))
+            self.diagnostics.report(REPEATED_ELEMENT, message, self.at(group))
         edges = texts.edges if texts is not None else None
         if edges is None:
-            edges = parse_edges(edge_groups[:1], lost, self.file, self.findings)
+            edges = parse_edges(edge_groups[:1], lost, self.file, self.diagnostics)
         if edge_groups and not (edges or lost.inputs or lost.astray) and sum(len(layer.inputs) for layer in found) > 1:
-            self.findings.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
+            self.diagnostics.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
             lost.inputs.update((layer.id, None) for layer in found)
         lost.name_layers(edges, {layer.id for layer in found} if lost.places else set())
-        layers = distinct(found, edges, lost, self.findings)
-        edges = connect(edges, layers, lost, self.file, self.findings)
-        edges = without_cycles(layers, edges, self.findings)
+        layers = distinct(found, edges, lost, self.diagnostics)
+        edges = connect(edges, layers, lost, self.file, self.diagnostics)
+        edges = without_cycles(layers, edges, self.diagnostics)
         model = Model(
             layers.values(),
             edges,
@@ -256,25 +259,25 @@ class _Reader:
 
     def _count_holes(self) -> int:
         """The errors so far after which layers or edges may be missing."""
-        return sum(d.code.startswith(("OVIR1", "OVIR2")) for d in self.findings.fatal)
+        return sum(d.code.startswith(("OVIR1", "OVIR2")) for d in self.diagnostics.fatal)
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
         if depth >= MAX_DEPTH:
             message = f"bodies are nested more than {MAX_DEPTH} deep; what is in this one is not read"
-            self.findings.report(TOO_DEEP, message, layer.place)
+            self.diagnostics.report(TOO_DEEP, message, layer.place)
             layer.operator = None
             return
         for key, tags in BODY_OPERATIONS[layer.type].items():
             body = element.find(tags.body)
             if body is None:
-                self.findings.report(NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
+                self.diagnostics.report(NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
                 layer.operator = None
                 continue
             lost = Lost()
             model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, lost, depth + 1)
             layer.bodies[key] = model
             # What the port map names may be among what was lost.
-            wiring = None if lost.layers else read_body_map(element, tags, layer, model, self.file, self.findings)
+            wiring = None if lost.layers else read_body_map(element, tags, layer, model, self.file, self.diagnostics)
             if wiring is None:
                 layer.operator = None
             elif layer.operator is not None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from ovir.codes import CYCLE, DUPLICATE_ID
-from ovir.diagnostics import Findings
+from ovir.diagnostics.codes import CYCLE, DUPLICATE_ID
+from ovir.diagnostics.collector import Diagnostics
+from ovir.graph.layers import Layer, path_text
+from ovir.graph.model import Edge
 from ovir.ir.edges import Lost
-from ovir.model import Edge, Layer, path_text
 
 
-def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, findings: Findings) -> dict[int, Layer]:
+def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnostics: Diagnostics) -> dict[int, Layer]:
     """The layers by id; each id that stands twice is told.
 
     Of two layers with one id one may be meant by edges that name an id which no layer has. If its ports fit those
@@ -37,7 +38,7 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, findings
         kept = other if renamed is layer else layer
         hint = f"edges name a layer {number}, which does not exist: perhaps that is its id" if score else None
         message = f"id {layer.id} is also that of layer '{kept.name}' on line {kept.line}"
-        findings.report(DUPLICATE_ID, message, renamed.place, hint)
+        diagnostics.report(DUPLICATE_ID, message, renamed.place, hint)
         if score:
             missing.discard(number)
             layers[layer.id] = kept
@@ -71,7 +72,7 @@ def _in_order(layer: Layer, number: int, found: Sequence[Layer]) -> bool:
     return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
 
-def without_cycles(layers: Mapping[int, Layer], edges: Sequence[Edge], findings: Findings) -> list[Edge]:
+def without_cycles(layers: Mapping[int, Layer], edges: Sequence[Edge], diagnostics: Diagnostics) -> list[Edge]:
     """The edges without those that lead backwards in the file within a cycle; each cycle is told."""
     position = {number: i for i, number in enumerate(layers)}
     if all(position[e.from_layer] < position[e.to_layer] for e in edges):
@@ -94,5 +95,5 @@ def without_cycles(layers: Mapping[int, Layer], edges: Sequence[Edge], findings:
             told.add(component[edge.to_layer])
             ids = [*nx.shortest_path(graph, edge.to_layer, edge.from_layer), edge.to_layer]
             path = path_text([layers[i] for i in ids])
-            findings.report(CYCLE, f"these layers depend on each other: {path}", target.at(edge.line))
+            diagnostics.report(CYCLE, f"these layers depend on each other: {path}", target.at(edge.line))
     return kept

@@ -11,8 +11,10 @@ from typing import Any, BinaryIO
 
 from lxml import etree
 
-from ovir.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
-from ovir.diagnostics import Diagnostic, Findings, InputError, Place, ReadError, diagnostic
+from ovir.diagnostics.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.texts import Texts, cut
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
@@ -21,7 +23,7 @@ Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
 
 
-def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | None, Texts | None]:
+def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, str | None, Texts | None]:
     """The root element, the file's name where there is one, and the text of the parts where it is as usual.
 
     No entity is expanded, nothing is fetched.
@@ -30,7 +32,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
     encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
-        raise ReadError(diagnostic(UNREADABLE, "the file is empty", Place(name, 1)))
+        raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
     texts = cut(data)
     with suppress(etree.XMLSyntaxError):  # which is told of the document as it is
         if texts is not None:
@@ -38,7 +40,7 @@ def parse_xml(model: Source, findings: Findings) -> tuple[etree._Element, str | 
             if texts.fit(root):
                 return root, name, texts
     try:
-        _look_at_doctype(data, encoding, name, findings)
+        _look_at_doctype(data, encoding, name, diagnostics)
         return etree.fromstring(data, xml_parser(encoding)), name, None
     except etree.XMLSyntaxError as error:
         raise ReadError(syntax_error(error, data, name)) from None
@@ -58,7 +60,7 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
                 return file.read(), name
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnostic(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
+            raise ReadError(diagnose(UNREADABLE, f"cannot read the file: {reason}", Place(name))) from None
     if isinstance(model, (bytes, bytearray, memoryview)):
         refuse_path_as_bytes(model)
         return bytes(model), None
@@ -66,10 +68,10 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     if isinstance(content, (bytes, str)):
         return content, None
     message = f"a model is read from a path, the content of an .xml or an open file, got {type(model).__name__}"
-    raise InputError(diagnostic(USAGE, message))
+    raise InputError(diagnose(USAGE, message))
 
 
-def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, findings: Findings) -> None:
+def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
     """Tell of a DOCTYPE; OpenVINO skips it, and other readers may fetch what it names.
 
     ReadError where it declares entities: no IR needs them, and the parser would expand them in attributes. Only what
@@ -89,9 +91,9 @@ def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, findin
             if declared := [str(entity.name) for entity in info.internalDTD.iterentities()]:
                 message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
                 place = Place(name, _line_of(b"<!ENTITY", data))
-                raise ReadError(diagnostic(ENTITIES, message, place, hint="write out what they stand for"))
+                raise ReadError(diagnose(ENTITIES, message, place, hint="write out what they stand for"))
             message = f"the document has the DOCTYPE {info.doctype}"
-            findings.report(DOCTYPE, message, Place(name, _line_of(b"<!DOCTYPE", data)), hint="remove it")
+            diagnostics.report(DOCTYPE, message, Place(name, _line_of(b"<!DOCTYPE", data)), hint="remove it")
             return
         if failure is not None:
             raise failure
@@ -111,8 +113,8 @@ def syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> 
         hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
         if data.startswith(b"version https://git-lfs"):
             message, hint = "this is a git-LFS pointer, not the model", "fetch the real file with `git lfs pull`"
-            return diagnostic(LFS_POINTER, message, Place(name, 1), hint=hint)
-        return diagnostic(NOT_XML, message, Place(name, 1), hint=hint)
+            return diagnose(LFS_POINTER, message, Place(name, 1), hint=hint)
+        return diagnose(NOT_XML, message, Place(name, 1), hint=hint)
     line, column = error.position
     lines = data.splitlines()
     text = lines[line - 1].decode(errors="replace").strip() if line <= len(lines) else ""
@@ -124,9 +126,9 @@ def syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> 
     if at_end and b"</net" not in data:
         message = f"the file ends before the model does: {reason}"
         hint = "it seems to be truncated; fetch or convert it again"
-        return diagnostic(TRUNCATED, message, Place(name, line), column=column, hint=hint)
+        return diagnose(TRUNCATED, message, Place(name, line), column=column, hint=hint)
     shown = f" in: {text[:120]}" if text else ""
-    return diagnostic(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
+    return diagnose(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")

@@ -20,7 +20,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.codes import (
+from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
+from ovir.core.strings import split_strings
+from ovir.diagnostics.codes import (
     BAD_ATTRIBUTE,
     NO_WEIGHTS,
     PAST_END,
@@ -31,9 +33,8 @@ from ovir.codes import (
     USAGE,
     WEIGHTS_LFS,
 )
-from ovir.diagnostics import InputError, OperatorError, Place, ReadError, diagnostic
-from ovir.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
-from ovir.strings import split_strings
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, OperatorError, ReadError
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"
@@ -58,10 +59,10 @@ class Weights:
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
-            raise ReadError(diagnostic(UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
+            raise ReadError(diagnose(UNREADABLE, f"cannot read the weights: {reason}", Place(name))) from None
         if data[: len(_LFS_HEAD)] == _LFS_HEAD:
             raise ReadError(
-                diagnostic(
+                diagnose(
                     WEIGHTS_LFS,
                     "this is a git-LFS pointer, a text that stands in place of the weights",
                     Place(name, 1),
@@ -78,10 +79,10 @@ class Weights:
             view = memoryview(buffer)
         except (TypeError, ValueError):
             message = f"weights are a path or a buffer, as bytes or an array of u8, got {type(buffer).__name__}"
-            raise InputError(diagnostic(USAGE, message)) from None
+            raise InputError(diagnose(USAGE, message)) from None
         if not view.c_contiguous:
             hint = "copy it, as with numpy.ascontiguousarray(array)"
-            raise InputError(diagnostic(USAGE, "the array given as weights has gaps in memory", hint=hint))
+            raise InputError(diagnose(USAGE, "the array given as weights has gaps in memory", hint=hint))
         return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
 
     @classmethod
@@ -210,7 +211,7 @@ def refuse_path_as_bytes(content: Any) -> None:
     """InputError for bytes that are the path of a file: as bytes, content is given."""
     if isinstance(content, bytes) and len(content) < 4096 and os.path.isfile(content):
         message = f"bytes are taken for a file's content, and {content!r} is the path of one"
-        raise InputError(diagnostic(USAGE, message, hint="give it as a text, as by os.fsdecode(path)"))
+        raise InputError(diagnose(USAGE, message, hint="give it as a text, as by os.fsdecode(path)"))
 
 
 # --------------------------------------------------------------------------- packed layouts
@@ -275,9 +276,9 @@ def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
     if not head.size:
         message = f"the string data has {raw.size} bytes: it ends within the count of its strings"
         raise OperatorError(message, STRING_DATA)
-    stated = int(head[0])
-    if stated != count:
-        raise OperatorError(f"the string data holds {stated} strings, the shape {count}", STRING_DATA)
+    declared = int(head[0])
+    if declared != count:
+        raise OperatorError(f"the string data holds {declared} strings, the shape {count}", STRING_DATA)
     ends = head[1 : count + 2].astype(np.int64)
     text = raw[4 * (count + 2) :]
     if ends.size < count + 1:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 Overlaps = Callable[[Array, Array], Array]
 """Of the boxes at some indices [n] and those at others [m]: how much each overlaps each, as [n, m]."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
 Index = tuple[int, ...]

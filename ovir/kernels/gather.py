@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.gather_blocks import BYTES_PER_THREAD, MODES, UNSIGNED, Spread, layout_of, take_blocks, take_cells
 from ovir.kernels.parallel import run_blocks
 

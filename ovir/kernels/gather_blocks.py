@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
 Mode = Literal["clip", "wrap"]

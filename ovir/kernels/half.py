@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 # Calls of NumPy cost more than they gain below this.
 _SMALL = 1 << 10

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 _STATE = 624
 _BLOCK = 1 << 14

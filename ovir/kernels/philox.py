@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
 GROUP = 4

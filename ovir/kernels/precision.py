@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 Activation = Callable[[Array, Array], object]
 Step = Callable[..., None]

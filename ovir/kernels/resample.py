@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.blocked import BLOCK, compute_dtype, integer_range
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.resample_taps import Floats, Index, Method, Taps

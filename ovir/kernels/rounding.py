@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 
 # What is beyond it is as far away as can be, and integers can be added to it.
 _FAR = 2.0**62

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
 # Segments up to this long are reduced side by side, row by row; for longer ones a call each is cheaper.

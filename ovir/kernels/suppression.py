@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels.boxes import Overlaps
 
 # Boxes that are compared with each other in one go, and those kept before that they are compared with in one.

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels import half
 from ovir.kernels.blocked import map_rows
 from ovir.kernels.windows import Window, extent

@@ -6,8 +6,8 @@ import importlib
 import pkgutil
 from functools import cache
 
-from ovir.ops import opsets
-from ovir.ops.operator import Operator, registered, registered_by_user
+from ovir.ops.base import opsets
+from ovir.ops.base.operator import Operator, registered, registered_by_user
 
 for _module in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
     importlib.import_module(_module.name)

@@ -10,16 +10,16 @@ from math import inf, pi, sqrt
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
 from ovir.kernels.erf import gelu
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
-class Activation(Operator):
+class ActivationBase(Operator):
     """What the operations here share."""
 
     inplace = (0,)
@@ -40,7 +40,7 @@ class Activation(Operator):
         return float(array.item())
 
 
-class Unary(Activation):
+class UnaryActivationBase(ActivationBase):
     """An activation function of one input, defined by its kernel for blocks."""
 
     def infer(self, data: TensorType) -> TensorType:
@@ -58,7 +58,7 @@ class Unary(Activation):
 
 
 @operator("ReLU", opset=1)
-class ReLU(Unary):
+class ReLU(UnaryActivationBase):
     """max(0, x); NaN stays NaN.
 
     Source: ReLU-1
@@ -71,7 +71,7 @@ class ReLU(Unary):
 
 
 @operator("Clamp", opset=1)
-class Clamp(Unary):
+class Clamp(UnaryActivationBase):
     """min(max(x, min), max); NaN stays NaN.
 
     For integers ``min`` is rounded up and ``max`` down, and both are brought into the type's range.
@@ -104,7 +104,7 @@ def clipped(data: Array, low: float, high: float, out: Array | None = None) -> A
 
 
 @operator("Sigmoid", opset=1)
-class Sigmoid(Unary):
+class Sigmoid(UnaryActivationBase):
     """1 / (1 + e^-x).
 
     Source: Sigmoid-1
@@ -118,7 +118,7 @@ class Sigmoid(Unary):
 
 
 @operator("Tanh", opset=1)
-class Tanh(Unary):
+class Tanh(UnaryActivationBase):
     """The hyperbolic tangent of each element.
 
     Source: Tanh-1
@@ -129,7 +129,7 @@ class Tanh(Unary):
 
 
 @operator("HSigmoid", opset=5)
-class HSigmoid(Unary):
+class HSigmoid(UnaryActivationBase):
     """min(max(x + 3, 0), 6) / 6.
 
     Source: HSigmoid-5
@@ -144,7 +144,7 @@ class HSigmoid(Unary):
 
 
 @operator("HSwish", opset=4)
-class HSwish(Unary):
+class HSwish(UnaryActivationBase):
     """x * min(max(x + 3, 0), 6) / 6.
 
     Source: HSwish-4
@@ -160,7 +160,7 @@ class HSwish(Unary):
 
 
 @operator("HardSigmoid", opset=1)
-class HardSigmoid(Activation):
+class HardSigmoid(ActivationBase):
     """max(0, min(1, alpha * x + beta)); alpha and beta are scalars of the data's type.
 
     Source: HardSigmoid-1
@@ -186,7 +186,7 @@ class HardSigmoid(Activation):
 
 
 @operator("Elu", opset=1)
-class Elu(Unary):
+class Elu(UnaryActivationBase):
     """x for x > 0, else alpha * (e^x - 1).
 
     Source: Elu-1
@@ -199,7 +199,7 @@ class Elu(Unary):
 
 
 @operator("Selu", opset=1)
-class Selu(Activation):
+class Selu(ActivationBase):
     """lambda * (x for x > 0, else alpha * (e^x - 1)); alpha and lambda hold one element each.
 
     Source: Selu-1
@@ -227,7 +227,7 @@ class Selu(Activation):
 
 
 @operator("Swish", opset=4)
-class Swish(Activation):
+class Swish(ActivationBase):
     """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 where it is left out.
 
     Source: Swish-4
@@ -254,7 +254,7 @@ class Swish(Activation):
 
 
 @operator("Mish", opset=4)
-class Mish(Unary):
+class Mish(UnaryActivationBase):
     """x * tanh(ln(1 + e^x)).
 
     Source: Mish-4
@@ -273,7 +273,7 @@ class Mish(Unary):
 
 
 @operator("SoftPlus", opset=4)
-class SoftPlus(Unary):
+class SoftPlus(UnaryActivationBase):
     """ln(1 + e^x), which is x where x is large.
 
     Source: SoftPlus-4
@@ -290,7 +290,7 @@ class SoftPlus(Unary):
 
 
 @operator("SoftSign", opset=9)
-class SoftSign(Unary):
+class SoftSign(UnaryActivationBase):
     """x / (1 + |x|).
 
     Source: SoftSign-9
@@ -306,7 +306,7 @@ class SoftSign(Unary):
 
 
 @operator("Gelu", opset=2)
-class Gelu2(Unary):
+class Gelu2(UnaryActivationBase):
     """x / 2 * (1 + erf(x / sqrt(2))).
 
     Source: Gelu-2

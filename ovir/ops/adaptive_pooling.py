@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
-class AdaptivePool(Operator):
+class AdaptivePoolBase(Operator):
     """Window i of n on an axis of size S goes from floor(i * S / n) to ceil((i + 1) * S / n).
 
     data is [N, C, *spatial] with one to three spatial axes, output_shape has the number of windows on each.
@@ -50,7 +50,7 @@ class AdaptivePool(Operator):
 
 
 @operator("AdaptiveAvgPool", opset=8)
-class AdaptiveAvgPool(AdaptivePool):
+class AdaptiveAvgPool(AdaptivePoolBase):
     """The mean of each window.
 
     Source: AdaptiveAvgPool-8
@@ -75,7 +75,7 @@ class AdaptiveAvgPool(AdaptivePool):
 
 
 @operator("AdaptiveMaxPool", opset=8)
-class AdaptiveMaxPool(AdaptivePool):
+class AdaptiveMaxPool(AdaptivePoolBase):
     """The largest element of each window, and its index in the spatial axes counted row by row; of equals the first.
 
     Source: AdaptiveMaxPool-8

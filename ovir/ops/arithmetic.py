@@ -12,17 +12,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.values import Value
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
-from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import Binary, hull
-from ovir.ops.operator import operator
-from ovir.values import Value
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.elementwise import BinaryBase, hull
+from ovir.ops.base.operator import operator
 
 
-class Arithmetic(Binary):
+class ArithmeticBase(BinaryBase):
     """Both inputs and the result have one numeric type."""
 
     inplace = (0, 1)
@@ -43,7 +43,7 @@ class Arithmetic(Binary):
 
 
 @operator("Add", opset=1)
-class Add(Arithmetic):
+class Add(ArithmeticBase):
     """The sum a + b, element by element.
 
     Source: Add-1
@@ -55,7 +55,7 @@ class Add(Arithmetic):
 
 
 @operator("Subtract", opset=1)
-class Subtract(Arithmetic):
+class Subtract(ArithmeticBase):
     """The difference a - b, element by element.
 
     Source: Subtract-1
@@ -66,7 +66,7 @@ class Subtract(Arithmetic):
 
 
 @operator("Multiply", opset=1)
-class Multiply(Arithmetic):
+class Multiply(ArithmeticBase):
     """The product a * b, element by element; 8-bit integers saturate, as on the only device that multiplies them.
 
     Source: Multiply-1
@@ -88,7 +88,7 @@ class Multiply(Arithmetic):
 
 
 @operator("Divide", opset=1)
-class Divide(Arithmetic):
+class Divide(ArithmeticBase):
     """The quotient a / b, element by element; of integers rounded down, or with ``m_pythondiv`` false towards 0.
 
     An integer divided by 0 is undefined; here it gives 0, and is reported.
@@ -126,7 +126,7 @@ class Divide(Arithmetic):
         return np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
 
 
-class _Remainder(Arithmetic):
+class RemainderBase(ArithmeticBase):
     """What bounds of Mod and FloorMod have in common: below the divisor nothing changes."""
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
@@ -162,7 +162,7 @@ class _Remainder(Arithmetic):
 
 
 @operator("FloorMod", opset=1)
-class FloorMod(_Remainder):
+class FloorMod(RemainderBase):
     """a - b * floor(a / b): it has the sign of b. Floats are computed in f64. By 0 it is undefined: of integers 0.
 
     Source: FloorMod-1
@@ -184,7 +184,7 @@ class FloorMod(_Remainder):
 
 
 @operator("Mod", opset=1)
-class Mod(_Remainder):
+class Mod(RemainderBase):
     """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0.
 
     Source: Mod-1
@@ -204,7 +204,7 @@ class Mod(_Remainder):
 
 
 @operator("Maximum", opset=1)
-class Maximum(Arithmetic):
+class Maximum(ArithmeticBase):
     """The greater of a and b; of a NaN in b, a.
 
     Source: Maximum-1
@@ -215,7 +215,7 @@ class Maximum(Arithmetic):
 
 
 @operator("Minimum", opset=1)
-class Minimum(Arithmetic):
+class Minimum(ArithmeticBase):
     """The lesser of a and b; of a NaN in b, a.
 
     Source: Minimum-1
@@ -226,7 +226,7 @@ class Minimum(Arithmetic):
 
 
 @operator("Power", opset=1)
-class Power(Arithmetic):
+class Power(ArithmeticBase):
     """a to the power of b. Integers are computed in f64, the result is cut to an integer.
 
     Source: Power-1
@@ -254,7 +254,7 @@ class Power(Arithmetic):
 
 
 @operator("SquaredDifference", opset=1)
-class SquaredDifference(Arithmetic):
+class SquaredDifference(ArithmeticBase):
     """The square of the difference, (a - b)^2, element by element.
 
     Source: SquaredDifference-1

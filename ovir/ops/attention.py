@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, boolean
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, boolean
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _BLOCK = 1 << 20
 """Scores that are held at a time: blocks of heads where they are small, of rows of one head where it is large."""

@@ -7,16 +7,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType, boolean, u1, u3, u6
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, boolean, u1, u3, u6
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply, native_dtype
-from ovir.ops.elementwise import Binary, require_plain
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType, Value
+from ovir.ops.base.elementwise import BinaryBase, require_plain
+from ovir.ops.base.operator import Operator, operator
 
 
-class Bitwise(Binary):
+class BitwiseBase(BinaryBase):
     """An operation on the bits of two inputs of one integer type, which are broadcast."""
 
     function: ClassVar[Callable[..., Array]]
@@ -34,7 +35,7 @@ class Bitwise(Binary):
 
 
 @operator("BitwiseAnd", opset=13)
-class BitwiseAnd(Bitwise):
+class BitwiseAnd(BitwiseBase):
     """The bits that are set in both inputs.
 
     Source: BitwiseAnd-13
@@ -44,7 +45,7 @@ class BitwiseAnd(Bitwise):
 
 
 @operator("BitwiseOr", opset=13)
-class BitwiseOr(Bitwise):
+class BitwiseOr(BitwiseBase):
     """The bits that are set in one of the inputs or in both.
 
     Source: BitwiseOr-13
@@ -54,7 +55,7 @@ class BitwiseOr(Bitwise):
 
 
 @operator("BitwiseXor", opset=13)
-class BitwiseXor(Bitwise):
+class BitwiseXor(BitwiseBase):
     """The bits in which the inputs differ.
 
     Source: BitwiseXor-13
@@ -63,7 +64,7 @@ class BitwiseXor(Bitwise):
     function = np.bitwise_xor
 
 
-class Shift(Bitwise):
+class ShiftBase(BitwiseBase):
     """An operation that moves the bits of ``a`` by ``b`` places, each element by its own number.
 
     A number below 0, or of as many places as there are bits, is undefined, and reported. Of it, as processors do, only
@@ -85,7 +86,7 @@ class Shift(Bitwise):
 
 
 @operator("BitwiseLeftShift", opset=15)
-class BitwiseLeftShift(Shift):
+class BitwiseLeftShift(ShiftBase):
     """a * 2^b; bits beyond the type's are lost.
 
     Source: BitwiseLeftShift-15
@@ -95,7 +96,7 @@ class BitwiseLeftShift(Shift):
 
 
 @operator("BitwiseRightShift", opset=15)
-class BitwiseRightShift(Shift):
+class BitwiseRightShift(ShiftBase):
     """a / 2^b, rounded down.
 
     Source: BitwiseRightShift-15

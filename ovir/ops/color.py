@@ -11,15 +11,16 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import bf16, f16, f32, f64, nf4, u8
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import bf16, f16, f32, f64, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import BLOCK, compute_dtype
 from ovir.kernels.parallel import run_blocks
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # Pixels that a thread must have at least.
 _LEAST_PER_THREAD = 1 << 15

@@ -10,16 +10,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, boolean
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, boolean
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
 from ovir.kernels.blocked import apply
-from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import Binary
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType, Value
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.elementwise import BinaryBase
+from ovir.ops.base.operator import Operator, operator
 
 
-class Comparison(Binary):
+class ComparisonBase(BinaryBase):
     """Whether a relation holds of a and b."""
 
     function: ClassVar[Callable[..., Array]]
@@ -44,7 +45,7 @@ class Comparison(Binary):
 
 
 @operator("Equal", opset=1)
-class Equal(Comparison):
+class Equal(ComparisonBase):
     """Whether a = b, element by element.
 
     Source: Equal-1
@@ -57,7 +58,7 @@ class Equal(Comparison):
 
 
 @operator("NotEqual", opset=1)
-class NotEqual(Comparison):
+class NotEqual(ComparisonBase):
     """Whether a != b, element by element.
 
     Source: NotEqual-1
@@ -70,7 +71,7 @@ class NotEqual(Comparison):
 
 
 @operator("Greater", opset=1)
-class Greater(Comparison):
+class Greater(ComparisonBase):
     """Whether a > b, element by element.
 
     Source: Greater-1
@@ -83,7 +84,7 @@ class Greater(Comparison):
 
 
 @operator("GreaterEqual", opset=1)
-class GreaterEqual(Comparison):
+class GreaterEqual(ComparisonBase):
     """Whether a >= b, element by element.
 
     Source: GreaterEqual-1
@@ -96,7 +97,7 @@ class GreaterEqual(Comparison):
 
 
 @operator("Less", opset=1)
-class Less(Comparison):
+class Less(ComparisonBase):
     """Whether a < b, element by element.
 
     Source: Less-1
@@ -109,7 +110,7 @@ class Less(Comparison):
 
 
 @operator("LessEqual", opset=1)
-class LessEqual(Comparison):
+class LessEqual(ComparisonBase):
     """Whether a <= b, element by element.
 
     Source: LessEqual-1
@@ -121,7 +122,7 @@ class LessEqual(Comparison):
         return a_high <= b_low, a_low <= b_high
 
 
-class Test(Operator):
+class FloatTestBase(Operator):
     """A property of each floating-point number."""
 
     def infer(self, data: TensorType) -> TensorType:
@@ -137,7 +138,7 @@ class Test(Operator):
 
 
 @operator("IsFinite", opset=10)
-class IsFinite(Test):
+class IsFinite(FloatTestBase):
     """Whether a number is neither infinite nor NaN.
 
     Source: IsFinite-10
@@ -148,7 +149,7 @@ class IsFinite(Test):
 
 
 @operator("IsNaN", opset=10)
-class IsNaN(Test):
+class IsNaN(FloatTestBase):
     """Whether each number is NaN.
 
     Source: IsNaN-10
@@ -159,7 +160,7 @@ class IsNaN(Test):
 
 
 @operator("IsInf", opset=10)
-class IsInf(Test):
+class IsInf(FloatTestBase):
     """Whether a number is infinite; of one sign only where the other is not to be detected.
 
     Source: IsInf-10

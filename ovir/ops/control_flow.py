@@ -7,20 +7,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ovir.arrays import Array
-from ovir.codes import BODY
-from ovir.ops.body import InferBody, InputMap, OutputMap, RunBody
-from ovir.ops.iteration import NOT_FED, Iteration, WithBodies, at, by_output, from_front, is_true, known_truth
-from ovir.ops.operator import operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import BODY
+from ovir.ops.base.bodies import InferBody, InputMap, OutputMap, RunBody
+from ovir.ops.base.iteration import (
+    NOT_FED,
+    BodyOperatorBase,
+    IterationBase,
+    at,
+    by_output,
+    from_front,
+    is_true,
+    known_truth,
+)
+from ovir.ops.base.operator import operator
 
 ONE = Dimension(1, 1)
 NONE = Dimension(0, 0)
 
 
 @operator("If", opset=8)
-class If(WithBodies):
+class If(BodyOperatorBase):
     """Runs its `then` body where `cond` is true, else its `else` body; their results are the outputs.
 
     An output's shape holds those of both branches, or is that of one of them where `cond` is a constant.
@@ -75,7 +85,7 @@ class If(WithBodies):
 
 
 @operator("Loop", opset=5)
-class Loop(Iteration):
+class Loop(IterationBase):
     """Runs its body `trip_count` times (negative: no limit), as long as `condition` is true.
 
     `condition` decides on the first iteration, the body's result that is marked ``execution_condition`` on each
@@ -153,7 +163,7 @@ class Loop(Iteration):
 
 
 @operator("TensorIterator", opset=1)
-class TensorIterator(Iteration):
+class TensorIterator(IterationBase):
     """Runs its body once for each part of its sliced inputs.
 
     Parts begin at `start` and proceed by `stride` up to and with `end` (both count from the end where negative),

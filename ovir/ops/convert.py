@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import NOT_SUPPORTED
-from ovir.element_types import (
+from ovir.core.arrays import Array
+from ovir.core.element_types import (
     ElementType,
     boolean,
     dynamic,
@@ -29,11 +28,13 @@ from ovir.element_types import (
     u4,
     u6,
 )
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, is_foreign
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType, Value, from_bounds
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _NF4 = np.array([
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
@@ -46,7 +47,7 @@ _NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
 _LOW_BITS = (u1, u2, u3, u4, u6)
 
 
-class _Conversion(Operator):
+class ConversionBase(Operator):
     """What all have: the kernel, and what is known of its result."""
 
     def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
@@ -84,7 +85,7 @@ class _Conversion(Operator):
 
 
 @operator("Convert", opset=1)
-class Convert(_Conversion):
+class Convert(ConversionBase):
     """Every element converted to the type ``destination_type``.
 
     Reals lose their fraction on the way to integers; an integer too large keeps its low bits. Reals beyond 32 bits (64
@@ -104,7 +105,7 @@ class Convert(_Conversion):
 
 
 @operator("ConvertLike", opset=1)
-class ConvertLike(_Conversion):
+class ConvertLike(ConversionBase):
     """``data`` in the type of ``like``, as Convert does it.
 
     Source: ConvertLike-1
@@ -118,7 +119,7 @@ class ConvertLike(_Conversion):
 
 
 @operator("ConvertPromoteTypes", opset=14)
-class ConvertPromoteTypes(_Conversion):
+class ConvertPromoteTypes(ConversionBase):
     """Both inputs in one common type that holds their values.
 
     Floats go before integers, integers before boolean. Of two floats, or two integers of one sign, the wider counts

@@ -9,18 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import NOT_SUPPORTED
-from ovir.element_types import ElementType, u1
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, u1
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.correlation import Index, correlate
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Kernel, operator
-from ovir.ops.spatial import SlidingWindow, output_size
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, operator
+from ovir.ops.base.spatial import SlidingWindowBase, output_size
 
 
-class ConvolutionBase(SlidingWindow):
+class ConvolutionBase(SlidingWindowBase):
     """What the convolutions of all kinds have in common: their types, and the number of spatial axes."""
 
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
@@ -61,7 +62,7 @@ class ConvolutionBase(SlidingWindow):
         return merged
 
 
-class ForwardConvolution(ConvolutionBase):
+class ForwardConvolutionBase(ConvolutionBase):
     """The kernel of a convolution whose filters are [groups, outputs, inputs, *kernel] once ``grouped``."""
 
     def grouped(self, filters: Array) -> Array:
@@ -107,7 +108,7 @@ class ForwardConvolution(ConvolutionBase):
 
 
 @operator("Convolution", opset=1)
-class Convolution(ForwardConvolution):
+class Convolution(ForwardConvolutionBase):
     """out[n, o, p] = sum over c and k of filters[o, c, k] * data[n, c, p * strides + k * dilations - pads_begin].
 
     data is [N, C_IN, *spatial], filters [C_OUT, C_IN, *kernel], out [N, C_OUT, *windows]; data counts as zero outside
@@ -126,7 +127,7 @@ class Convolution(ForwardConvolution):
 
 
 @operator("GroupConvolution", opset=1)
-class GroupConvolution(ForwardConvolution):
+class GroupConvolution(ForwardConvolutionBase):
     """A Convolution for each group of channels; the results stand side by side.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
@@ -149,7 +150,7 @@ class GroupConvolution(ForwardConvolution):
 
 
 @operator("BinaryConvolution", opset=1)
-class BinaryConvolution(ForwardConvolution):
+class BinaryConvolution(ForwardConvolutionBase):
     """A 2-D Convolution of bits that stand for -1 and 1; with mode xnor-popcount that is 2 * popcount(xnor) - bits.
 
     Data above zero is 1, all other is -1; pad_value is what data counts as outside of its bounds. filters are u1; the

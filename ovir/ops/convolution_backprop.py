@@ -13,21 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import extent
-from ovir.ops.attributes import attribute
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, operator
+from ovir.ops.base.spatial import SAME
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
-from ovir.ops.operator import Kernel, operator
-from ovir.ops.spatial import SAME
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
 
 TapWeights = Callable[[tuple[Index, ...]], Array]
 """From the taps chosen on each axis to their weights [groups, outputs, inputs, taps]."""
 
 
-class TransposedConvolution(ConvolutionBase):
+class TransposedConvolutionBase(ConvolutionBase):
     """The kernel of a transposed convolution, whose filters are [groups, inputs, outputs, *kernel] once ``grouped``."""
 
     output_padding: tuple[int, ...] = attribute(default=())
@@ -164,7 +165,7 @@ class TransposedConvolution(ConvolutionBase):
 
 
 @operator("ConvolutionBackpropData", opset=1)
-class ConvolutionBackpropData(TransposedConvolution):
+class ConvolutionBackpropData(TransposedConvolutionBase):
     """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], from zero.
 
     data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. Without ``output_shape`` a size
@@ -189,7 +190,7 @@ class ConvolutionBackpropData(TransposedConvolution):
 
 
 @operator("GroupConvolutionBackpropData", opset=1)
-class GroupConvolutionBackpropData(TransposedConvolution):
+class GroupConvolutionBackpropData(TransposedConvolutionBase):
     """A ConvolutionBackpropData for each group of channels; the results stand side by side.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType, i32
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import compute_dtype
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
-class _Ctc(Operator):
+class CtcBase(Operator):
     """What all have: real data of three dimensions, which are batch, time and classes in some order."""
 
     def require_data(self, name: str, data: TensorType) -> None:
@@ -25,7 +25,7 @@ class _Ctc(Operator):
 # --------------------------------------------------------------------------- greedy decoders
 
 
-class _GreedyDecoder(_Ctc):
+class CtcGreedyDecoderBase(CtcBase):
     """The most probable class of each step, without those equal to the one of the step before if repetitions are
     merged, and without blanks. What is left of the output is -1."""
 
@@ -44,7 +44,7 @@ class _GreedyDecoder(_Ctc):
 
 
 @operator("CTCGreedyDecoder", opset=1)
-class CTCGreedyDecoder(_GreedyDecoder):
+class CTCGreedyDecoder(CtcGreedyDecoderBase):
     """The most probable class of each step, without repetitions, if those are merged, and without blanks.
 
     A class is a repetition that is equal to the one of the step before. data is [time, batch, classes], its last class
@@ -75,7 +75,7 @@ class CTCGreedyDecoder(_GreedyDecoder):
 
 
 @operator("CTCGreedyDecoderSeqLen", opset=6)
-class CTCGreedyDecoderSeqLen(_GreedyDecoder):
+class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
     """The most probable class of each step, without repetitions, if those are merged, and without blanks.
 
     A class is a repetition that is equal to the one of the step before. data is [batch, time, classes]; of each
@@ -120,7 +120,7 @@ class CTCGreedyDecoderSeqLen(_GreedyDecoder):
 
 
 @operator("CTCLoss", opset=4)
-class CTCLoss(_Ctc):
+class CTCLoss(CtcBase):
     """-ln of the probability that a sequence of logits, through SoftMax, stands for a sequence of labels.
 
     That is the sum over all paths, one class a step, that decode to the labels: a path is decoded by merging what

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _LONG = 256
 # Rows of up to this many elements are summed up side by side: many short rows make long columns.

@@ -8,15 +8,16 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.windows import Window
-from ovir.ops.attributes import attribute
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.spatial import output_size
 from ovir.ops.convolution import ConvolutionBase, converted, spatial_dims
-from ovir.ops.operator import operator
-from ovir.ops.spatial import output_size
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
 
 # The sampled data of a block of outputs should stay in a cache until the product has used it.
 _SAMPLE_BYTES = 4 << 20

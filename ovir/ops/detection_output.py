@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import keep_apart, ranked
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
 _ROW = 7
@@ -56,7 +57,7 @@ class DetectionOutputBase(Operator):
     input_width: int = attribute(default=1)
     objectness_score: float = attribute(default=0.0)
 
-    def stated_classes(self) -> Dimension:
+    def declared_classes(self) -> Dimension:
         """The number of classes as far as the attributes tell."""
         return UNKNOWN
 
@@ -133,7 +134,7 @@ class DetectionOutputBase(Operator):
         locations = {"class_preds": (class_preds, class_preds[1], 1)}
         if not self.share_location:
             locations["box_logits"] = box_logits, box_logits[1], 4
-        classes = self.stated_classes()
+        classes = self.declared_classes()
         if priors.is_static:
             each = {name: (shape, size, n * priors.length) for name, (shape, size, n) in locations.items()}
             classes = self._quotient("class", each, classes)
@@ -199,15 +200,15 @@ class DetectionOutputBase(Operator):
             background = np.arange(classes)[:, np.newaxis] == self.background_label_id
             scores = np.where(is_background, background.astype(np.float32), scores)
         eligible = self._eligible(scores)
-        stated = proposals[:, :1].reshape(len(proposals), 1, priors, 4 if self.normalized else 5)
+        declared = proposals[:, :1].reshape(len(proposals), 1, priors, 4 if self.normalized else 5)
         if not self.normalized:
-            is_end = stated[..., 0] == -1
+            is_end = declared[..., 0] == -1
             eligible &= ~np.logical_or.accumulate(is_end, axis=-1)
         variances = None
         if not self.variance_encoded_in_target:
             # There are four for each prior, side by side also where a prior has five numbers.
             variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
-        boxes = stated[..., -4:]
+        boxes = declared[..., -4:]
         with np.errstate(all="ignore"):  # boxes can be infinite
             for deltas in (*aux[1:], logits):
                 moves = deltas.reshape(images, priors, 1 if self.share_location else classes, 4)
@@ -305,5 +306,5 @@ class DetectionOutput1(DetectionOutputBase):
 
     num_classes: int = attribute(minimum=1)
 
-    def stated_classes(self) -> Dimension:
+    def declared_classes(self) -> Dimension:
         return Dimension(self.num_classes, self.num_classes)

@@ -9,18 +9,19 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import i32
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, stored
 from ovir.kernels.roi import pixel_rows
 from ovir.kernels.suppression import descending, keep_apart, ranked
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.ops.regions import RegionBase
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.regions import RegionBase
 
 
 @operator("ExperimentalDetectronPriorGridGenerator", opset=6)

@@ -6,19 +6,19 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import half
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments
-from ovir.ops.attributes import attribute
-from ovir.ops.indexing import checked_indices
-from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.indexing import checked_indices
+from ovir.ops.base.operator import Operator, operator
 
 
-class _EmbeddingBag(Operator):
+class EmbeddingBagBase(Operator):
     """What all have: a table [num_emb, ...] whose rows are picked by ``indices`` and added up bag by bag.
 
     f16 and bf16 are added up in f32 and rounded once, integers wrap around. An index outside [0, num_emb-1] is an
@@ -99,7 +99,7 @@ def _divide(sums: Array, counts: Array) -> None:
         sums[...] = np.sign(sums) * (np.abs(sums) // counts)
 
 
-class _Offsets(_EmbeddingBag):
+class EmbeddingBagOffsetsBase(EmbeddingBagBase):
     """Bags of which ``offsets`` tells where in the indices they begin."""
 
     def infer(
@@ -137,7 +137,7 @@ class _Offsets(_EmbeddingBag):
 
 
 @operator("EmbeddingBagOffsetsSum", opset=3)
-class EmbeddingBagOffsetsSum(_Offsets):
+class EmbeddingBagOffsetsSum(EmbeddingBagOffsetsBase):
     """out[i] = the sum of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end of indices.
 
     Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 where that is
@@ -148,7 +148,7 @@ class EmbeddingBagOffsetsSum(_Offsets):
 
 
 @operator("EmbeddingBagOffsets", opset=15)
-class EmbeddingBagOffsets(_Offsets):
+class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
     """out[i] = the sum or the mean of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end.
 
     As EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
@@ -159,7 +159,7 @@ class EmbeddingBagOffsets(_Offsets):
     reduction: str = attribute(default="sum", choices=("sum", "mean"))
 
 
-class _Packed(_EmbeddingBag):
+class EmbeddingBagPackedBase(EmbeddingBagBase):
     """Bags of equally many indices, one a row."""
 
     def infer(
@@ -178,7 +178,7 @@ class _Packed(_EmbeddingBag):
 
 
 @operator("EmbeddingBagPackedSum", opset=3)
-class EmbeddingBagPackedSum(_Packed):
+class EmbeddingBagPackedSum(EmbeddingBagPackedBase):
     """out[i] = the sum of emb_table[indices[i, j]] over j, each times ``per_sample_weights[i, j]``.
 
     Source: EmbeddingBagPackedSum-3
@@ -186,7 +186,7 @@ class EmbeddingBagPackedSum(_Packed):
 
 
 @operator("EmbeddingBagPacked", opset=15)
-class EmbeddingBagPacked(_Packed):
+class EmbeddingBagPacked(EmbeddingBagPackedBase):
     """out[i] = the sum or the mean of emb_table[indices[i, j]] over j.
 
     The rows of a sum can be weighted: each is multiplied by ``per_sample_weights[i, j]``.
@@ -198,7 +198,7 @@ class EmbeddingBagPacked(_Packed):
 
 
 @operator("EmbeddingSegmentsSum", opset=3)
-class EmbeddingSegmentsSum(_EmbeddingBag):
+class EmbeddingSegmentsSum(EmbeddingBagBase):
     """out[s] = the sum of emb_table[indices[j]] over all j with segment_ids[j] = s, times ``per_sample_weights[j]``.
 
     There are ``num_segments``; an empty one is the row ``default_index``, or 0 where that is left out. The

@@ -7,13 +7,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import bf16, f16, f32, f64
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import bf16, f16, f32, f64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value
 from ovir.kernels.fourier import Transform, as_complex, transform
 from ovir.kernels.precision import as_computed, stored, work_array
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType, Value, constant_type
+from ovir.ops.base.operator import Operator, operator
 
 
 class FourierBase(Operator):

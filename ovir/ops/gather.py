@@ -10,18 +10,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Kernel, Operator, operator
-from ovir.types import UNKNOWN, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, Operator, operator
 
 
-class _Gather(Operator):
+class GatherBase(Operator):
     """out[b, o, i, k] = data[b, o, indices[b, i], k], where b runs over the first ``batch_dims`` dimensions, in which
     data and indices agree, and o over the others before ``axis``.
 
@@ -60,12 +61,12 @@ class _Gather(Operator):
 
     def _known_batch_dims(self, data_rank: int | None, rank: int | None) -> int | None:
         """``batch_dims`` counted from the front, None where it cannot be told."""
-        stated = self.batch_dims
+        declared = self.batch_dims
         if rank is None:
-            return stated if stated >= 0 else None
+            return declared if declared >= 0 else None
         message = "batch_dims {} is outside [{}, {}], the rank of indices"
-        self.require(-rank <= stated <= rank, message, stated, -rank, rank)
-        batch_dims = stated + rank if stated < 0 else stated
+        self.require(-rank <= declared <= rank, message, declared, -rank, rank)
+        batch_dims = declared + rank if declared < 0 else declared
         fits = data_rank is None or batch_dims < data_rank
         self.require(fits, "batch_dims {} must be below the rank of data, {}", batch_dims, data_rank)
         return batch_dims
@@ -153,7 +154,7 @@ def _name(data: Array) -> str:
 
 
 @operator("Gather", opset=1)
-class Gather1(_Gather):
+class Gather1(GatherBase):
     """Slices of ``data`` along ``axis``, picked by ``indices``, which the specification allows in [0, size-1].
 
     Source: Gather-1
@@ -164,7 +165,7 @@ class Gather1(_Gather):
 
 
 @operator("Gather", opset=7)
-class Gather7(_Gather):
+class Gather7(GatherBase):
     """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
 
     The specification allows indices in [0, size-1].
@@ -176,7 +177,7 @@ class Gather7(_Gather):
 
 
 @operator("Gather", opset=8)
-class Gather8(_Gather):
+class Gather8(GatherBase):
     """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
 
     An index in [-size, -1] counts from the end, one outside gives 0.

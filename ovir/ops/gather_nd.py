@@ -6,14 +6,15 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.dimensions import product
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.gather import gather
-from ovir.ops.attributes import attribute
-from ovir.ops.indexing import flat_positions
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape, product
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.indexing import flat_positions
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("GatherND", opset=8)

@@ -6,18 +6,20 @@ from math import ceil, isfinite, trunc
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import ATTRIBUTE_CHOICE
-from ovir.element_types import ELEMENT_TYPES, ElementType, nf4
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType, Value
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
+from ovir.diagnostics.codes import ATTRIBUTE_CHOICE
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 Number = int | float
 
 
-class _Range(Operator):
+class RangeBase(Operator):
     """The kernel, and the length of the result."""
 
     def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
@@ -83,7 +85,7 @@ class _Range(Operator):
 
 
 @operator("Range", opset=1)
-class Range1(_Range):
+class Range1(RangeBase):
     """The numbers start, start + step and so on, up to but without stop, all of one type.
 
     There are ceil((stop - start) / step) of them. A step of 0 is an error. Reals are computed as f64 and rounded once.
@@ -97,7 +99,7 @@ class Range1(_Range):
 
 
 @operator("Range", opset=4)
-class Range4(_Range):
+class Range4(RangeBase):
     """The numbers start, start + step and so on, up to but without stop, as ``output_type``.
 
     There are ceil((stop - start) / step) of them. The three inputs are scalars of any numeric types; for an integer

@@ -6,15 +6,16 @@ from math import log
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import keep_apart, ranked
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # Boxes grow by a factor of at most 1000 / 16.
 _MOST = np.float32(log(1000 / 16))

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, nf4, string
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, nf4, string
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed
 from ovir.kernels.rounding import as_index
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # Elements that are sampled at once, and places whose taps are known at once.
 _BLOCK = 1 << 18

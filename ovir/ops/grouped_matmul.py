@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
+from ovir.ops.base.operator import Operator, operator
 from ovir.ops.matmul import matrix_product
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 
 @operator("GroupedMatMul", opset=17)

@@ -8,12 +8,13 @@ from typing import Protocol
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, dynamic, string
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape, static_shape
-from ovir.values import MAX_ELEMENTS, TensorType, Value
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, dynamic, string
+from ovir.core.shapes import PartialShape, static_shape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import MAX_ELEMENTS, Value
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("Parameter", opset=1)

@@ -12,15 +12,16 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.resample import resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # What is added to a scale before it multiplies a size: 1/3, rounded down to f32, is to make 1 of 3 and not 0.
 _EPSILON = np.float32(1e-6)
@@ -28,7 +29,7 @@ _EPSILON = np.float32(1e-6)
 _MARGIN = 2.0**-21
 
 
-class _Interpolate(Operator):
+class InterpolateBase(Operator):
     """The common part of all versions: inference from the input that gives the new sizes, and the run."""
 
     pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
@@ -123,7 +124,7 @@ class _Interpolate(Operator):
 
 
 @operator("Interpolate", opset=1)
-class Interpolate1(_Interpolate):
+class Interpolate1(InterpolateBase):
     """The data resized along ``axes`` to ``target_spatial_shape``.
 
     The page maps the axes in their own order; every implementation, and files made with it, in ascending order. It has
@@ -169,7 +170,7 @@ class Interpolate1(_Interpolate):
         return begin, end
 
 
-class _Interpolate4(_Interpolate):
+class Interpolate4Base(InterpolateBase):
     """The attributes of versions 4 and 11."""
 
     mode: str = attribute(default="nearest", choices=("nearest", "linear", "linear_onnx", "cubic"), specified=True)
@@ -198,7 +199,7 @@ class _Interpolate4(_Interpolate):
 
 
 @operator("Interpolate", opset=4)
-class Interpolate4(_Interpolate4):
+class Interpolate4(Interpolate4Base):
     """The data resized along ``axes`` (all without that input) to ``sizes``, or to floor(scale * padded size).
 
     The data is first padded with zeros. ``coordinate_transformation_mode`` gives the position in the input that an
@@ -226,7 +227,7 @@ class Interpolate4(_Interpolate4):
 
 
 @operator("Interpolate", opset=11)
-class Interpolate11(_Interpolate4):
+class Interpolate11(Interpolate4Base):
     """Interpolate-4 with one input for sizes or scales, and with the modes of Pillow.
 
     ``bilinear_pillow`` and ``bicubic_pillow`` resize two axes, height and width, as Pillow's resize does: the filter is

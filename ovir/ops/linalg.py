@@ -8,12 +8,13 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.ops.attributes import attribute
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 from ovir.ops.matmul import matrix_product
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
 
 _SUBSCRIPT = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
 

@@ -8,15 +8,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, boolean
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, boolean
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import apply
-from ovir.ops.elementwise import Binary, hull
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType, Value, from_bounds
+from ovir.ops.base.elementwise import BinaryBase, hull
+from ovir.ops.base.operator import Operator, operator
 
 
-class Logical(Binary):
+class LogicalBase(BinaryBase):
     """An operation of two booleans, which are broadcast."""
 
     function: ClassVar[Callable[..., Array]]
@@ -34,7 +35,7 @@ class Logical(Binary):
 
 
 @operator("LogicalAnd", opset=1)
-class LogicalAnd(Logical):
+class LogicalAnd(LogicalBase):
     """Whether both elements are true.
 
     Source: LogicalAnd-1
@@ -44,7 +45,7 @@ class LogicalAnd(Logical):
 
 
 @operator("LogicalOr", opset=1)
-class LogicalOr(Logical):
+class LogicalOr(LogicalBase):
     """Whether one of the elements is true, or both.
 
     Source: LogicalOr-1
@@ -54,7 +55,7 @@ class LogicalOr(Logical):
 
 
 @operator("LogicalXor", opset=2)
-class LogicalXor(Logical):
+class LogicalXor(LogicalBase):
     """Whether just one of the elements is true.
 
     Source: LogicalXor-1

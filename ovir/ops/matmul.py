@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.parallel import run_blocks
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Kernel, Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, Operator, operator
 
 _ONE = Dimension(1, 1)
 # BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.suppression import ImageNmsBase, box_counts
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
 # Candidates whose decay is found together.
 _BLOCK = 128

@@ -10,12 +10,14 @@ from itertools import product as combinations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import string
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import ALL, Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType, Value
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import string
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import ALL, Operator, operator
 
 
 @operator("Concat", opset=1)
@@ -56,7 +58,7 @@ class Concat(Operator):
         return np.concatenate(inputs, self.axis, out)
 
 
-class _Split(Operator):
+class SplitBase(Operator):
     """What Split and VariadicSplit have in common: parts of ``data`` along ``axis``, as views."""
 
     views = True
@@ -92,7 +94,7 @@ _UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
 
 
 @operator("Split", opset=1)
-class Split(_Split):
+class Split(SplitBase):
     """``num_splits`` parts of ``data`` of equal length along ``axis``, a scalar.
 
     Source: Split-1
@@ -121,7 +123,7 @@ class Split(_Split):
 
 
 @operator("VariadicSplit", opset=1)
-class VariadicSplit(_Split):
+class VariadicSplit(SplitBase):
     """Parts of ``data`` along ``axis`` of the lengths that ``split_lengths`` lists.
 
     One -1 stands for what the others leave.

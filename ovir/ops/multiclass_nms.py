@@ -6,14 +6,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.suppression import keep_apart
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.suppression import ImageNmsBase, box_counts
-from ovir.types import Dimension
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
 
 @operator("MulticlassNms", opset=8)

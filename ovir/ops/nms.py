@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, i64
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, upright_overlaps
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.suppression import SuppressionBase, class_limit, require_narrow_real, smaller
-from ovir.types import Dimension
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.suppression import SuppressionBase, class_limit, require_narrow_real, smaller
 
 
 class NonMaxSuppressionBase(SuppressionBase):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, i64
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, rotated_overlaps
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.suppression import SuppressionBase
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.suppression import SuppressionBase
 
 
 @operator("NMSRotated", opset=13)

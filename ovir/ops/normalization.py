@@ -9,15 +9,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
-class Normalization(Operator):
+class NormalizationBase(Operator):
     """What the operations here share: type rules, and axes that come as an input."""
 
     inplace = (0,)
@@ -47,7 +47,7 @@ def _mean_square(x: Array, axis: int) -> Array:
 # --------------------------------------------------------------------------- mean and variance
 
 
-class _MVN(Normalization):
+class MvnBase(NormalizationBase):
     def normalized(
         self, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool, out: Array | None
     ) -> Array:
@@ -63,7 +63,7 @@ class _MVN(Normalization):
 
 
 @operator("MVN", opset=2)
-class MVN2(_MVN):
+class MVN2(MvnBase):
     """(x - mean) / sqrt(variance + eps), without the division if not ``normalize_variance``.
 
     Mean and variance are those of the slices along ``reduction_axes``; without these, of all axes but the batch and,
@@ -89,7 +89,7 @@ class MVN2(_MVN):
 
 
 @operator("MVN", opset=6)
-class MVN6(_MVN):
+class MVN6(MvnBase):
     """As MVN-2, with the axes as a 1-D input and eps added to the variance or, ``outside_sqrt``, to its root.
 
     Without axes each element is a slice of its own.
@@ -118,7 +118,7 @@ class MVN6(_MVN):
 
 
 @operator("NormalizeL2", opset=1)
-class NormalizeL2(Normalization):
+class NormalizeL2(NormalizationBase):
     """x / sqrt(s) with s the sum of squares along ``axes`` (a scalar or 1-D), plus eps or, ``max``, at least eps.
 
     Without axes each element is divided by itself, which makes 1 of all but 0.
@@ -148,7 +148,7 @@ class NormalizeL2(Normalization):
 
 
 @operator("GRN", opset=1)
-class GRN(Normalization):
+class GRN(NormalizationBase):
     """x / sqrt(s + bias) with s the sum of squares over the channels, the second of 2 to 4 dimensions.
 
     Source: GRN-1
@@ -169,7 +169,7 @@ class GRN(Normalization):
 
 
 @operator("LRN", opset=1)
-class LRN(Normalization):
+class LRN(NormalizationBase):
     """x / (bias + alpha / size^n * s)^beta with s the sum of squares in a window of ``size`` along each of the n axes.
 
     The window reaches (size - 1) / 2, rounded down, to either side and ends where the data does.
@@ -240,7 +240,7 @@ def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
 # --------------------------------------------------------------------------- given scale and shift
 
 
-class _BatchNorm(Normalization):
+class BatchNormBase(NormalizationBase):
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
@@ -273,7 +273,7 @@ class _BatchNorm(Normalization):
 
 
 @operator("BatchNormInference", opset=1)
-class BatchNormInference1(_BatchNorm):
+class BatchNormInference1(BatchNormBase):
     """As BatchNormInference-5, with the data as third input.
 
     Source: BatchNormInference-1
@@ -293,7 +293,7 @@ class BatchNormInference1(_BatchNorm):
 
 
 @operator("BatchNormInference", opset=5)
-class BatchNormInference5(_BatchNorm):
+class BatchNormInference5(BatchNormBase):
     """gamma * (x - mean) / sqrt(variance + epsilon) + beta, each with one value a channel, the second dimension.
 
     Source: BatchNormInference-5
@@ -311,7 +311,7 @@ class BatchNormInference5(_BatchNorm):
 
 
 @operator("GroupNormalization", opset=12)
-class GroupNormalization(_MVN):
+class GroupNormalization(MvnBase):
     """scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance being those of a group of channels.
 
     The channels, the second dimension, are divided into ``num_groups`` equal parts; scale and bias have one value a

@@ -8,14 +8,15 @@ from itertools import product
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.ops.spatial import SAME, output_size, same_pads
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.spatial import SAME, output_size, same_pads
 
 Place = tuple[slice, ...]
 

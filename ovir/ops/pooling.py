@@ -11,17 +11,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.spatial import SAME, UndilatedWindow, output_size
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
 _FLOOR_CEIL = ("floor", "ceil")
 _TORCH = ("floor", "ceil", "ceil_torch")
@@ -29,7 +30,7 @@ _TORCH = ("floor", "ceil", "ceil_torch")
 _PLACES_BLOCK = 1 << 18
 
 
-class Pool(UndilatedWindow):
+class PoolBase(UndilatedWindowBase):
     """What MaxPool and AvgPool have in common. data is [N, C, *spatial] with one to three spatial axes.
 
     Of an axis of size S there are floor or ceil of (S + pads - extent) / stride, plus 1, windows, as ``rounding_type``
@@ -71,7 +72,7 @@ class Pool(UndilatedWindow):
 # --------------------------------------------------------------------------- MaxPool
 
 
-class MaxPoolBase(Pool):
+class MaxPoolBase(PoolBase):
     """The kernel of MaxPool. NaN is never the largest; a window with nothing in it gives the type's lowest number."""
 
     def largest(self, data: Array, out: Array | None) -> Array:
@@ -213,7 +214,7 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
 # --------------------------------------------------------------------------- AvgPool
 
 
-class AvgPoolBase(Pool):
+class AvgPoolBase(PoolBase):
     """out[n, c, p] = the mean over k of data[n, c, p * strides + k * dilations - pads_begin].
 
     With exclude-pad the mean is of the elements inside of the data. Without, padding counts as zeros, and so does what

@@ -7,16 +7,16 @@ from math import inf
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
-from ovir.ops.activation import Activation
-from ovir.ops.operator import operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.activation import ActivationBase
+from ovir.ops.base.operator import operator
 
 
 @operator("PReLU", opset=1)
-class PReLU(Activation):
+class PReLU(ActivationBase):
     """x for x >= 0, else slope * x.
 
     A 1-D slope as long as the data's second dimension is one slope a channel; any other is broadcast to the data as

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import f32
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN
+from ovir.core.element_types import f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _DEFAULT_VARIANCE = (0.1,)
 

@@ -9,21 +9,21 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import bf16, f16, f32
+from ovir.core.arrays import Array
+from ovir.core.element_types import bf16, f16, f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
-from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import Elementwise
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.elementwise import ElementwiseBase
+from ovir.ops.base.operator import Operator, operator
 
 _RANGES = ("input_low", "input_high", "output_low", "output_high")
 
 
 @operator("FakeQuantize", opset=1)
-class FakeQuantize(Elementwise):
+class FakeQuantize(ElementwiseBase):
     """x between input_low and input_high moved to the nearest of ``levels`` steps, and these to the output range:
 
     output_low                     where x <= min(input_low, input_high), else

@@ -11,17 +11,18 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
 from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Kernel, Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType, Value
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, Operator, operator
 
 
-class _Random(Operator):
+class RandomBase(Operator):
     """What both have: two seeds. With both 0 each call gives other numbers."""
 
     pure = False
@@ -39,7 +40,7 @@ _TYPES = (f16, bf16, f32, f64, i32, i64)
 
 
 @operator("RandomUniform", opset=8)
-class RandomUniform(_Random):
+class RandomUniform(RandomBase):
     """Uniform random numbers in [minval, maxval), of the shape that ``shape`` lists.
 
     ``alignment`` "tensorflow": Philox with the key ``global_seed`` and the counter ``op_seed``; its sequence goes on
@@ -192,7 +193,7 @@ def _digits(dtype: np.dtype[Any]) -> int:
 
 
 @operator("Multinomial", opset=13)
-class Multinomial(_Random):
+class Multinomial(RandomBase):
     """``num_samples`` random classes for each row of ``probs`` [batch, classes], as probable as the row says.
 
     A row need not add up to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] is the first class whose

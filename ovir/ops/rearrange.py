@@ -9,11 +9,11 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import boolean
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("Reverse", opset=1)

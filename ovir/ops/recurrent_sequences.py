@@ -7,15 +7,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product, scan
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
-from ovir.types import UNKNOWN, PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
 
 _STATE = "batch, directions, hidden"
 

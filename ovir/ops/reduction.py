@@ -13,14 +13,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, boolean
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, boolean
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, Value, from_bounds
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 _ONE = Dimension(1, 1)
 # Up to this length the last axis is summed by BLAS or einsum, which are faster than NumPy's sum and as exact.
@@ -31,7 +33,7 @@ _SHORT = 24
 _LONG = 256
 
 
-class Reduction(Operator):
+class ReductionBase(Operator):
     """``axes`` is a scalar or 1-D, negative ones count from the end, none at all leaves every element by itself.
 
     With ``keep_dims`` the reduced dimensions stay as 1, else they go.
@@ -79,7 +81,7 @@ class Reduction(Operator):
         raise NotImplementedError
 
 
-class Arithmetic(Reduction):
+class ArithmeticReductionBase(ReductionBase):
     """A reduction that does not fall when an element rises: bounds of elements give bounds of the result."""
 
     rises_from = -np.inf
@@ -221,7 +223,7 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
 
 
 @operator("ReduceSum", opset=1)
-class ReduceSum(Arithmetic):
+class ReduceSum(ArithmeticReductionBase):
     """The sum of the elements along ``axes``; 0 of nothing.
 
     Source: ReduceSum-1
@@ -234,7 +236,7 @@ class ReduceSum(Arithmetic):
 
 
 @operator("ReduceMean", opset=1)
-class ReduceMean(Arithmetic):
+class ReduceMean(ArithmeticReductionBase):
     """The arithmetic mean of the elements along ``axes``, of integers cut towards zero; 0 of nothing.
 
     Source: ReduceMean-1
@@ -257,7 +259,7 @@ def _count(data: Array, axes: tuple[int, ...]) -> int:
 
 
 @operator("ReduceProd", opset=1)
-class ReduceProd(Arithmetic):
+class ReduceProd(ArithmeticReductionBase):
     """The product of the elements along ``axes``; 1 of nothing.
 
     Source: ReduceProd-1
@@ -278,7 +280,7 @@ class ReduceProd(Arithmetic):
 
 
 @operator("ReduceMax", opset=1)
-class ReduceMax(Arithmetic):
+class ReduceMax(ArithmeticReductionBase):
     """The largest element along ``axes``; NaN counts only where there is nothing else.
 
     Of nothing it is the type's lowest finite value.
@@ -296,7 +298,7 @@ class ReduceMax(Arithmetic):
 
 
 @operator("ReduceMin", opset=1)
-class ReduceMin(Arithmetic):
+class ReduceMin(ArithmeticReductionBase):
     """The smallest element along ``axes``; NaN counts only where there is nothing else.
 
     Of nothing it is infinity, of integers the type's highest value.
@@ -312,7 +314,7 @@ class ReduceMin(Arithmetic):
 
 
 @operator("ReduceL1", opset=4)
-class ReduceL1(Arithmetic):
+class ReduceL1(ArithmeticReductionBase):
     """The sum of the absolute values along ``axes``.
 
     Source: ReduceL1-4
@@ -327,7 +329,7 @@ class ReduceL1(Arithmetic):
 
 
 @operator("ReduceL2", opset=4)
-class ReduceL2(Arithmetic):
+class ReduceL2(ArithmeticReductionBase):
     """The square root of the sum of squares along ``axes``, of integers cut towards zero.
 
     Source: ReduceL2-4
@@ -342,7 +344,7 @@ class ReduceL2(Arithmetic):
         return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
 
 
-class Logical(Reduction):
+class LogicalReductionBase(ReductionBase):
     """A reduction of booleans."""
 
     def check_type(self, element_type: ElementType) -> None:
@@ -350,7 +352,7 @@ class Logical(Reduction):
 
 
 @operator("ReduceLogicalAnd", opset=1)
-class ReduceLogicalAnd(Logical):
+class ReduceLogicalAnd(LogicalReductionBase):
     """Whether all elements along ``axes`` are true; true of nothing.
 
     Source: ReduceLogicalAnd-1
@@ -361,7 +363,7 @@ class ReduceLogicalAnd(Logical):
 
 
 @operator("ReduceLogicalOr", opset=1)
-class ReduceLogicalOr(Logical):
+class ReduceLogicalOr(LogicalReductionBase):
     """Whether any element along ``axes`` is true; false of nothing.
 
     Source: ReduceLogicalOr-1

@@ -6,17 +6,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import stored
 from ovir.kernels.roi import SampledRegions, pixel_rows
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.regions import RegionBase
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.regions import RegionBase
 
 
-class AlignBase(RegionBase):
+class RoiAlignBase(RegionBase):
     """A region is cut into pooled_h x pooled_w bins, each of which is the mean (or the largest) of its samples.
 
     Samples lie evenly in the bin, ``sampling_ratio`` on each axis, or with 0 as many as the bin is long, rounded up.
@@ -66,7 +66,7 @@ class AlignBase(RegionBase):
 
 
 @operator("ROIAlign", opset=3)
-class ROIAlign3(AlignBase):
+class ROIAlign3(RoiAlignBase):
     """Regions of feature maps, resampled to one size. See AlignBase.
 
     rois are [x1, y1, x2, y2]. A side that is shorter than a pixel counts as one. In ``mode`` max a bin is the largest
@@ -103,7 +103,7 @@ class ROIAlign9(ROIAlign3):
 
 
 @operator("ROIAlignRotated", opset=15)
-class ROIAlignRotated(AlignBase):
+class ROIAlignRotated(RoiAlignBase):
     """Rotated regions of feature maps, resampled to one size. See AlignBase.
 
     rois are [center x, center y, width, height, angle in radians], turned about the center, counterclockwise unless

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.precision import as_computed, stored
 from ovir.kernels.roi import Neighbours, Span, neighbours, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import operator
-from ovir.ops.regions import RegionBase
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import operator
+from ovir.ops.base.regions import RegionBase
 
 # Corners of regions count as no further away, so that integers can be multiplied.
 _FAR = 2**40
 
 
-class PoolingBase(RegionBase):
+class RoiPoolingBase(RegionBase):
     """data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; an image of -1 ends the list of rois, the rest is 0."""
 
     spatial_scale: float
@@ -51,7 +51,7 @@ class PoolingBase(RegionBase):
 
 
 @operator("ROIPooling", opset=2)
-class ROIPooling(PoolingBase):
+class ROIPooling(RoiPoolingBase):
     """Regions of feature maps, each pooled to [C, pooled_h, pooled_w]. The inputs. See PoolingBase.
 
     By ``method`` max, corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; it is at
@@ -144,7 +144,7 @@ def _pool_inside(
 
 
 @operator("PSROIPooling", opset=1)
-class PSROIPooling(PoolingBase):
+class PSROIPooling(RoiPoolingBase):
     """Regions of feature maps, each pooled to [output_dim, group_size, group_size] by bins with channels of their own.
 
     The inputs: see PoolingBase; here rois may have another floating-point type than data. By ``mode`` average, corners
@@ -238,7 +238,7 @@ class PSROIPooling(PoolingBase):
 
 
 @operator("DeformablePSROIPooling", opset=1)
-class DeformablePSROIPooling(PoolingBase):
+class DeformablePSROIPooling(RoiPoolingBase):
     """PSROIPooling whose bins are means of interpolated places, and may be moved by offsets.
 
     The inputs. See PoolingBase. Corners are rounded, the second ones times one pixel more, scaled by ``spatial_scale``

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
-from ovir.element_types import ElementType, boolean
-from ovir.ops.attributes import attribute
-from ovir.ops.indexing import checked_indices, flat_positions
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType, Value, from_bounds
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, boolean
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.kernel_warnings import report
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.indexing import checked_indices, flat_positions
+from ovir.ops.base.operator import Operator, operator
 
 
-class Scatter(Operator):
+class ScatterBase(Operator):
     """What all the scattering operations have in common."""
 
     carries = (0, 2)
@@ -66,7 +67,7 @@ class Scatter(Operator):
 
 
 @operator("ScatterUpdate", opset=3)
-class ScatterUpdate(Scatter):
+class ScatterUpdate(ScatterBase):
     """out[o, indices[i], k] = updates[o, i, k], with o over the dimensions before ``axis``; elsewhere out is data.
 
     updates has the shape of data with the dimensions of indices in the place of ``axis``. A negative index is an
@@ -111,7 +112,7 @@ class ScatterUpdate(Scatter):
 
 
 @operator("ScatterElementsUpdate", opset=3)
-class ScatterElementsUpdate3(Scatter):
+class ScatterElementsUpdate3(ScatterBase):
     """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and so on for each axis; elsewhere out is data.
 
     indices and updates have one shape, not larger than that of data but on ``axis``. The specification forbids negative
@@ -177,7 +178,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
 
 
 @operator("ScatterNDUpdate", opset=4)
-class ScatterNDUpdate4(Scatter):
+class ScatterNDUpdate4(ScatterBase):
     """out[indices[i]] = updates[i], where indices[i] is a tuple of ``k`` indices, the last dimension of indices.
 
     Of k below the rank of data they name slices: updates has shape indices.shape[:-1] + data.shape[k:]. Negative

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN
+from ovir.core.element_types import ElementType, i64
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import apply
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # Comparing with each of so many boundaries is several times faster than searching among them.
 _FEW = 64
 
 
-class Search(Operator):
+class SearchSortedBase(Operator):
     """What both have in common: ``output_type`` is the type of the positions."""
 
     output_type: ElementType = attribute(default=i64)
@@ -28,7 +28,7 @@ class Search(Operator):
 
 
 @operator("Bucketize", opset=3)
-class Bucketize(Search):
+class Bucketize(SearchSortedBase):
     """For each element of data the number of the bucket it lies in, between ascending boundaries.
 
     Bucket i ends at buckets[i], which belongs to it if ``with_right_bound``, and else to the next.
@@ -64,7 +64,7 @@ class Bucketize(Search):
 
 
 @operator("SearchSorted", opset=15)
-class SearchSorted(Search):
+class SearchSorted(SearchSortedBase):
     """The position in a sorted sequence at which each of values would keep its order.
 
     Of equal elements it is that of the first, or with ``right_mode`` that after the last. sorted has one dimension, or

@@ -8,15 +8,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.diagnostics import report
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import half
 from ovir.kernels.blocked import integer_range, native_dtype
 from ovir.kernels.segments import reduce_segments
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("SegmentMax", opset=16)

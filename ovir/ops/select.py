@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import boolean
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_moved
 from ovir.kernels.blocked import apply
-from ovir.ops.elementwise import Elementwise
-from ovir.ops.operator import operator
-from ovir.values import TensorType, Value, from_moved
+from ovir.ops.base.elementwise import ElementwiseBase
+from ovir.ops.base.operator import operator
 
 
 @operator("Select", opset=1)
-class Select(Elementwise):
+class Select(ElementwiseBase):
     """The element of ``then`` where ``cond`` is true, that of ``other`` elsewhere.
 
     ``then`` and ``other``, of one type, are broadcast to each other, and ``cond`` to both (in OpenVINO they to

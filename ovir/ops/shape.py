@@ -12,12 +12,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i64
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape, product
-from ovir.values import TensorType, from_dimensions
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension, product
+from ovir.core.element_types import ElementType, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import from_dimensions
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 Size = TypeVar("Size", int, Dimension)
 
@@ -174,7 +176,7 @@ def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dim
     return size if wanted is None or size is None else wanted.merged_with(size)
 
 
-class _AxesOperator(Operator):
+class AxesBase(Operator):
     """An operation on ``data`` whose second input lists axes."""
 
     views = True
@@ -186,7 +188,7 @@ class _AxesOperator(Operator):
 
 
 @operator("Squeeze", opset=1)
-class Squeeze1(_AxesOperator):
+class Squeeze1(AxesBase):
     """``data`` without those of the dimensions ``axes`` that are 1; without any that is 1 where there are no axes.
 
     Inference takes an unknown dimension among ``axes`` to be 1 if it can be; without axes it leaves the
@@ -248,7 +250,7 @@ class Squeeze15(Squeeze1):
 
 
 @operator("Unsqueeze", opset=1)
-class Unsqueeze(_AxesOperator):
+class Unsqueeze(AxesBase):
     """``data`` with a dimension of 1 inserted at each of ``axes``, which count in the result.
 
     Source: Unsqueeze-1

@@ -12,12 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i32
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape, as_dimension
-from ovir.values import EXACT, TensorType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
+from ovir.core.element_types import ElementType, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import EXACT
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 Index = int | slice | None
 
@@ -111,7 +113,7 @@ def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bo
     return False
 
 
-class _Slicing(Operator):
+class SlicingBase(Operator):
     def common_length(self, vectors: Mapping[str, TensorType]) -> Dimension:
         """How many elements vectors of integers have, which must be equally many."""
         for name, vector in vectors.items():
@@ -129,7 +131,7 @@ class _Slicing(Operator):
         return known
 
 
-class _SliceOperator(_Slicing):
+class SliceOperatorBase(SlicingBase):
     """Slicing by four vectors: ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
 
     def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
@@ -175,7 +177,7 @@ class _SliceOperator(_Slicing):
 
 
 @operator("Slice", opset=8)
-class Slice(_SliceOperator):
+class Slice(SliceOperatorBase):
     """``data[start[i]:stop[i]:step[i]]``, as Python slices, along each of ``axes``; by default along the first ones.
 
     Positions beyond the ends are clamped to them: with a negative step, unlike in Python, a start before the first
@@ -199,7 +201,7 @@ class Slice(_SliceOperator):
 
 
 @operator("SliceScatter", opset=15)
-class SliceScatter(_SliceOperator):
+class SliceScatter(SliceOperatorBase):
     """A copy of ``data`` in which what Slice would return is replaced by ``updates``.
 
     Source: SliceScatter-15
@@ -250,7 +252,7 @@ class SliceScatter(_SliceOperator):
 
 
 @operator("StridedSlice", opset=1)
-class StridedSlice(_Slicing):
+class StridedSlice(SlicingBase):
     """``data[begin[i]:end[i]:stride[i]]`` along successive axes, modified by masks, each a list of 0 and 1.
 
     A 1 at position i of ``begin_mask`` or ``end_mask`` slices from or to the end of the dimension; of

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
-class _AlongAxis(Operator):
+class AlongAxisBase(Operator):
     axis: int
     inplace = (0,)
 
@@ -32,7 +32,7 @@ class _AlongAxis(Operator):
         raise NotImplementedError
 
 
-class _SoftMax(_AlongAxis):
+class SoftMaxBase(AlongAxisBase):
     """The kernel; the slice's maximum is taken off first, so that nothing overflows."""
 
     def block(self, x: Array, y: Array, axis: int) -> None:
@@ -42,7 +42,7 @@ class _SoftMax(_AlongAxis):
 
 
 @operator("SoftMax", opset=1)
-class SoftMax1(_SoftMax):
+class SoftMax1(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``; a slice with +inf, or of -inf only, is NaN.
 
     Source: SoftMax-1
@@ -52,7 +52,7 @@ class SoftMax1(_SoftMax):
 
 
 @operator("SoftMax", opset=8)
-class SoftMax8(_SoftMax):
+class SoftMax8(SoftMaxBase):
     """e^x / sum(e^x) along ``axis``, which may be negative; a slice with +inf, or of -inf only, is NaN.
 
     Source: SoftMax-8
@@ -62,7 +62,7 @@ class SoftMax8(_SoftMax):
 
 
 @operator("LogSoftmax", opset=5)
-class LogSoftmax(_AlongAxis):
+class LogSoftmax(AlongAxisBase):
     """t - ln(sum(e^t)) with t = x - max(x), along ``axis``.
 
     Source: LogSoftmax-5

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, i32, i64
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # --------------------------------------------------------------------------- TopK
 

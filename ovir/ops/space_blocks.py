@@ -7,17 +7,18 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, as_dimension
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 from ovir.ops.rearrange import copied, rearranged
-from ovir.types import UNKNOWN, PartialShape, as_dimension
-from ovir.values import TensorType
 
 # --------------------------------------------------------------------------- between batch and space
 
 
-class BatchSpace(Operator):
+class BatchSpaceBase(Operator):
     """What BatchToSpace and SpaceToBatch have in common: three 1-D inputs with an item for each dimension of data.
 
     The batch is a dimension too, but neither split into blocks nor padded or cropped: its items are 1, 0 and 0.
@@ -59,7 +60,7 @@ class BatchSpace(Operator):
 
 
 @operator("BatchToSpace", opset=2)
-class BatchToSpace(BatchSpace):
+class BatchToSpace(BatchSpaceBase):
     """data [batch, D1, D2, ...] with blocks of its batch laid into space: [batch / prod(B), D1 * B1, D2 * B2, ...].
 
     B is block_shape, and of the result crops_begin and crops_end are cut off.
@@ -107,7 +108,7 @@ class BatchToSpace(BatchSpace):
 
 
 @operator("SpaceToBatch", opset=2)
-class SpaceToBatch(BatchSpace):
+class SpaceToBatch(BatchSpaceBase):
     """data [batch, D1, D2, ...], padded with zeros, with blocks of its space moved into the batch.
 
     The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P pads_begin + pads_end. It is what
@@ -150,7 +151,7 @@ class SpaceToBatch(BatchSpace):
 # --------------------------------------------------------------------------- between depth and space
 
 
-class DepthSpace(Operator):
+class DepthSpaceBase(Operator):
     """What DepthToSpace and SpaceToDepth have in common. data is [N, C, D1, ..., DK]."""
 
     carries = (0,)
@@ -163,7 +164,7 @@ class DepthSpace(Operator):
 
 
 @operator("DepthToSpace", opset=1)
-class DepthToSpace(DepthSpace):
+class DepthToSpace(DepthSpaceBase):
     """Parts of the depth C laid into space, in blocks of ``block_size`` b: [N, C / b**K, D1 * b, ..., DK * b].
 
     C is split into [b, ..., b, C / b**K] in mode blocks_first, into [C / b**K, b, ..., b] in mode depth_first.
@@ -195,7 +196,7 @@ class DepthToSpace(DepthSpace):
 
 
 @operator("SpaceToDepth", opset=1)
-class SpaceToDepth(DepthSpace):
+class SpaceToDepth(DepthSpaceBase):
     """Blocks of ``block_size`` b in space made depth: [N, C * b**K, D1 / b, ..., DK / b].
 
     The new depth is [b, ..., b, C] in mode blocks_first, [C, b, ..., b] in mode depth_first.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import boolean
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import boolean
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("SparseFillEmptyRows", opset=16)

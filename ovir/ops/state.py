@@ -6,12 +6,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, dynamic
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, dynamic
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 
 class Variable(Protocol):

@@ -7,22 +7,23 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.kernels.blocked import BLOCK
 from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
-from ovir.types import UNKNOWN, Dimension, PartialShape
-from ovir.values import TensorType, constant_type
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 
 # Elements of frames that a thread must have at least.
 _LEAST_PER_THREAD = 1 << 15
 
 
-class ShortTimeBase(Operator):
+class ShortTimeFourierBase(Operator):
     """The frames of a signal: frame_size elements from each frame_step-th on, two scalars, times window [length].
 
     A shorter window stands in the middle of the frame, zeros around it.
@@ -69,7 +70,7 @@ def _framed(window: Array, frame_size: int) -> Array:
 
 
 @operator("STFT", opset=15)
-class STFT(ShortTimeBase):
+class STFT(ShortTimeFourierBase):
     """The Fourier transforms of short frames of a signal, of all frames that fit. See ShortTimeBase.
 
     out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window. signal is [batch, length] or
@@ -132,7 +133,7 @@ def _transform_frames(frames: Array, window: Array, out: Array) -> None:
 
 
 @operator("ISTFT", opset=16)
-class ISTFT(ShortTimeBase):
+class ISTFT(ShortTimeFourierBase):
     """The inverse of STFT: the signal whose frames have these transforms. See ShortTimeBase.
 
     The frames, each times window, are added up where they overlap and divided by the sum of the squared windows that

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import i32, string, u8
-from ovir.ops.operator import Operator, operator
-from ovir.strings import join_strings, split_strings
-from ovir.types import UNKNOWN, PartialShape, as_dimension
-from ovir.values import TensorType
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, as_dimension
+from ovir.core.element_types import i32, string, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.strings import join_strings, split_strings
+from ovir.core.tensor_types import TensorType
+from ovir.ops.base.operator import Operator, operator
 
 
 @operator("StringTensorUnpack", opset=15)

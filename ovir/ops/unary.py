@@ -11,16 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import apply, map_blocks
 from ovir.kernels.erf import erf, erfinv
-from ovir.ops.attributes import attribute
-from ovir.ops.elementwise import require_plain
-from ovir.ops.operator import Operator, operator
-from ovir.values import TensorType, Value, from_bounds
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.elementwise import require_plain
+from ovir.ops.base.operator import Operator, operator
 
 
-class Unary(Operator):
+class UnaryBase(Operator):
     """The result has the type and shape of the input."""
 
     inplace = (0,)
@@ -52,7 +53,7 @@ class Unary(Operator):
                 np.clip(y, info.min, info.max, out=y)
 
 
-class Exact(Unary):
+class ExactUnaryBase(UnaryBase):
     """A function that gives integers for integers."""
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
@@ -64,7 +65,7 @@ class Exact(Unary):
         return type(self).function(x, out=out)
 
 
-class Rounding(Exact):
+class RoundingBase(ExactUnaryBase):
     """Integers stay as they are, and so do the sizes that a converted shape holds."""
 
     carries = (0,)
@@ -77,7 +78,7 @@ class Rounding(Exact):
 
 
 @operator("Abs", opset=1)
-class Abs(Exact):
+class Abs(ExactUnaryBase):
     """The magnitude of each element; of the least i8 it is 127.
 
     Source: Abs-1
@@ -99,7 +100,7 @@ class Abs(Exact):
 
 
 @operator("Negative", opset=1)
-class Negative(Exact):
+class Negative(ExactUnaryBase):
     """The negative of each element, -x; of the least i8 it is 127, as devices saturate it.
 
     Source: Negative-1
@@ -112,7 +113,7 @@ class Negative(Exact):
 
 
 @operator("Sign", opset=1)
-class Sign(Exact):
+class Sign(ExactUnaryBase):
     """The sign of each element: -1, 0 or 1; NaN of NaN.
 
     Source: Sign-1
@@ -123,7 +124,7 @@ class Sign(Exact):
 
 
 @operator("Floor", opset=1)
-class Floor(Rounding):
+class Floor(RoundingBase):
     """The greatest integer not above x.
 
     Source: Floor-1
@@ -133,7 +134,7 @@ class Floor(Rounding):
 
 
 @operator("Ceiling", opset=1)
-class Ceiling(Rounding):
+class Ceiling(RoundingBase):
     """The least integer not below x.
 
     Source: Ceiling-1
@@ -143,7 +144,7 @@ class Ceiling(Rounding):
 
 
 @operator("Round", opset=5)
-class Round(Rounding):
+class Round(RoundingBase):
     """The nearest integer; of a half the even one, or in mode half_away_from_zero the greater in magnitude.
 
     Source: Round-5
@@ -185,7 +186,7 @@ def _above_least(x: Array) -> Array:
 
 
 @operator("Sqrt", opset=1)
-class Sqrt(Unary):
+class Sqrt(UnaryBase):
     """The square root of each element, NaN below 0.
 
     Source: Sqrt-1
@@ -196,7 +197,7 @@ class Sqrt(Unary):
 
 
 @operator("Exp", opset=1)
-class Exp(Unary):
+class Exp(UnaryBase):
     """The exponential of each element, e^x.
 
     Source: Exp-1
@@ -208,7 +209,7 @@ class Exp(Unary):
 
 
 @operator("Log", opset=1)
-class Log(Unary):
+class Log(UnaryBase):
     """The natural logarithm of each element, NaN below 0.
 
     Source: Log-1
@@ -220,7 +221,7 @@ class Log(Unary):
 
 
 @operator("Sin", opset=1)
-class Sin(Unary):
+class Sin(UnaryBase):
     """The sine of each element, x in radians.
 
     Source: Sin-1
@@ -231,7 +232,7 @@ class Sin(Unary):
 
 
 @operator("Cos", opset=1)
-class Cos(Unary):
+class Cos(UnaryBase):
     """The cosine of each element, x in radians.
 
     Source: Cos-1
@@ -241,7 +242,7 @@ class Cos(Unary):
 
 
 @operator("Tan", opset=1)
-class Tan(Unary):
+class Tan(UnaryBase):
     """The tangent of each element, x in radians.
 
     Source: Tan-1
@@ -251,7 +252,7 @@ class Tan(Unary):
 
 
 @operator("Asin", opset=1)
-class Asin(Unary):
+class Asin(UnaryBase):
     """The inverse sine, from -pi/2 to pi/2; NaN outside of [-1, 1].
 
     Source: Asin-1
@@ -262,7 +263,7 @@ class Asin(Unary):
 
 
 @operator("Acos", opset=1)
-class Acos(Unary):
+class Acos(UnaryBase):
     """The inverse cosine, from 0 to pi; NaN outside of [-1, 1].
 
     Source: Acos-1
@@ -272,7 +273,7 @@ class Acos(Unary):
 
 
 @operator("Atan", opset=1)
-class Atan(Unary):
+class Atan(UnaryBase):
     """The inverse tangent, from -pi/2 to pi/2.
 
     Source: Atan-1
@@ -282,7 +283,7 @@ class Atan(Unary):
 
 
 @operator("Sinh", opset=1)
-class Sinh(Unary):
+class Sinh(UnaryBase):
     """The hyperbolic sine of each element.
 
     Source: Sinh-1
@@ -292,7 +293,7 @@ class Sinh(Unary):
 
 
 @operator("Cosh", opset=1)
-class Cosh(Unary):
+class Cosh(UnaryBase):
     """The hyperbolic cosine of each element.
 
     Source: Cosh-1
@@ -302,7 +303,7 @@ class Cosh(Unary):
 
 
 @operator("Asinh", opset=4)
-class Asinh(Unary):
+class Asinh(UnaryBase):
     """The inverse hyperbolic sine of each element.
 
     Source: Asinh-4
@@ -312,7 +313,7 @@ class Asinh(Unary):
 
 
 @operator("Acosh", opset=4)
-class Acosh(Unary):
+class Acosh(UnaryBase):
     """The inverse hyperbolic cosine, NaN below 1.
 
     Source: Acosh-4
@@ -322,7 +323,7 @@ class Acosh(Unary):
 
 
 @operator("Atanh", opset=4)
-class Atanh(Unary):
+class Atanh(UnaryBase):
     """The inverse hyperbolic tangent, NaN outside of [-1, 1]; of integers beside 0 the type's greatest or least.
 
     Source: Atanh-4
@@ -346,7 +347,7 @@ def _ends_by_sign(x: Array, *, out: Array) -> None:
 
 
 @operator("Erf", opset=1)
-class Erf(Unary):
+class Erf(UnaryBase):
     """The Gauss error function of each element.
 
     Source: Erf-1
@@ -356,7 +357,7 @@ class Erf(Unary):
 
 
 @operator("ErfInv", opset=17)
-class ErfInv(Unary):
+class ErfInv(UnaryBase):
     """The inverse of the Gauss error function: infinite at -1 and 1, NaN outside.
 
     Source: ErfInv-17

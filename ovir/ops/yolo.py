@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, product
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks, map_slices
 from ovir.ops.activation import Sigmoid
-from ovir.ops.attributes import attribute
-from ovir.ops.operator import Operator, operator
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, operator
 from ovir.ops.softmax import SoftMax8
-from ovir.types import UNKNOWN, PartialShape, product
-from ovir.values import TensorType
 
 
 @operator("RegionYolo", opset=1)

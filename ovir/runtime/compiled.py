@@ -9,11 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import USAGE
-from ovir.diagnostics import Diagnostic, InputError, NotFoundError, Place, diagnostic, reporting_to
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError, NotFoundError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.layers import Port
+from ovir.graph.model import Model
 from ovir.kernels import parallel
-from ovir.model import Model, Port
 from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, collect_inputs
 from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap
@@ -33,7 +36,7 @@ class CompiledModel:
         ``keep_compressed`` large weights stay as the file has them and are restored at each use: memory stays near the
         file's size, and runs take longer."""
         if threads is not None and (type(threads) is not int or threads < 1):
-            raise InputError(diagnostic(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
+            raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
         self.model = model
         self.threads = threads
         self.strict = strict
@@ -60,7 +63,7 @@ class CompiledModel:
         if self.model.revision != self._revision:
             message = "the model has been inferred anew since it was compiled"
             hint = "compile it again after reshape()"
-            raise InputError(diagnostic(USAGE, message, Place(self.model.path), hint=hint))
+            raise InputError(diagnose(USAGE, message, Place(self.model.path), hint=hint))
 
     @property
     def inputs(self) -> list[Port]:
@@ -116,7 +119,7 @@ class InferRequest:
         """
         if not self._busy.acquire(blocking=False):
             message = "this request is running; create_infer_request() makes another for another thread"
-            raise InputError(diagnostic(USAGE, message, Place(self.compiled.model.path)))
+            raise InputError(diagnose(USAGE, message, Place(self.compiled.model.path)))
         try:
             return self._infer(inputs, taps, listeners, share_outputs)
         except ListenerFailed as failed:
@@ -192,7 +195,7 @@ class Results(Mapping[Any, Array]):
                 return self._arrays[int(key)]
             return self._arrays[self._ports.index(key) if isinstance(key, Port) else self._keys[key]]
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
-        raise NotFoundError(diagnostic(USAGE, f"there is no output {key!r}; the outputs are {known}"))
+        raise NotFoundError(diagnose(USAGE, f"there is no output {key!r}; the outputs are {known}"))
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, (int, np.integer)):

@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import f32
-from ovir.model import Layer, Model, Port
+from ovir.core.arrays import Array
+from ovir.core.element_types import f32
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.base.operator import Kernel
 from ovir.ops.gather import Gather1, Gather7, Gather8
 from ovir.ops.grouped_matmul import GroupedMatMul
 from ovir.ops.matmul import MatMul
-from ovir.ops.operator import Kernel
 from ovir.runtime.decompression import CompressedWeights, Decompressions
 
 # Elements that are multiplied at once: for each product BLAS wakes its threads, which takes long on a busy machine.

@@ -16,13 +16,14 @@ from math import prod
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.element_types import ElementType, bf16, f16, f32
-from ovir.model import Layer, Model, Port
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, bf16, f16, f32
+from ovir.core.values import MAX_ELEMENTS
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.convert import Convert
-from ovir.ops.elementwise import Elementwise
 from ovir.ops.infrastructure import Const
-from ovir.values import MAX_ELEMENTS
 
 Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
@@ -88,7 +89,7 @@ def _has_slices(port: Port) -> bool:
     if isinstance(op, Const):
         return op.has_slices
     if layer.type in _ARITHMETIC:
-        numpy_rules = isinstance(op, Elementwise) and op.auto_broadcast == "numpy"
+        numpy_rules = isinstance(op, ElementwiseBase) and op.auto_broadcast == "numpy"
         return numpy_rules and all(_has_slices(source) for source in sources if _runs_along(source, shape))
     if layer.type == "Transpose":
         order = sources[1].type.constant

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import RUN, TOO_LARGE, Severity
-from ovir.diagnostics import OperatorError, Place, RunError, diagnostic
+from ovir.core.arrays import Array
+from ovir.core.machine import physical_memory
+from ovir.diagnostics.codes import RUN, TOO_LARGE, Severity
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import OperatorError, RunError
+from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
-from ovir.machine import physical_memory
-from ovir.model import Layer
-from ovir.ops.body import RunBody
+from ovir.ops.base.bodies import RunBody
 from ovir.runtime.failures import explain_failure, failed
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
@@ -59,7 +60,7 @@ class Executor:
             message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
             hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
             raise RunError(
-                diagnostic(TOO_LARGE, message, Place(self.plan.model.path), hint=hint, severity=Severity.ERROR)
+                diagnose(TOO_LARGE, message, Place(self.plan.model.path), hint=hint, severity=Severity.ERROR)
             )
 
     def _allocate(self, size: int) -> Array:
@@ -69,7 +70,7 @@ class Executor:
             return block[start : start + size]
         except (MemoryError, ValueError):
             message = f"a layer's output takes {size} bytes, which cannot be allocated"
-            raise RunError(diagnostic(RUN, message, Place(self.plan.model.path))) from None
+            raise RunError(diagnose(RUN, message, Place(self.plan.model.path))) from None
 
     def _out(self, buffers: tuple[Buffer | None, ...]) -> Any:
         """The ``out`` argument of a step, None where not every output has a buffer."""

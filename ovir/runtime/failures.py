@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 
-from ovir.arrays import Array
-from ovir.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
-from ovir.diagnostics import OperatorError, OvirError, RunError, diagnostic
-from ovir.model import Layer
-from ovir.values import MAX_ELEMENTS, constant_type
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import constant_type
+from ovir.core.values import MAX_ELEMENTS
+from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import OperatorError, OvirError, RunError
+from ovir.graph.layers import Layer
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:
@@ -21,14 +23,14 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     if isinstance(error, OvirError):  # of a body, and placed there
         return error
     if isinstance(error, MemoryError):
-        return RunError(diagnostic(RUN, f"out of memory: {error}", layer.place))
+        return RunError(diagnose(RUN, f"out of memory: {error}", layer.place))
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
-        return RunError(diagnostic(_code_of(error), error.message, layer.place, hint=error.hint))
+        return RunError(diagnose(_code_of(error), error.message, layer.place, hint=error.hint))
     shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
-    return RunError(diagnostic(INTERNAL, message, layer.place, hint=layer.fault_hint))
+    return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:

@@ -7,11 +7,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import BAD_INPUT
-from ovir.diagnostics import InputError, Place, diagnostic
-from ovir.element_types import ElementType, nf4
-from ovir.model import Model, Port
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, nf4
+from ovir.diagnostics.codes import BAD_INPUT
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Port
+from ovir.graph.model import Model
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
@@ -47,7 +49,7 @@ def _listed(ports: Sequence[Port]) -> str:
 
 
 def _refuse(model: Model, message: str, hint: str | None = None) -> NoReturn:
-    raise InputError(diagnostic(BAD_INPUT, message, Place(model.path), hint=hint))
+    raise InputError(diagnose(BAD_INPUT, message, Place(model.path), hint=hint))
 
 
 def _fit(model: Model, port: Port, value: Any) -> Array:
@@ -59,7 +61,7 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
         hint = None
         if port.shape.rank is not None and array.ndim != port.shape.rank:
             hint = f"the input has {port.shape.rank} dimensions, the array {array.ndim}"
-        found = diagnostic(BAD_INPUT, f"{what} takes shape {port.shape}, got {shown}", port.layer.place, hint=hint)
+        found = diagnose(BAD_INPUT, f"{what} takes shape {port.shape}, got {shown}", port.layer.place, hint=hint)
         raise InputError(found)
     return array
 

@@ -8,10 +8,12 @@ from typing import Protocol
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import USAGE, Code, Severity
-from ovir.diagnostics import Diagnostic, InputError, OperatorError, diagnostic
-from ovir.model import Layer, Model
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import USAGE, Code, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.errors import InputError, OperatorError
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
 
 MAX_REPORTS = 1000
 """Of one run; a loop can meet more values that the specification excludes than anybody reads."""
@@ -45,7 +47,7 @@ class Tap:
     def __init__(self, names: Sequence[str], model: Model) -> None:
         known = {full_name(layer) for layer in all_layers(model)}
         if unknown := [name for name in names if name not in known]:
-            raise InputError(diagnostic(USAGE, f"no layer is named {unknown[0]!r}, which was to be tapped"))
+            raise InputError(diagnose(USAGE, f"no layer is named {unknown[0]!r}, which was to be tapped"))
         self.names = frozenset(names)
         self.arrays: dict[str, list[Array]] = {}
 
@@ -75,7 +77,7 @@ class Reports:
             raise OperatorError(message, code)
         if len(self._found) < MAX_REPORTS:
             place = layer.place if layer else None
-            self._found.setdefault(diagnostic(code, message, place, severity=Severity.WARNING))
+            self._found.setdefault(diagnose(code, message, place, severity=Severity.WARNING))
 
     @property
     def found(self) -> list[Diagnostic]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from ovir.model import Port
+    from ovir.graph.layers import Port
     from ovir.runtime.plan import Step
 
 FOREIGN = -1

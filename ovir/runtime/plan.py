@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.codes import NOT_SUPPORTED
-from ovir.diagnostics import RunError, diagnostic
-from ovir.model import Layer, Model, Port
-from ovir.ops.operator import Operator, signature
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import NOT_SUPPORTED
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import RunError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.base.operator import Operator, signature
 from ovir.runtime.compressed import readers_by_blocks
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import failed
@@ -134,7 +136,7 @@ class _Builder:
         if op is None or not hasattr(op, "run"):
             message = f"ovir does not execute {layer.type} of {layer.version}"
             hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
-            raise RunError(diagnostic(NOT_SUPPORTED, message, layer.place, hint=hint))
+            raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
         read, by_blocks = self.by_blocks.get(layer, (None, None))
         sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
         inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.model import Layer
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer
 
 
 class Variable:

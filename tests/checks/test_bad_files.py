@@ -1,7 +1,7 @@
-"""Every bad file gets the findings that it says, each on its line, and no others; every code has its file and its text.
+"""Every bad file gets the diagnostics that it says, each on its line, and no others; every code has its file and its text.
 
 A file in ``data/bad`` is named after its first code. A comment at its head, or a ``.expect`` beside a file that can hold
-none, has a line ``expect: OVIR305 line 34`` for each finding (no line: one of the whole file) and may have
+none, has a line ``expect: OVIR305 line 34`` for each diagnostic (no line: one of the whole file) and may have
 ``options: runtime 2022.3``.
 """
 
@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 import ovir
-from ovir.codes import CODES
+from ovir.diagnostics.codes import CODES
 
 DATA = Path(__file__).parent.parent / "data" / "bad"
 FILES = sorted(DATA.glob("*.xml"))
 OF_FILES = [code for code in CODES.values() if "OVIR1" <= code.id < "OVIR8"]
 """The codes of what can be wrong with a file."""
-DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "findings.md").read_text(encoding="utf-8")
+DOCUMENT = (Path(__file__).parent.parent.parent / "docs" / "diagnostics.md").read_text(encoding="utf-8")
 
 
 def said(path: Path) -> str:

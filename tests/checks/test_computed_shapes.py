@@ -89,7 +89,7 @@ def lost_edge(root: etree._Element, weights: bytearray) -> None:
 )
 def test_one_fault(fault: Callable[[etree._Element, bytearray], None], expected: set[tuple[str, str]]) -> None:
     net = computing()
-    root, weights = etree.fromstring(net.stated_xml().encode()), bytearray(net.blob)
+    root, weights = etree.fromstring(net.declared_xml().encode()), bytearray(net.blob)
     fault(root, weights)
     found = [d for d in ovir.check(etree.tostring(root), bytes(weights)) if d.severity is not ovir.Severity.INFO]
     assert {(d.code, str(d.severity)) for d in found} == expected, "\n".join(map(str, found))
@@ -98,7 +98,7 @@ def test_one_fault(fault: Callable[[etree._Element, bytearray], None], expected:
 
 def test_the_model_is_right_without_them() -> None:
     net = computing()
-    assert [d for d in ovir.check(net.stated_xml(), bytes(net.blob)) if d.severity is not ovir.Severity.INFO] == []
+    assert [d for d in ovir.check(net.declared_xml(), bytes(net.blob)) if d.severity is not ovir.Severity.INFO] == []
 
 
 def test_a_constant_that_fails_all_its_readers_is_one_error() -> None:

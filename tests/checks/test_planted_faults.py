@@ -17,7 +17,7 @@ import ovir
 
 @cache
 def whole() -> tuple[str, bytes]:
-    """45 blocks, each with a way around it; every port states what is inferred."""
+    """45 blocks, each with a way around it; every port declares what is inferred."""
     net = Net()
     x = net.parameter("x", "4,8")
     for block in range(45):
@@ -30,7 +30,7 @@ def whole() -> tuple[str, bytes]:
         x = net.op("Reshape", x, net.const([4, 8]), special_zero="false")
         x = net.op("Add", net.op("ReLU", x), start, auto_broadcast="numpy")
     net.result(x)
-    return net.stated_xml(), bytes(net.blob)
+    return net.declared_xml(), bytes(net.blob)
 
 
 class Plant:
@@ -79,35 +79,35 @@ def data_of(layer: etree._Element) -> etree._Element:
 # --------------------------------------------------------------------------- the faults
 
 
-def stated_output(plant: Plant) -> None:
+def declared_output(plant: Plant) -> None:
     port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("output/port")
     assert port is not None
     port[0].text = "5"
     plant.mark(port, "OVIR402")
 
 
-def stated_output_type(plant: Plant) -> None:
+def declared_output_type(plant: Plant) -> None:
     port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("output/port")
     assert port is not None
     port.set("precision", "FP16")
     plant.mark(port, "OVIR403")
 
 
-def stated_input(plant: Plant) -> None:
+def declared_input(plant: Plant) -> None:
     port = plant.layer("ReLU", "Clamp", "SoftMax", "Add").find("input/port")
     assert port is not None
     port[1].text = "9"
     plant.mark(port, "OVIR406")
 
 
-def stated_input_type(plant: Plant) -> None:
+def declared_input_type(plant: Plant) -> None:
     port = plant.layer("ReLU", "Clamp", "SoftMax", "MatMul", "Add").find("input/port")
     assert port is not None
     port.set("precision", "FP16")
     plant.mark(port, "OVIR407")
 
 
-def stated_constant(plant: Plant) -> None:
+def declared_constant(plant: Plant) -> None:
     port = plant.layer("Const").find("output/port")
     assert port is not None
     port[0].text = "3"
@@ -254,7 +254,7 @@ def other_source(plant: Plant) -> None:
 
 
 def other_constant(plant: Plant) -> None:
-    """A MatMul is fed weights of another type than it states, and than it can take."""
+    """A MatMul is fed weights of another type than it declares, and than it can take."""
     layer = plant.layer("MatMul")
     source = plant.edge_into(layer, 1).get("from-layer")
     data, port = (plant.root.find(f"layers/layer[@id='{source}']/{path}") for path in ("data", "output/port"))
@@ -290,7 +290,7 @@ def bad_precision(plant: Plant) -> None:
 
 
 FAULTS: list[Callable[[Plant], None]] = [
-    stated_output, stated_output_type, stated_input, stated_input_type, stated_constant, axis, missing_attribute, bad_attribute,
+    declared_output, declared_output_type, declared_input, declared_input_type, declared_constant, axis, missing_attribute, bad_attribute,
     unknown_type, not_in_opset, duplicate_id, duplicate_port, edge_from_nowhere, edge_port, fed_twice, unfed_input, cycle, other_source,
     past_the_end, too_few_bytes, bad_dim, bad_precision, edge_to_nowhere, edge_to_no_number, edge_to_a_constant,
     edge_to_another_layer, misspelt_part, misspelt_edge, no_id,
@@ -336,5 +336,5 @@ def test_a_doubt_and_what_fails_by_it_are_one_error() -> None:
         text, ((_, line),) = plant.finish()
         (found,) = errors(text, plant.weights)
         assert found.code == "OVIR410"
-        assert found.message.startswith("a is f32 and b is i32: their element types must be equal; input port 1 states")
+        assert found.message.startswith("a is f32 and b is i32: their element types must be equal; input port 1 declares")
         assert found.line == max(i for i, row in enumerate(text.split("\n")[:line], 1) if "<layer " in row)

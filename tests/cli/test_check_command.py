@@ -1,4 +1,4 @@
-"""`ovir check`: findings, formats, exit status."""
+"""`ovir check`: diagnostics, formats, exit status."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_select_and_ignore(cli: Any, faulty: Path) -> None:
     assert cli("check", faulty, "--ignore", "ovir2,ovir3").out == ""
     refused = cli("check", faulty, "--select", "OVIR998")
     assert refused.status == 2
-    assert "--select OVIR998: no finding has this code" in refused.err
+    assert "--select OVIR998: no diagnostic has this code" in refused.err
 
 
 def test_an_unreadable_file_counts_whatever_is_selected(cli: Any, model: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_sarif_does_not_overwrite_a_model(cli: Any, faulty: Path, suffix: str) -
 def test_codes_that_no_check_gives(cli: Any, faulty: Path, code: str) -> None:
     result = cli("check", faulty, "--select", code)
     assert result.status == 2
-    assert f"--select {code}: no finding has this code" in result.err
+    assert f"--select {code}: no diagnostic has this code" in result.err
 
 
 def test_weights_and_none(cli: Any, faulty: Path) -> None:

@@ -55,25 +55,25 @@ def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) ->
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2,3"), name="relu"))
     path = net.write(tmp_path)
-    stated = r'<port id="1"\1><dim>2</dim><dim>9</dim></port>'
-    path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', stated, path.read_text()))
+    declared = r'<port id="1"\1><dim>2</dim><dim>9</dim></port>'
+    path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', declared, path.read_text()))
     result = cli("infer", path)
     assert result.status == 0
-    assert "warning[OVIR402] layer 1 'relu' (ReLU, opset1): output port 1 states shape [2,9], inferred is" in result.err
+    assert "warning[OVIR402] layer 1 'relu' (ReLU, opset1): output port 1 declares shape [2,9], inferred is" in result.err
 
 
-def test_stated_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: Path) -> None:
+def test_declared_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: Path) -> None:
     net = Net()
     net.result(net.op("ReLU", net.parameter("x", "2,3"), name="relu"))
     path = net.write(tmp_path)
-    stated = r'<port id="1"\1><dim>2</dim><dim>3</dim></port>'
-    path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', stated, path.read_text()))
+    declared = r'<port id="1"\1><dim>2</dim><dim>3</dim></port>'
+    path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', declared, path.read_text()))
     for command in ("infer", "show", "run"):
         result = cli(command, path, "--shape", "4,3")
         assert result.status == 0
         assert "OVIR402" not in result.err
     path.write_text(path.read_text().replace("<dim>3</dim>", "<dim>9</dim>"))
-    assert "states shape [2,9], inferred is [2,3]" in cli("infer", path, "--shape", "4,3").err
+    assert "declares shape [2,9], inferred is [2,3]" in cli("infer", path, "--shape", "4,3").err
 
 
 def unknown_net() -> Net:
@@ -87,9 +87,9 @@ def unknown_net() -> Net:
 def test_infer_marks_what_the_file_only_states(cli: Any, tmp_path: Path) -> None:
     path = unknown_net().write(tmp_path)
     out = cli("infer", path).out
-    assert "dynamic[...] (only stated)" in next(line for line in out.splitlines() if " foo2 " in line)
-    assert "(only stated)" not in next(line for line in out.splitlines() if " x " in line)
-    assert out.endswith(", 3 with shapes that only the file states, for ovir does not infer them\n")
+    assert "dynamic[...] (only declared)" in next(line for line in out.splitlines() if " foo2 " in line)
+    assert "(only declared)" not in next(line for line in out.splitlines() if " x " in line)
+    assert out.endswith(", 3 with shapes that only the file declares, for ovir does not infer them\n")
     layers = {layer["name"]: layer["inferred"] for layer in json.loads(cli("infer", path, "--json").out)["layers"]}
     assert (layers["x"], layers["foo"], layers["bar"]) == (True, False, False)
 

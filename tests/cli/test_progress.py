@@ -8,7 +8,7 @@ import pytest
 
 from ovir.cli import progress
 from ovir.cli.progress import ProgressBar
-from ovir.model import Layer
+from ovir.graph.layers import Layer
 
 LAYER = Layer(0, "conv [bold]1", "Convolution", "opset1")
 INNER = replace(LAYER, scope="loop/body/")

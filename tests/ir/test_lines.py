@@ -1,4 +1,4 @@
-"""The line of a finding, where it is not easy to know."""
+"""The line of a diagnostic, where it is not easy to know."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.codes import Severity
+from ovir.diagnostics.codes import Severity
 
 
 def small() -> Net:
@@ -161,7 +161,7 @@ def test_all_errors_are_found_not_the_first() -> None:
     assert codes == ["OVIR302", "OVIR110"]
 
 
-def test_unknown_operation_keeps_its_stated_shape() -> None:
+def test_unknown_operation_keeps_its_declared_shape() -> None:
     text = replaced('type="ReLU"', 'type="Sparkle"')
     text = text.replace(
         b'<port id="1" precision="UNSPECIFIED" names="a\\,b,c"/>',
@@ -181,7 +181,7 @@ def test_unknown_attribute_is_a_warning() -> None:
     assert "'slope'" in found[0].message
 
 
-def findings_of(text: bytes | str, weights: bytes | None = None) -> list[str]:
+def diagnostics_of(text: bytes | str, weights: bytes | None = None) -> list[str]:
     return [found.code for found in ovir.check(text, weights) if found.severity is not Severity.INFO]
 
 
@@ -206,7 +206,7 @@ def test_edges_of_a_layer_that_is_gone_are_one_finding() -> None:
     x = net.op("ReLU", net.parameter("a", "2"))
     for _ in range(3):
         net.result(x)
-    assert findings_of(net.xml().replace('from-layer="1"', 'from-layer="9"')) == ["OVIR206"]
+    assert diagnostics_of(net.xml().replace('from-layer="1"', 'from-layer="9"')) == ["OVIR206"]
 
 
 def test_constants_past_the_end_have_one_cause() -> None:

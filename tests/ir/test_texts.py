@@ -13,13 +13,14 @@ from lxml import etree
 
 import ovir
 from ovir.checks.checker import check
-from ovir.diagnostics import Findings
-from ovir.element_types import ElementType
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.collector import Diagnostics
+from ovir.graph.layers import Port
+from ovir.graph.model import Model
 from ovir.ir import source
 from ovir.ir.reader import load
 from ovir.ir.texts import cut
 from ovir.ir.weights import decode
-from ovir.model import Model, Port
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
 
@@ -46,8 +47,8 @@ def fields(model: Model) -> list[Any]:
         same = [symbols.setdefault(d.symbol, len(symbols)) for d in shape.dims] if shape.rank is not None else None
         known = None if value is None else (value.lower.tolist(), value.upper.tolist())
         source = None if p.source is None else (p.source.layer.id, p.source.id)
-        stated = str(p.stated_shape), str(p.stated_element_type)
-        return p.index, p.id, p.line, sorted(p.names), stated, source, str(p.type), same, known, p.rt_info is None
+        declared = str(p.declared_shape), str(p.declared_element_type)
+        return p.index, p.id, p.line, sorted(p.names), declared, source, str(p.type), same, known, p.rt_info is None
 
     return [
         (
@@ -250,8 +251,8 @@ def test_constants_of_one_place_share_their_bytes() -> None:
     net.layers.append(net.layers[0].replace('id="0"', 'id="1"').replace("const0", "again"))
     net.count += 1
     net.result(net.op("Add", first, (1, 0)))
-    findings = Findings()
-    document = load(net.xml().encode(), bytes(net.blob), findings)
+    diagnostics = Diagnostics()
+    document = load(net.xml().encode(), bytes(net.blob), diagnostics)
     assert document is not None
     one, other = (document.model.layer(name).operator for name in ("const0", "again"))
     assert one is not None

@@ -3,8 +3,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, ReadError
-from ovir.element_types import ElementType
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.errors import OperatorError, ReadError
 from ovir.ir.weights import Weights, decode
 
 

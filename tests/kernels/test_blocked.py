@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels import blocked
 from ovir.kernels.blocked import apply, contiguous_copy, map_blocks, map_rows, map_slices
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.arrays import Array
+from ovir.core.arrays import Array
 from ovir.kernels import half
 
 ALL = np.arange(1 << 16, dtype=np.uint16).view(np.float16)

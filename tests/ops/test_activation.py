@@ -9,15 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f16, f32, i32
+from ovir.core.element_types import ElementType, boolean, f16, f32, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.kernels import blocked
 from ovir.ops import activation as act
-from ovir.ops.operator import Operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.prelu import PReLU
 from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 INF, NAN = np.inf, np.nan
 

@@ -8,12 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f16, f32, i32
+from ovir.core.element_types import ElementType, boolean, f16, f32, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import attention
 from ovir.ops.attention import ScaledDotProductAttention
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 random = np.random.default_rng(0)
 

@@ -7,12 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i64
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
-from ovir.ops.operator import Operator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type, from_dimensions
 
 
 def tensor(shape: str, element_type: ElementType = f32) -> TensorType:

@@ -8,11 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, f64, i8, nf4, u8
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f32, f64, i8, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.color import BGRtoNV12, I420toBGR, I420toRGB, NV12toBGR, NV12toRGB, RGBtoNV12
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
 
 Array = np.ndarray[Any, Any]
 

@@ -9,13 +9,14 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.diagnostics import OperatorError
-from ovir.element_types import boolean, f32, i32, i64
-from ovir.model import Layer
-from ovir.ops.body import BackEdge, BodyMap, InputMap, OutputMap
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import boolean, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer
+from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, Loop, TensorIterator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type
 
 Array = np.ndarray[Any, Any]
 

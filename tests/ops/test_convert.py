@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
+from ovir.core.dimensions import new_symbol
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32, i64, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convert import Convert, ConvertLike, ConvertPromoteTypes
-from ovir.types import PartialShape, new_symbol
-from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan
 PLAIN = [t for t in ELEMENT_TYPES if t.name not in ("dynamic", "string")]

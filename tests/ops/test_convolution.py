@@ -9,12 +9,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f32, i32, u1
+from ovir.core.dimensions import Dimension, new_symbol
+from ovir.core.element_types import ElementType, boolean, f32, i32, u1
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.kernels import correlation
-from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolution, GroupConvolution
-from ovir.types import Dimension, PartialShape, new_symbol
-from ovir.values import TensorType
+from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution
 
 DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
 # Each output is the sum of the pixel to the right and the one below.
@@ -183,7 +184,7 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
         (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
     ],
 )
-def test_inference_errors(op: ForwardConvolution, data: str, filters: str, message: str) -> None:
+def test_inference_errors(op: ForwardConvolutionBase, data: str, filters: str, message: str) -> None:
     with pytest.raises(OperatorError) as error:
         op.infer(tensor(data), tensor(filters))
     assert message in error.value.message

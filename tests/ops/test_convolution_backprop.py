@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i64
+from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
 
 
 def tensor(shape: str, element_type: ElementType = f32) -> TensorType:

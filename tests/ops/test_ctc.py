@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.ops.base.operator import Operator
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
-from ovir.ops.operator import Operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 Array = np.ndarray[Any, Any]
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, f64, i32, nf4
+from ovir.core.element_types import ElementType, f16, f32, f64, i32, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
 LEFT, RIGHT, NEAR_LEFT = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 0.375]

@@ -8,8 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, dynamic, f16, f32, i32, nf4
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.detectron import (
     ExperimentalDetectronDetectionOutput,
     ExperimentalDetectronPriorGridGenerator,
@@ -17,8 +20,6 @@ from ovir.ops.detectron import (
     ExperimentalDetectronTopKROIs,
 )
 from ovir.ops.roi_align import ROIAlign9
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
 
 rng = np.random.default_rng(7)
 

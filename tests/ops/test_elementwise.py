@@ -8,18 +8,21 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.codes import Code
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
+from ovir.core.dimensions import new_symbol
+from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.codes import Code
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.kernels import blocked
 from ovir.ops import arithmetic as ar
 from ovir.ops import bitwise as bw
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
-from ovir.ops.operator import Operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.select import Select
-from ovir.types import PartialShape, new_symbol
-from ovir.values import TensorType, Value, constant_type, from_bounds
 
 INF, NAN = np.inf, np.nan
 

@@ -7,8 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8
+from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.ops.base.operator import Operator
 from ovir.ops.embedding_bag import (
     EmbeddingBagOffsets,
     EmbeddingBagOffsetsSum,
@@ -16,9 +20,6 @@ from ovir.ops.embedding_bag import (
     EmbeddingBagPackedSum,
     EmbeddingSegmentsSum,
 )
-from ovir.ops.operator import Operator
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
 
 Array = np.ndarray[Any, Any]
 

@@ -8,11 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, bf16, f16, f32, f64, i32, i64, u8
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, RDFT
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type, from_dimensions
 
 Array = np.ndarray[Any, Any]
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, f32, i32, i64
+from ovir.core.element_types import ElementType, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 CUBE = np.arange(24).reshape(2, 3, 4)
 

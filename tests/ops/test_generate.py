@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, boolean, dynamic, f16, f32, i8, i32, i64, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4
-from ovir.ops.operator import Operator
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type, from_bounds
 
 
 def tensor(shape: str, element_type: ElementType = i64) -> TensorType:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
+from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.generate_proposals import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 IMAGE = [100, 200, 1]
 

@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i32, nf4, u8
+from ovir.core.element_types import ElementType, f16, f32, i32, nf4, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.grid_sample import GridSample
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 Array = np.ndarray[Any, Any]
 

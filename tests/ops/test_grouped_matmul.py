@@ -8,12 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.codes import Code
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, boolean, f16, f32, i32, i64
+from ovir.core.element_types import ElementType, boolean, f16, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import Code
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.grouped_matmul import GroupedMatMul
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 random = np.random.default_rng(0)
 

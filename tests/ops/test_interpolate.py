@@ -10,13 +10,15 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.kernels import resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type, from_bounds
 
 
 def tensor(shape: str, element_type: ElementType = f32) -> TensorType:

@@ -8,13 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i32
+from ovir.core.element_types import ElementType, f16, f32, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.linalg import Einsum, Inverse
 from ovir.ops.matmul import MatMul
-from ovir.ops.operator import Operator
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 random = np.random.default_rng(0)
 

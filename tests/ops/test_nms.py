@@ -8,8 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64, nf4
+from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.nms import (
     NonMaxSuppression1,
     NonMaxSuppression3,
@@ -18,8 +21,6 @@ from ovir.ops.nms import (
     NonMaxSuppression9,
 )
 from ovir.ops.nms_rotated import NMSRotated
-from ovir.types import PartialShape
-from ovir.values import TensorType, Value, constant_type
 
 Array = np.ndarray[Any, Any]
 

@@ -8,12 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i64
+from ovir.core.element_types import ElementType, f16, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import normalization as norm
-from ovir.ops.operator import Operator
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
+from ovir.ops.base.operator import Operator
 
 DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))
 

@@ -7,14 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import dynamic, f32, i8, i32, i64
+from ovir.core.element_types import dynamic, f32, i8, i32, i64
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.activation import HSwish, Sigmoid
+from ovir.ops.base.operator import Operator
 from ovir.ops.convert import Convert, ConvertLike
 from ovir.ops.convolution import BinaryConvolution, Convolution
 from ovir.ops.cumsum import CumSum
 from ovir.ops.normalization import MVN2, GroupNormalization, NormalizeL2
-from ovir.ops.operator import Operator
 from ovir.ops.pooling import AvgPool16
 from ovir.ops.slicing import StridedSlice
 from ovir.ops.softmax import SoftMax8

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i32, i64
+from ovir.core.element_types import ElementType, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import GroupConvolution
 from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
 from ovir.ops.patches import Col2Im, ExtractImagePatches
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
 
 
 def tensor(shape: str, element_type: ElementType = f32) -> TensorType:

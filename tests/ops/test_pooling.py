@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import f32, i32, i64
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
+from ovir.ops.base.spatial import output_dim, output_size, same_pads
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
-from ovir.ops.spatial import output_dim, output_size, same_pads
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, Value, constant_type
 
 LOWEST = np.finfo(np.float32).min
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, dynamic, f32, i64
+from ovir.core.element_types import ElementType, dynamic, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxClustered
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
 
 Size = tuple[int, int]
 

@@ -8,12 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, bf16, f16, f32, f64, i32
-from ovir.ops.operator import Operator
+from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.quantization import FakeConvert, FakeQuantize
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 NAN, INF = np.nan, np.inf
 BF16 = ml_dtypes.bfloat16

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
+from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
 from ovir.kernels import mersenne, philox
 from ovir.ops.random import Multinomial, RandomUniform
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type, from_dimensions
 
 Array = np.ndarray[Any, Any]
 

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f32, i32, i64
+from ovir.core.element_types import ElementType, boolean, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type
 
 GRID = np.arange(1, 13).reshape(4, 3)
 

@@ -8,13 +8,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
-from ovir.ops.operator import Operator
+from ovir.core.dimensions import Dimension, new_symbol
+from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.ops.base.operator import Operator
 from ovir.ops.recurrent_cells import GRUCell, LSTMCell1, LSTMCell4, RNNCell
 from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence
-from ovir.types import Dimension, PartialShape, new_symbol
-from ovir.values import TensorType
 
 random = np.random.default_rng(0)
 KINDS = {"rnn": (RNNCell, RNNSequence, 1), "gru": (GRUCell, GRUSequence, 3), "lstm": (LSTMCell4, LSTMSequence, 4)}

@@ -8,13 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f32, i64
+from ovir.core.dimensions import Dimension, new_symbol
+from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops import reduction as red
+from ovir.ops.base.operator import Operator
 from ovir.ops.cumsum import CumSum
-from ovir.ops.operator import Operator
-from ovir.types import Dimension, PartialShape, new_symbol
-from ovir.values import TensorType, constant_type, from_dimensions
 
 INF, NAN = np.inf, np.nan
 FLOAT_MIN = float(np.finfo(np.float32).min)

@@ -7,8 +7,8 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.arrays import Array
-from ovir.ops import operator
+from ovir.core.arrays import Array
+from ovir.ops.base import operator
 
 
 @pytest.fixture(autouse=True)
@@ -20,8 +20,8 @@ def model_text(**attributes: object) -> bytes:
     net = Net()
     net.result(net.op("Swirl", net.parameter("x", "2,3"), name="swirl", **attributes))
     text = net.xml().replace('type="Swirl" version="opset1"', 'type="Swirl" version="extension"')
-    stated = '<port id="1" precision="FP32" names="swirl"><dim>2</dim><dim>3</dim></port>'
-    return text.replace('<port id="1" precision="UNSPECIFIED" names="swirl"/>', stated).encode()
+    declared = '<port id="1" precision="FP32" names="swirl"><dim>2</dim><dim>3</dim></port>'
+    return text.replace('<port id="1" precision="UNSPECIFIED" names="swirl"/>', declared).encode()
 
 
 def register_swirl() -> None:

@@ -10,11 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, dynamic, f16, f32, i32
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, dynamic, f16, f32, i32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.roi_align import ROIAlign3, ROIAlign9, ROIAlignRotated
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType
 
 rng = np.random.default_rng(5)
 

@@ -10,11 +10,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, f16, f32, i32, nf4
+from ovir.core.element_types import ElementType, f16, f32, i32, nf4
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPooling
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 rng = np.random.default_rng(6)
 

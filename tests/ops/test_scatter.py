@@ -8,8 +8,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError, reporting_to
-from ovir.element_types import ElementType, boolean, f32, i64
+from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value
+from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.scatter import (
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,
@@ -17,8 +21,6 @@ from ovir.ops.scatter import (
     ScatterNDUpdate15,
     ScatterUpdate,
 )
-from ovir.types import PartialShape
-from ovir.values import TensorType, Value, constant_type
 
 AXIS0 = constant_type(np.asarray(0))
 

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i32, i64
-from ovir.ops.operator import Operator
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f32, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type
 
 
 def tensor(shape: str, element_type: ElementType = f32) -> TensorType:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, i64
-from ovir.ops.operator import Operator
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.operator import Operator
 from ovir.ops.slicing import Position, Slice, SliceScatter, StridedSlice, clamped, sliced
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type, from_dimensions
 
 INT_MAX, INT_MIN = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.dtypes import StringDType
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f32, f64, i32, i64
+from ovir.core.element_types import ElementType, f32, f64, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.search import Bucketize, SearchSorted
 from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
-from ovir.types import PartialShape
-from ovir.values import TensorType, Value, constant_type
 
 NAN, INF = np.nan, np.inf
 

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i32, i64, string
+from ovir.core.element_types import ElementType, f16, f32, i32, i64, string
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_dimensions
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.sparse import SparseFillEmptyRows
-from ovir.types import PartialShape
-from ovir.values import TensorType, constant_type, from_dimensions
 
 Array = np.ndarray[Any, Any]
 

@@ -8,11 +8,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i16, i32, i64
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f16, f32, i16, i32, i64
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import from_bounds
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.stft import ISTFT, STFT
-from ovir.types import Dimension, PartialShape
-from ovir.values import TensorType, constant_type, from_bounds
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)

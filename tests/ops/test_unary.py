@@ -9,13 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, boolean, f32, i32, i64, u3
+from ovir.core.dimensions import new_symbol
+from ovir.core.element_types import ElementType, boolean, f32, i32, i64, u3
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.errors import OperatorError
 from ovir.kernels.erf import erf, erfinv
 from ovir.ops import unary as un
-from ovir.ops.operator import Operator
-from ovir.types import PartialShape, new_symbol
-from ovir.values import TensorType, Value, constant_type, from_bounds
+from ovir.ops.base.operator import Operator
 
 INF, NAN = np.inf, np.nan
 

@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from ovir.diagnostics import OperatorError
-from ovir.element_types import ElementType, f16, f32, i32, u8
+from ovir.core.element_types import ElementType, f16, f32, i32, u8
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.yolo import RegionYolo, ReorgYolo
-from ovir.types import PartialShape
-from ovir.values import TensorType
 
 REGION = {"axis": 1, "end_axis": 3, "coords": 4, "classes": 3, "num": 2, "mask": (0, 1, 2)}
 

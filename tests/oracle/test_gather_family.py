@@ -55,9 +55,9 @@ def gather(rng: np.random.Generator) -> Case:
     net = Net()
     data = net.parameter("data", _dims(rng, shape), element_type)
     where = net.parameter("indices", _dims(rng, indices_shape), index_type)
-    stated_axis = axis - rank if rng.random() < 0.5 else axis
+    declared_axis = axis - rank if rng.random() < 0.5 else axis
     attributes = {} if opset == 1 else {"batch_dims": batch}
-    net.result(net.op("Gather", data, where, net.const(np.int64(stated_axis)), opset=opset, **attributes))
+    net.result(net.op("Gather", data, where, net.const(np.int64(declared_axis)), opset=opset, **attributes))
     return Case(net, {"data": _data(rng, shape, element_type), "indices": indices})
 
 

@@ -8,7 +8,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.model import Layer
+from ovir.graph.layers import Layer
 from ovir.runtime import executor
 
 

@@ -11,7 +11,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.element_types import ElementType
+from ovir.core.element_types import ElementType
 from ovir.runtime import compressed as compressed_kernels
 from ovir.runtime import decompression
 

@@ -9,7 +9,7 @@ import pytest
 from builder import Net, output
 
 import ovir
-from ovir.model import Layer
+from ovir.graph.layers import Layer
 
 ONES = np.ones((2, 3), np.float32)
 

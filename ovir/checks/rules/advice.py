@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovir.checks.releases import newest_opset
-from ovir.checks.rule import Context, finding, rule
-from ovir.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
-from ovir.diagnostics import Diagnostic
-from ovir.element_types import f64
-from ovir.model import Layer
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.core.element_types import f64
+from ovir.diagnostics.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
 
 
 @rule(NEWER_THAN_RUNTIME)
@@ -29,14 +29,14 @@ def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
     for (kind, version), (first, *others) in newer.items():
         message = f"{kind} is of {version}; OpenVINO {release} knows opset1 to opset{newest}"
         more = f"; so {'is' if len(others) == 1 else 'are'} {len(others)} more" if others else ""
-        yield finding(NEWER_THAN_RUNTIME, message + more, first)
+        yield diagnostic(NEWER_THAN_RUNTIME, message + more, first)
 
 
 @rule(NO_OP)
 def no_op(context: Context) -> Iterator[Diagnostic]:
     for layer in (layer for kind in ("Convert", "Reshape", "Transpose") for layer in context.by_type.get(kind, ())):
         if (why := _why_no_op(layer)) is not None:
-            yield finding(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
+            yield diagnostic(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
 
 
 def _why_no_op(layer: Layer) -> str | None:
@@ -63,7 +63,7 @@ def cancelled(context: Context) -> Iterator[Diagnostic]:
         if first is None or second is None or len(first) != len(second) or first == sorted(first):
             continue
         if [first[axis] for axis in second] == list(range(len(first))):
-            yield finding(CANCELLED, f"the layer undoes {source.layer.title}", layer)
+            yield diagnostic(CANCELLED, f"the layer undoes {source.layer.title}", layer)
 
 
 def _order(layer: Layer) -> list[int] | None:
@@ -85,7 +85,7 @@ def double(context: Context) -> Iterator[Diagnostic]:
                 and port.inferred.element_type is f64
                 and not any(p.element_type is f64 for p in layer.inputs)
             ):
-                yield finding(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
+                yield diagnostic(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
 
 
 @rule(UNKNOWN_RANK)
@@ -93,4 +93,4 @@ def unknown_rank(context: Context) -> Iterator[Diagnostic]:
     for port in context.model.inputs:
         if port.shape.rank is None:
             message = f"input '{port.any_name}' is of unknown rank: most devices cannot compile the model as it is"
-            yield finding(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")
+            yield diagnostic(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.checks.rule import Context, finding, rule
-from ovir.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
-from ovir.diagnostics import Diagnostic
-from ovir.ops.operator import shown
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.diagnostics.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.ops.base.operator import shown
 
 
 @rule(NO_ELEMENT_TYPE)
@@ -16,7 +16,7 @@ def no_element_type(context: Context) -> Iterator[Diagnostic]:
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
             message = "the Parameter has no attribute 'element_type': it is dynamic"
-            yield finding(NO_ELEMENT_TYPE, message, layer.data_place)
+            yield diagnostic(NO_ELEMENT_TYPE, message, layer.data_place)
 
 
 @rule(UNSPECIFIED)
@@ -33,7 +33,7 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
             if spec.name not in layer.attributes:
                 assumed = shown(spec.default) if spec.default != "" else "''"
                 message = f"the specification requires '{spec.name}' of {layer.type}; {assumed} is assumed"
-                yield finding(UNSPECIFIED, message, layer.data_place)
+                yield diagnostic(UNSPECIFIED, message, layer.data_place)
 
 
 @rule(IGNORED_PADS)
@@ -49,4 +49,4 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
                 message = f'{name}="{shown}" is without effect, as auto_pad is "{auto_pad}"'
-                yield finding(IGNORED_PADS, message, layer.data_place)
+                yield diagnostic(IGNORED_PADS, message, layer.data_place)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.checks.rule import Context, finding, rule
-from ovir.codes import DEAD_LAYER, DUPLICATE_NAME, NO_RESULT, OUTPUT_COUNT, RESULT_NAME, TENSOR_NAME, UNUSED_PARAMETER
-from ovir.diagnostics import Diagnostic, Place
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.diagnostics.codes import (
+    DEAD_LAYER,
+    DUPLICATE_NAME,
+    NO_RESULT,
+    OUTPUT_COUNT,
+    RESULT_NAME,
+    TENSOR_NAME,
+    UNUSED_PARAMETER,
+)
+from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
-from ovir.model import Layer, Port
 
 
 @rule(DEAD_LAYER, whole_graph=True)
@@ -18,7 +26,7 @@ def dead_layer(context: Context) -> Iterator[Diagnostic]:
         return
     for layer in context.layers:
         if layer.is_dead and not any(port.readers for port in layer.outputs):
-            yield finding(DEAD_LAYER, "no result and no state depends on this layer; OpenVINO drops it", layer)
+            yield diagnostic(DEAD_LAYER, "no result and no state depends on this layer; OpenVINO drops it", layer)
 
 
 @rule(DUPLICATE_NAME)
@@ -29,7 +37,9 @@ def duplicate_name(context: Context) -> Iterator[Diagnostic]:
         for layer in model.layers:
             other = first.setdefault(layer.name, layer)
             if other is not layer:
-                yield finding(DUPLICATE_NAME, f"the name is also that of layer {other.id} on line {other.line}", layer)
+                yield diagnostic(
+                    DUPLICATE_NAME, f"the name is also that of layer {other.id} on line {other.line}", layer
+                )
 
 
 @rule(TENSOR_NAME)
@@ -43,7 +53,7 @@ def tensor_name(context: Context) -> Iterator[Diagnostic]:
                     other = first.setdefault(name, port)
                     if other is not port:
                         message = f"tensor name '{name}' is also that of {other.layer.title}"
-                        yield finding(TENSOR_NAME, message, port)
+                        yield diagnostic(TENSOR_NAME, message, port)
 
 
 @rule(NO_RESULT, whole_graph=True)
@@ -52,7 +62,7 @@ def no_result(context: Context) -> Iterator[Diagnostic]:
     model = context.model
     if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
         message = "the model has no Result: it gives nothing"
-        yield finding(NO_RESULT, message, Place(context.file, line_of(context.root)))
+        yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
 
 
 @rule(UNUSED_PARAMETER, whole_graph=True)
@@ -60,7 +70,7 @@ def unused_parameter(context: Context) -> Iterator[Diagnostic]:
     for model in context.models:
         for port in model.inputs:
             if not port.readers:
-                yield finding(UNUSED_PARAMETER, "nothing reads this Parameter", port.layer)
+                yield diagnostic(UNUSED_PARAMETER, "nothing reads this Parameter", port.layer)
 
 
 @rule(OUTPUT_COUNT)
@@ -71,8 +81,8 @@ def output_count(context: Context) -> Iterator[Diagnostic]:
             continue
         has = len(layer.operator.output_types)
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
-            message = f"the layer states {len(layer.outputs)} outputs, {layer.type} has {has} here"
-            yield finding(OUTPUT_COUNT, message, layer.outputs[has])
+            message = f"the layer declares {len(layer.outputs)} outputs, {layer.type} has {has} here"
+            yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])
 
 
 @rule(RESULT_NAME)
@@ -85,4 +95,4 @@ def result_name(context: Context) -> Iterator[Diagnostic]:
             if other.source is None or port.source is None or other.source is port.source:
                 continue
             if name not in other.source.names & port.source.names:  # for that OVIR214 is told
-                yield finding(RESULT_NAME, f"'{name}' also names the output at {other.layer.title}", port.layer)
+                yield diagnostic(RESULT_NAME, f"'{name}' also names the output at {other.layer.title}", port.layer)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.checks.rule import Context, finding, rule
-from ovir.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
-from ovir.diagnostics import Diagnostic
-from ovir.integers import MAX_SIZE
-from ovir.machine import physical_memory
-from ovir.model import Layer
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.core.integers import MAX_SIZE
+from ovir.core.machine import physical_memory
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
+from ovir.inference.declared import agrees
 from ovir.ops.infrastructure import Parameter
-from ovir.stated import agrees
-from ovir.types import PartialShape
 
 
 @rule(SIZE_OVERFLOW)
@@ -27,7 +27,7 @@ def size_overflow(context: Context) -> Iterator[Diagnostic]:
         for port, count in ((port, large[port]) for port in layer.outputs if port in large):
             behind.add(layer)
             message = f"output port {port.id} of shape {port.shape} has {count} elements, more than 64 bits count"
-            yield finding(SIZE_OVERFLOW, message, port)
+            yield diagnostic(SIZE_OVERFLOW, message, port)
 
 
 @rule(TOO_LARGE)
@@ -38,7 +38,7 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
         if memory is not None and memory < needed and count <= MAX_SIZE:
             shown = f"{port.element_type}{port.shape}"
             message = f"output port {port.id}, {shown}, takes {needed} bytes; this machine has {memory}"
-            yield finding(TOO_LARGE, message, port)
+            yield diagnostic(TOO_LARGE, message, port)
 
 
 @rule(WRITTEN_TWICE)
@@ -47,22 +47,24 @@ def written_twice(context: Context) -> Iterator[Diagnostic]:
     for layer in context.by_type.get("Parameter", ()):
         if isinstance(op := layer.operator, Parameter) and layer.outputs:
             port = layer.outputs[0]
-            if not _is_same(port.stated_shape, op.shape) and agrees(port, port.type):
-                message = f"output port {port.id} states shape {port.stated_shape}, the attribute 'shape' is {op.shape}"
-                yield finding(WRITTEN_TWICE, message, port)
+            if not _is_same(port.declared_shape, op.shape) and agrees(port, port.type):
+                message = (
+                    f"output port {port.id} declares shape {port.declared_shape}, the attribute 'shape' is {op.shape}"
+                )
+                yield diagnostic(WRITTEN_TWICE, message, port)
     for layer in context.layers:
         for port in layer.inputs:
             source = port.source
-            if source is None or source.stated_shape is port.stated_shape:  # as equal shapes of a file mostly are
+            if source is None or source.declared_shape is port.declared_shape:  # as equal shapes of a file mostly are
                 continue
-            if _is_same(port.stated_shape, source.stated_shape):
+            if _is_same(port.declared_shape, source.declared_shape):
                 continue
             if agrees(port, port.type) and agrees(source, source.type):
                 message = (
-                    f"input port {port.id} states shape {port.stated_shape}, "
-                    f"the output that feeds it {source.stated_shape} ({source.layer.title})"
+                    f"input port {port.id} declares shape {port.declared_shape}, "
+                    f"the output that feeds it {source.declared_shape} ({source.layer.title})"
                 )
-                yield finding(WRITTEN_TWICE, message, port)
+                yield diagnostic(WRITTEN_TWICE, message, port)
 
 
 def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:

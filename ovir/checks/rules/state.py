@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ovir.checks.rule import Context, finding, rule
-from ovir.codes import ASSIGNED_TWICE, NO_ASSIGN, READ_TWICE
-from ovir.diagnostics import Diagnostic
-from ovir.model import Layer
+from ovir.checks.rule import Context, diagnostic, rule
+from ovir.diagnostics.codes import ASSIGNED_TWICE, NO_ASSIGN, READ_TWICE
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
 
 
 def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
@@ -22,14 +22,14 @@ def no_assign(context: Context) -> Iterator[Diagnostic]:
     assigned = _by_variable(context.by_type.get("Assign", []))
     for name, readers in _by_variable(context.by_type.get("ReadValue", [])).items():
         if name not in assigned:
-            yield finding(NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its first value", readers[0])
+            yield diagnostic(NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its first value", readers[0])
 
 
 @rule(ASSIGNED_TWICE)
 def assigned_twice(context: Context) -> Iterator[Diagnostic]:
     for name, (first, *others) in _by_variable(context.by_type.get("Assign", [])).items():
         for layer in others:
-            yield finding(ASSIGNED_TWICE, f"the variable '{name}' is also assigned by {first.title}", layer)
+            yield diagnostic(ASSIGNED_TWICE, f"the variable '{name}' is also assigned by {first.title}", layer)
 
 
 @rule(READ_TWICE)
@@ -41,4 +41,4 @@ def read_twice(context: Context) -> Iterator[Diagnostic]:
                 mine, theirs = layer.attributes.get(key), first.attributes.get(key)
                 if mine != theirs:
                     message = f"{key} of the variable '{name}' is {mine}; {first.title} declares it as {theirs}"
-                    yield finding(READ_TWICE, message, layer)
+                    yield diagnostic(READ_TWICE, message, layer)

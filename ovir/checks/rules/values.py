@@ -7,9 +7,10 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.arrays import Array
-from ovir.checks.rule import Constant, Context, finding, rule
-from ovir.codes import (
+from ovir.checks.rule import Constant, Context, diagnostic, rule
+from ovir.core.arrays import Array
+from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
+from ovir.diagnostics.codes import (
     F16_OVERFLOW,
     INDEX_RANGE,
     NARROWED,
@@ -20,10 +21,10 @@ from ovir.codes import (
     ZERO_SCALE,
     Severity,
 )
-from ovir.diagnostics import Diagnostic, OperatorError
-from ovir.element_types import bf16, f16, f32, f64, i64, string, u64
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer, Port
 from ovir.ir.weights import Weights
-from ovir.model import Layer, Port
 from ovir.ops.infrastructure import Const
 
 _SCANNED = {f16, bf16, f32, f64}
@@ -41,7 +42,7 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
                 constant.op.data  # noqa: B018  (decodes)
             except OperatorError as error:
                 for layer in constant.layers:
-                    yield finding(STRING_DATA, error.message, layer)
+                    yield diagnostic(STRING_DATA, error.message, layer)
 
 
 @rule(NON_FINITE)
@@ -53,10 +54,10 @@ def non_finite(context: Context) -> Iterator[Diagnostic]:
             nans, infinities = _count_non_finite(data)
             for layer in constant.layers if nans or infinities else ():
                 if nans:
-                    yield finding(NON_FINITE, f"{nans} of the {data.size} values are NaN", layer)
+                    yield diagnostic(NON_FINITE, f"{nans} of the {data.size} values are NaN", layer)
                 else:
                     message = f"{infinities} of the {data.size} values are infinite"
-                    yield finding(NON_FINITE, message, layer, severity=Severity.INFO)
+                    yield diagnostic(NON_FINITE, message, layer, severity=Severity.INFO)
 
 
 def _neighbours(context: Context) -> Iterator[list[Constant]]:
@@ -125,7 +126,7 @@ def f16_overflow(context: Context) -> Iterator[Diagnostic]:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
         if most > largest:
-            yield finding(F16_OVERFLOW, f"the constant holds {most:g}; f16 ends at {largest:g}", layer)
+            yield diagnostic(F16_OVERFLOW, f"the constant holds {most:g}; f16 ends at {largest:g}", layer)
 
 
 _INT32 = np.iinfo(np.int32)
@@ -143,7 +144,7 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
             if beyond.size:
                 message = f"the constant holds {beyond[0]}, which devices that compute in i32 cut"
                 for layer in constant.layers:
-                    yield finding(NARROWED, message, layer)
+                    yield diagnostic(NARROWED, message, layer)
 
 
 @rule(ZERO_DIVISOR)
@@ -153,7 +154,7 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
         for layer in context.by_type.get(kind, ()):
             data = _constant_of(layer.inputs[1]) if len(layer.inputs) == 2 else None
             if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
-                yield finding(ZERO_DIVISOR, f"the divisor holds {int((data == 0).sum())} zeros", layer)
+                yield diagnostic(ZERO_DIVISOR, f"the divisor holds {int((data == 0).sum())} zeros", layer)
 
 
 @rule(ZERO_SCALE)
@@ -167,7 +168,7 @@ def zero_scale(context: Context) -> Iterator[Diagnostic]:
             bad = int((~np.isfinite(scale) | (scale == 0)).sum())
             if bad:
                 message = f"{bad} of the {scale.size} scales of compressed weights are zero, NaN or infinite"
-                yield finding(ZERO_SCALE, message, layer)
+                yield diagnostic(ZERO_SCALE, message, layer)
 
 
 def _is_decompressed(port: Port) -> bool:
@@ -196,7 +197,7 @@ def index_range(context: Context) -> Iterator[Diagnostic]:
         if indices.min() < low or indices.max() >= size:
             outside = indices[(indices < low) | (indices >= size)]
             message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the axis that it indexes"
-            yield finding(INDEX_RANGE, message, layer)
+            yield diagnostic(INDEX_RANGE, message, layer)
 
 
 _LEFT_OPEN = {("Gather", 1), ("Gather", 7), ("GatherND", 5), ("ScatterElementsUpdate", 3)}
@@ -212,7 +213,7 @@ def negative_index(context: Context) -> Iterator[Diagnostic]:
         if negative.size and (layer.type, version) in _LEFT_OPEN:
             message = f"index {negative.flat[0]} is negative, which {layer.type}-{version} leaves open"
             hint = "write it from the front, or use a later version of the operation"
-            yield finding(NEGATIVE_INDEX, message, layer, hint=hint)
+            yield diagnostic(NEGATIVE_INDEX, message, layer, hint=hint)
 
 
 def _indexed(by_type: Mapping[str, Sequence[Layer]]) -> Iterator[tuple[Layer, Array, int]]:

@@ -8,10 +8,10 @@ from math import prod
 
 import numpy as np
 
-from ovir.checks.rule import Constant, Context, finding, rule
-from ovir.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
-from ovir.diagnostics import Diagnostic, Place
-from ovir.element_types import boolean, string
+from ovir.checks.rule import Constant, Context, diagnostic, rule
+from ovir.core.element_types import boolean, string
+from ovir.diagnostics.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
+from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.ir.elements import line_of
 
 
@@ -24,12 +24,12 @@ def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
             message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
             for layer in constant.layers:
-                yield finding(TOO_MANY_BYTES, message, layer.data_place)
+                yield diagnostic(TOO_MANY_BYTES, message, layer.data_place)
 
 
 @rule(MISALIGNED)
 def misaligned(context: Context) -> Iterator[Diagnostic]:
-    """Such constants are copied on reading instead of mapped. One finding for all of them, at the first."""
+    """Such constants are copied on reading instead of mapped. One diagnostic for all of them, at the first."""
     found = []
     for constant in context.constants:
         step = constant.op.element_type.bits // 8
@@ -40,7 +40,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
         others = sum(len(constant.layers) for constant, _ in found) - 1
         more = f"; nor are those of {others} others" if others else ""
-        yield finding(MISALIGNED, message + more, constant.layer.data_place)
+        yield diagnostic(MISALIGNED, message + more, constant.layer.data_place)
 
 
 @rule(OVERLAP)
@@ -56,7 +56,7 @@ def overlap(context: Context) -> Iterator[Diagnostic]:
                 "yet begin elsewhere"
             )
             for layer in constant.layers:
-                yield finding(OVERLAP, message, layer.data_place)
+                yield diagnostic(OVERLAP, message, layer.data_place)
         if end > reach:
             reach, owner = end, constant
 
@@ -78,7 +78,7 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     gaps += total - reach if total - reach >= _PADDING else 0
     if gaps and not context.weights.missing:
         place = Place(context.file, line_of(context.root))
-        yield finding(UNUSED_BYTES, f"no constant uses {gaps} of the {total} bytes of {context.weights.name}", place)
+        yield diagnostic(UNUSED_BYTES, f"no constant uses {gaps} of the {total} bytes of {context.weights.name}", place)
 
 
 _PADDING = 64  # bytes; writers align to that at most
@@ -93,7 +93,7 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
             if raw.size and (most := int(raw.max())) > 1:
                 message = f"a boolean constant holds the byte {most}, which devices take differently"
                 for layer in constant.layers:
-                    yield finding(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
+                    yield diagnostic(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
 
 
 @rule(DUPLICATE_CONSTANT)
@@ -111,7 +111,9 @@ def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
             other = first.setdefault(key, constant)
             if other is not constant and np.array_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
-                yield finding(DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="let both name one offset")
+                yield diagnostic(
+                    DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="let both name one offset"
+                )
 
 
 _LARGE = 1 << 16

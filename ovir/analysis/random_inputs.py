@@ -1,0 +1,186 @@
+"""Inputs for a model that comes without any: sizes for what is dynamic, and seeded random values.
+
+Values stay where the model can work on them: see ``ovir.tools.input_domains``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ovir.analysis.input_domains import Domain, input_domains
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, f32
+from ovir.core.shapes import PartialShape, as_shape
+from ovir.diagnostics.errors import ModelError
+from ovir.graph.layers import Port
+from ovir.graph.model import Model, ShapeLike
+
+BATCH, OTHER = 1, 8
+"""The sizes that are tried first: for the first axis, and for any other."""
+SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24)
+"""What is tried next, in this order, until inference accepts it."""
+
+
+@dataclass(frozen=True)
+class RandomInput:
+    """A random input, and what its values are kept to (None: nothing in particular)."""
+
+    port: Port
+    array: Array
+    domain: Domain | None
+
+    def __str__(self) -> str:
+        shape = ",".join(map(str, self.array.shape))
+        within = f", values {self.domain} for {self.domain.why}" if self.domain else ""
+        return f"{self.port.any_name} {self.port.element_type}[{shape}]{within}"
+
+
+def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> dict[int, tuple[int, ...]]:
+    """Give every input a static shape; those chosen, by position of the input, are returned.
+
+    ``given`` are shapes of inputs that are not to be chosen. The first axis becomes 1 and others 8, or
+    the size that a given input has on that axis; where inference refuses that, each dynamic dimension gets the
+    first of ``SIZES`` that it accepts. ModelError, the model unchanged, when nothing fits.
+    """
+    before = {i: port.shape for i, port in enumerate(model.inputs)}
+    fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
+    open_inputs = [i for i, shape in before.items() if i not in fixed and not shape.is_static]
+    if not open_inputs and all(before[i] == shape for i, shape in fixed.items()):
+        return {}
+    likely = _sizes_by_axis(before, fixed)
+    first_choice = {i: _first_choice(before[i], likely) for i in open_inputs}
+    try:
+        model.reshape({**fixed, **first_choice})
+    except ModelError as refused:
+        if not open_inputs or not _search(model, {**before, **fixed}, open_inputs, likely):
+            model.reshape(before)
+            raise refused from None
+    return {i: model.inputs[i].shape.to_tuple() for i in open_inputs}
+
+
+def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
+    """For each axis, the size that some given input has there where it was free."""
+    sizes: dict[int, int] = {}
+    for i, shape in fixed.items():
+        for axis, dim in enumerate(shape.dims if shape.rank is not None else ()):
+            if dim.is_static and not before[i][axis].is_static:
+                sizes.setdefault(axis, dim.lower)
+    return sizes
+
+
+def _candidates(dim: Dimension, axis: int, likely: Mapping[int, int]) -> list[int]:
+    usual = BATCH if axis == 0 else OTHER
+    wanted = dict.fromkeys([likely.get(axis, usual), usual, BATCH, OTHER, *SIZES])
+    return [size for size in wanted if dim.contains(size)] or [max(dim.lower, 1) if dim.contains(1) else dim.lower]
+
+
+def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShape:
+    if shape.rank is None:
+        shape = PartialShape([-1, -1])
+    return PartialShape(dim if dim.is_static else _candidates(dim, axis, likely)[0] for axis, dim in enumerate(shape))
+
+
+def _search(
+    model: Model, shapes: dict[int, PartialShape], open_inputs: Sequence[int], likely: Mapping[int, int]
+) -> bool:
+    """Fix one dimension after another, those to come still open; whether all could be."""
+    for i in open_inputs:
+        if shapes[i].rank is None and not _first_accepted(model, shapes, i, _ranks()):
+            return False
+        for axis, dim in enumerate(shapes[i]):
+            trials = (shapes[i].with_dim(axis, size) for size in _candidates(dim, axis, likely))
+            if not dim.is_static and not _first_accepted(model, shapes, i, trials):
+                return False
+    return True
+
+
+def _ranks() -> Iterator[PartialShape]:
+    return (PartialShape([-1] * rank) for rank in (2, 4, 1, 3, 5, 0))
+
+
+def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trials: Iterator[PartialShape]) -> bool:
+    """Set the input's entry in ``shapes`` to the first of the trials that inference accepts."""
+    for trial in trials:
+        try:
+            model.reshape({**shapes, i: trial})
+        except ModelError:
+            continue
+        shapes[i] = trial
+        return True
+    return False
+
+
+def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
+    """One random array for each input (or for those at the positions ``only``), whose shapes must be static.
+
+    The same seed gives the same values, whichever inputs are asked for.
+    """
+    domains = input_domains(model)
+    made = []
+    for i, port in enumerate(model.inputs):
+        if only is None or i in only:
+            domain = domains.get(port) or _domain_by_name(port)
+            rng = np.random.default_rng([seed, i])
+            made.append(RandomInput(port, _draw(rng, port.element_type, port.shape.to_tuple(), domain), domain))
+    return made
+
+
+def _domain_by_name(port: Port) -> Domain | None:
+    """A mask is compared and multiplied before it matters, which a walk cannot follow: its name must do."""
+    names = (*port.names, port.layer.name)
+    if not port.element_type.is_real and any("mask" in name.lower() for name in names):
+        return Domain(1, 1, why="a mask")
+    return None
+
+
+def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...], domain: Domain | None) -> Array:
+    if element_type.is_dynamic:
+        element_type = f32
+    if element_type.kind == "string":
+        letters = rng.integers(97, 123, (*shape, 5), dtype=np.uint8)
+        return letters.view("S5").astype("U5").reshape(shape).astype(element_type.to_dtype())
+    if element_type.kind == "boolean":
+        return np.ones(shape, np.bool_) if domain and domain.low == 1 else rng.random(shape) < 0.5
+    if element_type.is_real and domain is None and element_type.bits > 4:
+        exact = rng.random(shape, np.float64 if element_type.bits == 64 else np.float32)
+        return exact.astype(element_type.to_dtype(), copy=False)
+    least, most = _range_of(element_type)
+    low, high = _usual(element_type) if domain is None else (domain.low, domain.high)
+    low = max(least, low if low is not None else 0)
+    high = max(low, min(most, high if high is not None else max(9, low)))
+    array = rng.integers(int(low), int(high), shape, np.int64, endpoint=True)
+    return _arranged(array, domain).astype(element_type.to_dtype())
+
+
+def _range_of(element_type: ElementType) -> tuple[float, float]:
+    """The least and the largest integer of a type that are safe to draw."""
+    bits = min(element_type.bits, 24 if element_type.is_real else 62)
+    if element_type.kind == "signed":
+        return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+    return (0 if element_type.kind == "unsigned" or element_type.bits == 4 else -(2**bits)), 2**bits - 1
+
+
+def _usual(element_type: ElementType) -> tuple[float, float]:
+    """Bytes are pixels or quantized numbers and take every value; other integers are counts and ids."""
+    return _range_of(element_type) if element_type.bits <= 8 else (0, 9)
+
+
+def _arranged(array: Array, domain: Domain | None) -> Array:
+    order = domain.order if domain else "any"
+    if order == "any" or array.ndim == 0:
+        return array
+    if order in ("sorted", "offsets"):
+        array = np.sort(array, axis=-1)
+        if order == "offsets":
+            array[..., :1] = 0
+        return array
+    if order == "counting":
+        assert domain is not None
+        return np.arange(array.size).reshape(array.shape) + int(domain.low or 0)
+    array = np.ones_like(array)
+    array[..., :1] = -1
+    return array

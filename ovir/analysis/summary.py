@@ -1,0 +1,215 @@
+"""What a model is, in numbers: operations, parameters, bytes, multiply-accumulates, states."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from math import prod
+from pathlib import Path
+
+from ovir.core.dimensions import Dimension, product
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.base import opsets
+from ovir.ops.infrastructure import Const
+from ovir.runtime.listeners import all_layers
+
+
+@dataclass
+class Parameters:
+    """The constants of one element type."""
+
+    tensors: int = 0
+    elements: int = 0
+    bytes: int = 0
+    """In the weights file, where types of less than a byte are packed."""
+
+
+@dataclass
+class State:
+    """A variable: what ReadValue and Assign share."""
+
+    name: str
+    type: str
+    shape: str
+
+
+@dataclass
+class Summary:
+    name: str
+    path: str | None
+    ir_version: int
+    inputs: list[Port]
+    outputs: list[Port]
+    layers: int
+    """Those in bodies count, too."""
+    operations: dict[str, int]
+    """Layers by type, the most frequent first."""
+    opsets: list[str]
+    parameters: dict[str, Parameters]
+    """By element type."""
+    weights_bytes: int
+    """Bytes of the weights file that constants point to; those that several share count once."""
+    file_bytes: int | None
+    """The size of the weights file, None where there is none."""
+    macs: int
+    """Multiply-accumulates of the layers whose shapes are static; those in a body, for one iteration."""
+    macs_unknown: list[str] = field(default_factory=list)
+    """The layers that would count, had they static shapes."""
+    states: list[State] = field(default_factory=list)
+    not_run: dict[str, int] = field(default_factory=dict)
+    """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
+
+
+def summarize(model: Model, weights: str | None = None) -> Summary:
+    """The numbers of a model. ``weights`` is the path of its weights, where that is not the .bin beside it."""
+    layers = list(all_layers(model))
+    macs = {layer: multiply_accumulates(layer) for layer in layers}
+    known = {layer: count for layer, count in macs.items() if count is not None}
+    return Summary(
+        name=model.name,
+        path=model.path,
+        ir_version=model.version,
+        inputs=model.inputs,
+        outputs=model.outputs,
+        layers=len(layers),
+        operations=dict(Counter(layer.type for layer in layers).most_common()),
+        opsets=sorted({layer.version for layer in layers}, key=lambda v: (len(v), v)),
+        parameters=_parameters(layers),
+        weights_bytes=_covered_bytes(layers),
+        file_bytes=_file_size(model.path, weights),
+        macs=sum(count.lower for count in known.values() if count.is_static),
+        macs_unknown=[layer.scope + layer.name for layer, count in known.items() if not count.is_static],
+        states=_states(layers),
+        not_run=not_run(model),
+    )
+
+
+def not_run(model: Model) -> dict[str, int]:
+    """How many layers have no kernel, by operation version. What nothing depends on need not be run."""
+    layers = (layer for layer in all_layers(model) if not layer.is_dead and layer.type not in ("Parameter", "Result"))
+    return dict(Counter(_version(layer) for layer in layers if not hasattr(layer.operator, "run")).most_common())
+
+
+def _version(layer: Layer) -> str:
+    birth = opsets.resolve(layer.type, layer.version)
+    return f"{layer.type} of {layer.version}" if birth is None else f"{layer.type}-{birth}"
+
+
+def _constants(layers: Iterable[Layer]) -> Iterable[Const]:
+    return (layer.operator for layer in layers if isinstance(layer.operator, Const))
+
+
+def _parameters(layers: Iterable[Layer]) -> dict[str, Parameters]:
+    found: dict[str, Parameters] = {}
+    for const in _constants(layers):
+        entry = found.setdefault(str(const.element_type), Parameters())
+        entry.tensors += 1
+        entry.elements += prod(const.shape)
+        entry.bytes += const.size or len(const.value.encode())
+    return dict(sorted(found.items(), key=lambda item: -item[1].bytes))
+
+
+def _covered_bytes(layers: Iterable[Layer]) -> int:
+    """The size of the union of all constants' byte ranges."""
+    covered, end = 0, 0
+    for start, stop in sorted((c.offset, c.offset + c.size) for c in _constants(layers)):
+        covered += max(stop - max(start, end), 0)
+        end = max(end, stop)
+    return covered
+
+
+def _file_size(path: str | None, weights: str | None) -> int | None:
+    if weights is None and path is None:
+        return None
+    file = Path(weights) if weights is not None else Path(str(path)).with_suffix(".bin")
+    return file.stat().st_size if file.is_file() else None
+
+
+def _states(layers: Iterable[Layer]) -> list[State]:
+    states: dict[str, State] = {}
+    for layer in layers:
+        if layer.type in ("ReadValue", "Assign"):
+            name = str(layer.attributes.get("variable_id", ""))
+            port = layer.outputs[0] if layer.outputs else layer.inputs[0]
+            states.setdefault(name, State(name, str(port.element_type), str(port.shape)))
+    return list(states.values())
+
+
+# --------------------------------------------------------------------------- multiply-accumulates
+
+
+def multiply_accumulates(layer: Layer) -> Dimension | None:
+    """How many a layer takes, as an interval; None for an operation that is not counted."""
+    count = _COUNTED.get(layer.type)
+    if count is None or not layer.outputs or any(port.source is None for port in layer.inputs):
+        return None
+    return count(layer)
+
+
+def _volume(port: Port, start: int | None = None, stop: int | None = None) -> Dimension:
+    shape = port.shape
+    return Dimension() if shape.rank is None else product(shape.slice(start, stop))
+
+
+def _matmul(layer: Layer) -> Dimension:
+    """Each element of the output is a dot product along the last axis of the first input (or the one before)."""
+    transposed = bool(getattr(layer.operator, "transpose_a", False))
+    data = layer.inputs[0].shape
+    if data.rank is None or data.rank == 0:
+        return Dimension()
+    inner = data[-2] if transposed and data.rank > 1 else data[-1]
+    return _volume(layer.outputs[0]) * inner
+
+
+def _convolution(kernel_from: int) -> Callable[[Layer], Dimension]:
+    """Each element of the output sums over input channels and window: the filter's axes from ``kernel_from`` on."""
+    return lambda layer: _volume(layer.outputs[0]) * _volume(layer.inputs[1], kernel_from)
+
+
+def _deformable(layer: Layer) -> Dimension:
+    return _volume(layer.outputs[0]) * _volume(layer.inputs[2], 1)
+
+
+def _transposed(kernel_from: int) -> Callable[[Layer], Dimension]:
+    """Each element of the input is spread by the filter over output channels and window."""
+    return lambda layer: _volume(layer.inputs[0]) * _volume(layer.inputs[1], kernel_from)
+
+
+def _recurrent(weights: int, sequence: bool) -> Callable[[Layer], Dimension]:
+    """The input and the recurrent weights are multiplied once for each sample, direction being part of the weights;
+    in a sequence, once for each step."""
+
+    def count(layer: Layer) -> Dimension:
+        both = _volume(layer.inputs[weights]) + _volume(layer.inputs[weights + 1])
+        data = layer.inputs[0].shape
+        return both * data[0] * (data[1] if sequence else 1)
+
+    return count
+
+
+def _attention(layer: Layer) -> Dimension:
+    """Queries by keys, then by values."""
+    query, value, scores = layer.inputs[0].shape, layer.inputs[2].shape, layer.inputs[1].shape
+    if query.rank is None or value.rank is None or scores.rank is None or query.rank < 2 or scores.rank < 2:
+        return Dimension()
+    return product(query.slice(None, -1)) * scores[-2] * (query[-1] + value[-1])
+
+
+_COUNTED: dict[str, Callable[[Layer], Dimension]] = {
+    "MatMul": _matmul,
+    "Convolution": _convolution(1),
+    "BinaryConvolution": _convolution(1),
+    "GroupConvolution": _convolution(2),
+    "DeformableConvolution": _deformable,
+    "ConvolutionBackpropData": _transposed(1),
+    "GroupConvolutionBackpropData": _transposed(2),
+    "RNNCell": _recurrent(2, False),
+    "GRUCell": _recurrent(2, False),
+    "LSTMCell": _recurrent(3, False),
+    "RNNSequence": _recurrent(3, True),
+    "GRUSequence": _recurrent(3, True),
+    "LSTMSequence": _recurrent(4, True),
+    "ScaledDotProductAttention": _attention,
+}

@@ -1,0 +1,1 @@
+"""What everything else is made of: element types, shapes, known values, arrays."""

@@ -1,0 +1,216 @@
+"""Dimensions: what is known of one size of a tensor before it exists.
+
+A ``Dimension`` is immutable. Its text follows OpenVINO's notation: ``1``, ``?``, ``2..5``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ovir.core.integers import MAX_SIZE, OutOfRangeError, parse_integer, shortened
+
+_symbol_ids = itertools.count(1)
+
+
+def new_symbol() -> int:
+    """A fresh symbol: the identity of a size that is unknown but equal wherever the symbol stands."""
+    return next(_symbol_ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Dimension:
+    """A size known to lie in ``[lower, upper]``; ``upper`` None means no bound.
+
+    ``symbol`` (0: none) says which unknown size it is, so that two dynamic dimensions can be known
+    to be equal. It takes no part in comparison.
+    """
+
+    lower: int = 0
+    upper: int | None = None
+    symbol: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dimension) and self.lower == other.lower and self.upper == other.upper
+
+    def __hash__(self) -> int:
+        return hash((self.lower, self.upper))
+
+    @property
+    def is_static(self) -> bool:
+        return self.lower == self.upper
+
+    @property
+    def length(self) -> int:
+        """The size of a static dimension; ValueError otherwise."""
+        if self.lower != self.upper:
+            raise ValueError(f"dimension {self} has no single length")
+        return self.lower
+
+    def compatible(self, other: Dimension) -> bool:
+        """Whether some size lies in both."""
+        return (other.upper is None or self.lower <= other.upper) and (self.upper is None or other.lower <= self.upper)
+
+    def merged_with(self, other: Dimension) -> Dimension | None:
+        """The sizes that both allow (this one's symbol first), or None when there are none."""
+        if self is other or (self.lower == self.upper == other.lower == other.upper):
+            return self
+        lower = max(self.lower, other.lower)
+        uppers = [u for u in (self.upper, other.upper) if u is not None]
+        upper = min(uppers) if uppers else None
+        if upper is not None and lower > upper:
+            return None
+        return Dimension(lower, upper, self.symbol or other.symbol)
+
+    def broadcast_with(self, other: Dimension) -> Dimension | None:
+        """The size of NumPy broadcasting (1 gives way), or None where the two cannot meet."""
+        if self.is_static and self.lower == 1:
+            return other
+        if other.is_static and other.lower == 1:
+            return self
+        if self.symbol and self.symbol == other.symbol:
+            return self.merged_with(other)
+        if self.contains(1) and other.contains(1):
+            upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+            return Dimension(min(self.lower, other.lower), upper)
+        if self.contains(1):
+            return other
+        return self if other.contains(1) else self.merged_with(other)
+
+    def contains(self, size: int) -> bool:
+        return self.lower <= size and (self.upper is None or size <= self.upper)
+
+    def union(self, other: Dimension) -> Dimension:
+        """The smallest interval that holds both."""
+        upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
+        return Dimension(min(self.lower, other.lower), upper, self.symbol if self.symbol == other.symbol else 0)
+
+    def map(self, function: Callable[[int], int]) -> Dimension:
+        """``function``, which must not decrease, over both bounds; results below 0 count as 0."""
+        upper = None if self.upper is None else max(function(self.upper), 0)
+        return Dimension(max(function(self.lower), 0), upper)
+
+    def __add__(self, other: Dimension | int) -> Dimension:
+        other = _operand(other)
+        if other.lower == other.upper == 0:
+            return self
+        if self.lower == self.upper == 0:
+            return other
+        return Dimension(self.lower + other.lower, _bound(self.upper, other.upper, lambda a, b: a + b))
+
+    def __mul__(self, other: Dimension | int) -> Dimension:
+        other = _operand(other)
+        if other.lower == other.upper == 1:
+            return self
+        if self.lower == self.upper == 1:
+            return other
+        if 0 in (self.upper, other.upper):
+            return Dimension(0, 0)
+        return Dimension(self.lower * other.lower, _bound(self.upper, other.upper, lambda a, b: a * b))
+
+    def __floordiv__(self, divisor: int) -> Dimension:
+        """Every size divided by ``divisor``, which must be positive, rounded down."""
+        return self if divisor == 1 else self.map(lambda size: size // divisor)
+
+    def ceil_div(self, divisor: int) -> Dimension:
+        """Every size divided by ``divisor``, which must be positive, rounded up."""
+        return self if divisor == 1 else self.map(lambda size: -(-size // divisor))
+
+    def exact_div(self, divisor: int) -> Dimension | None:
+        """The sizes whose product with ``divisor`` lies in this; None when there are none."""
+        if divisor == 1:
+            return self
+        result = Dimension(-(-self.lower // divisor), None if self.upper is None else self.upper // divisor)
+        return None if result.upper is not None and result.lower > result.upper else result
+
+    def __str__(self) -> str:
+        if self.is_static:
+            return str(self.lower)
+        if self.upper is None:
+            return f"{self.lower}.." if self.lower else "?"
+        return f"{self.lower or ''}..{self.upper}"
+
+    __repr__ = __str__
+
+    @classmethod
+    def parse(cls, text: str) -> Dimension:
+        """From ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; ValueError when it is none."""
+        text = text.strip()
+        if text in ("?", "-1"):
+            return cls()
+        low, dots, high = text.partition("..")
+        try:
+            lower = parse_integer(low) if low.strip() or not dots else 0
+            upper = lower if not dots else parse_integer(high) if high.strip() else None
+        except OutOfRangeError:
+            raise ValueError(f"'{shortened(text)}' is not a dimension: a size is at most {MAX_SIZE}") from None
+        except ValueError:
+            raise ValueError(f"'{shortened(text)}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
+        return _interval(lower, upper, shortened(text))
+
+
+def _operand(value: Dimension | int) -> Dimension:
+    """What a size is added to or multiplied by: in arithmetic, numbers may be larger than sizes."""
+    return sized(value) if type(value) is int and value > MAX_SIZE else as_dimension(value)
+
+
+def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) -> int | None:
+    return None if a is None or b is None else function(a, b)
+
+
+def _interval(lower: int, upper: int | None, text: object) -> Dimension:
+    """A Dimension of bounds that a user or a file gives, ``text`` as they gave them."""
+    if lower < 0 and lower == upper:
+        raise ValueError(f"'{text}' is not a dimension: a size is not negative, and -1 stands for an unknown one")
+    if lower < 0 or (upper is not None and upper < lower):
+        raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
+    if max(lower, upper or 0) > MAX_SIZE:
+        raise ValueError(f"'{text}' is not a dimension: a size is at most {MAX_SIZE}")
+    return sized(lower) if lower == upper else Dimension(lower, upper)
+
+
+@lru_cache(1024)
+def sized(size: int) -> Dimension:
+    """The static dimension of a size, which must not be negative; common ones are made once."""
+    return Dimension(size, size)
+
+
+def as_dimension(value: DimensionLike) -> Dimension:
+    """A Dimension from itself, from a size (-1: unknown), from bounds (an upper one of -1: none) or from a text such
+    as ``2..5``; ValueError when it is none."""
+    if isinstance(value, Dimension):
+        return value
+    if isinstance(value, str):
+        return Dimension.parse(value)
+    if isinstance(value, tuple) and len(value) == 2:
+        lower, upper = (_size(bound, value) for bound in value)
+        return _interval(lower, None if upper == -1 else upper, value)
+    if type(value) is int and 0 <= value <= MAX_SIZE:
+        return sized(value)
+    size = _size(value, value)
+    if size < -1:
+        raise ValueError(f"{size} is not a dimension: use -1 for an unknown size")
+    return UNKNOWN if size == -1 else _interval(size, size, size)
+
+
+def _size(value: Any, given: object) -> int:
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return int(value)
+    raise ValueError(f"{given!r} is not a dimension: write an integer, (2, 5) or '2..5' for an interval, or -1")
+
+
+UNKNOWN = Dimension()
+DimensionLike = Dimension | int | str | tuple[int, int]
+
+
+def product(dims: Iterable[Dimension]) -> Dimension:
+    """The product of dimensions, 1 for none."""
+    result = Dimension(1, 1)
+    for dim in dims:
+        result = result * dim
+    return result

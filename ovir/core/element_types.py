@@ -1,0 +1,128 @@
+"""The element types of OpenVINO and the NumPy dtypes that stand for them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from numpy.dtypes import StringDType
+
+from ovir.core.integers import shortened
+from ovir.diagnostics.spelling import did_you_mean
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ElementType:
+    """One of OpenVINO's element types.
+
+    ``bits`` is the size of a value in the weights file; ``dtype`` the NumPy dtype a tensor of this
+    type has in memory. Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one
+    value (for nf4: one 4-bit code) a byte.
+    """
+
+    name: str
+    bits: int
+    kind: str  # "float", "signed", "unsigned", "boolean", "string", "dynamic"
+    dtype: np.dtype[Any] | None
+
+    def __reduce__(self) -> tuple[Any, tuple[str]]:
+        return ElementType.parse, (self.name,)  # each exists once, and is compared as such
+
+    def to_dtype(self) -> np.dtype[Any]:
+        """The NumPy dtype (ml_dtypes' where NumPy has none); ValueError for ``dynamic``."""
+        if self.dtype is None:
+            raise ValueError("element type 'dynamic' has no NumPy dtype")
+        return self.dtype
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.kind == "dynamic"
+
+    @property
+    def is_real(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integral(self) -> bool:
+        """An integer number; boolean is not one."""
+        return self.kind in ("signed", "unsigned")
+
+    def merged_with(self, other: ElementType) -> ElementType | None:
+        """The type that both can be (dynamic gives way), or None where they differ."""
+        if other.is_dynamic or other == self:
+            return self
+        return other if self.is_dynamic else None
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return self.name
+
+    @classmethod
+    def parse(cls, text: str) -> ElementType:
+        """From a ``precision`` or ``element_type`` text, in any case; ValueError when it is none."""
+        key = text.strip().lower()
+        found = _BY_NAME.get(_ALIASES.get(key, key))
+        if found is None:
+            meant = did_you_mean(key, (*_BY_NAME, *_ALIASES), "{}", cutoff=0.5)
+            hint = meant or "such are f32, i64, u8, boolean, string"
+            raise ValueError(f"'{shortened(text)}' is not an element type; {hint}")
+        return found
+
+    @classmethod
+    def from_dtype(cls, dtype: Any) -> ElementType:
+        """The element type of a NumPy dtype; ValueError when OpenVINO has none."""
+        dtype = np.dtype(dtype)
+        if dtype.kind in "USOT":
+            return string
+        for element_type in (boolean, *_PREFERRED):
+            if element_type.dtype == dtype:
+                return element_type
+        raise ValueError(f"OpenVINO has no element type for NumPy's {dtype}")
+
+
+def _type(name: str, bits: int, kind: str, dtype: Any) -> ElementType:
+    return ElementType(name, bits, kind, None if dtype is None else np.dtype(dtype))
+
+
+boolean = _type("boolean", 8, "boolean", np.bool_)
+bf16 = _type("bf16", 16, "float", ml_dtypes.bfloat16)
+f16 = _type("f16", 16, "float", np.float16)
+f32 = _type("f32", 32, "float", np.float32)
+f64 = _type("f64", 64, "float", np.float64)
+i4 = _type("i4", 4, "signed", ml_dtypes.int4)
+i8 = _type("i8", 8, "signed", np.int8)
+i16 = _type("i16", 16, "signed", np.int16)
+i32 = _type("i32", 32, "signed", np.int32)
+i64 = _type("i64", 64, "signed", np.int64)
+u1 = _type("u1", 1, "unsigned", np.uint8)
+u2 = _type("u2", 2, "unsigned", ml_dtypes.uint2)
+u3 = _type("u3", 3, "unsigned", np.uint8)
+u4 = _type("u4", 4, "unsigned", ml_dtypes.uint4)
+u6 = _type("u6", 6, "unsigned", np.uint8)
+u8 = _type("u8", 8, "unsigned", np.uint8)
+u16 = _type("u16", 16, "unsigned", np.uint16)
+u32 = _type("u32", 32, "unsigned", np.uint32)
+u64 = _type("u64", 64, "unsigned", np.uint64)
+nf4 = _type("nf4", 4, "float", np.uint8)
+f8e4m3 = _type("f8e4m3", 8, "float", ml_dtypes.float8_e4m3fn)
+f8e5m2 = _type("f8e5m2", 8, "float", ml_dtypes.float8_e5m2)
+f8e8m0 = _type("f8e8m0", 8, "float", ml_dtypes.float8_e8m0fnu)
+f4e2m1 = _type("f4e2m1", 4, "float", ml_dtypes.float4_e2m1fn)
+string = _type("string", 0, "string", StringDType())
+dynamic = _type("dynamic", 0, "dynamic", None)
+
+ELEMENT_TYPES: tuple[ElementType, ...] = (
+    boolean, bf16, f16, f32, f64, i4, i8, i16, i32, i64, u1, u2, u3, u4, u6, u8, u16, u32, u64,
+    nf4, f8e4m3, f8e5m2, f8e8m0, f4e2m1, string, dynamic,
+)  # fmt: skip
+_BY_NAME = {t.name: t for t in ELEMENT_TYPES}
+_PREFERRED = [t for t in ELEMENT_TYPES if t not in (u1, u3, u6, nf4, dynamic)]
+# Spellings of ``precision`` attributes that are not just the upper-case name.
+_ALIASES = {
+    "unspecified": "dynamic", "undefined": "dynamic", "bool": "boolean", "bin": "u1",
+    "fp16": "f16", "fp32": "f32", "fp64": "f64",
+}  # fmt: skip

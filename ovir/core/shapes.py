@@ -1,0 +1,203 @@
+"""Partial shapes: what is known of the sizes of a tensor before it exists.
+
+A ``PartialShape`` is immutable. Its text follows OpenVINO's notation: ``[1,?,2..5]``, ``[...]``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Self
+
+from ovir.core.dimensions import UNKNOWN, Dimension, DimensionLike, as_dimension, product
+
+
+class PartialShape:
+    """A shape of which rank and sizes may be partly unknown.
+
+    ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Sizes past the end
+    of an unknown rank read as unknown, so that most inference needs no case for it.
+    """
+
+    __slots__ = ("_dims", "_has_symbols", "_identity", "_is_static", "_least_size")
+
+    def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
+        # What is asked often is computed once.
+        self._identity: object = None
+        self._is_static: bool | None = None
+        self._has_symbols: bool | None = None
+        self._least_size: int | None = None
+        self._dims: tuple[Dimension, ...] | None = None
+        if dims is not None:
+            self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
+
+    @property
+    def rank(self) -> int | None:
+        """The number of dimensions, None when unknown."""
+        return None if self._dims is None else len(self._dims)
+
+    @property
+    def dims(self) -> tuple[Dimension, ...]:
+        """The dimensions; ValueError for an unknown rank."""
+        if self._dims is None:
+            raise ValueError("a shape of unknown rank has no list of dimensions")
+        return self._dims
+
+    @property
+    def is_static(self) -> bool:
+        if self._is_static is None:
+            self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
+        return self._is_static
+
+    @property
+    def least_size(self) -> int:
+        """The smallest number of elements; 0 where the rank is unknown."""
+        if self._least_size is None:
+            self._least_size = 0 if self._dims is None else prod([d.lower for d in self._dims])
+        return self._least_size
+
+    def to_tuple(self) -> tuple[int, ...]:
+        """The sizes of a static shape; ValueError otherwise."""
+        return tuple(d.length for d in self.dims)
+
+    @property
+    def has_symbols(self) -> bool:
+        """Whether each size is known or has a symbol, as far as there are sizes."""
+        if self._has_symbols is None:
+            self._has_symbols = self._dims is None or all(d.symbol or d.is_static for d in self._dims)
+        return self._has_symbols
+
+    @property
+    def identity(self) -> object:
+        """Equal for shapes that are equal in their symbols, too; hashable."""
+        if self._identity is None:
+            dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])
+            self._identity = (dims,)
+        return self._identity
+
+    def __len__(self) -> int:
+        return len(self.dims)
+
+    def __iter__(self) -> Iterator[Dimension]:
+        return iter(self.dims)
+
+    def __getitem__(self, axis: int) -> Dimension:
+        """One dimension; unknown where the rank is unknown."""
+        return UNKNOWN if self._dims is None else self._dims[axis]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, (list, tuple)):
+            other = PartialShape(other)
+        return isinstance(other, PartialShape) and self._dims == other._dims
+
+    def __hash__(self) -> int:
+        return hash(self._dims)
+
+    def __str__(self) -> str:
+        return "[...]" if self._dims is None else "[" + ",".join(map(str, self._dims)) + "]"
+
+    def __repr__(self) -> str:
+        return f"PartialShape({self})"
+
+    # ----- derived shapes
+
+    def with_dim(self, axis: int, dim: Dimension | int) -> PartialShape:
+        """The same with one dimension replaced; an unknown rank stays so."""
+        if self._dims is None:
+            return self
+        dims = list(self._dims)
+        dims[axis] = as_dimension(dim)
+        return PartialShape(dims)
+
+    def slice(self, start: int | None = None, stop: int | None = None) -> PartialShape:
+        """The dimensions [start:stop]; an unknown rank stays so."""
+        return self if self._dims is None else PartialShape(self._dims[start:stop])
+
+    def __add__(self, other: PartialShape) -> PartialShape:
+        if self._dims is None or other._dims is None:
+            return PartialShape(None)
+        return PartialShape(self._dims + other._dims)
+
+    def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
+        """What both shapes allow, None where they contradict each other.
+
+        On ``except_axis`` (normalised) this shape's dimension is kept as it is.
+        """
+        if self._dims is None:
+            return other
+        if other._dims is None:
+            return self
+        if len(self._dims) != len(other._dims):
+            return None
+        dims = []
+        for axis, (a, b) in enumerate(zip(self._dims, other._dims, strict=True)):
+            merged = a if axis == except_axis else a.merged_with(b)
+            if merged is None:
+                return None
+            dims.append(merged)
+        return PartialShape(dims)
+
+    def broadcast_with(self, other: PartialShape) -> PartialShape | None:
+        """The shape of NumPy broadcasting, None where the two cannot meet."""
+        if self._dims is None or other._dims is None:
+            return PartialShape(None)
+        dims: list[Dimension] = []
+        one = Dimension(1, 1)
+        for a, b in itertools.zip_longest(reversed(self._dims), reversed(other._dims), fillvalue=one):
+            dim = a.broadcast_with(b)
+            if dim is None:
+                return None
+            dims.append(dim)
+        return PartialShape(reversed(dims))
+
+    def compatible(self, other: PartialShape) -> bool:
+        """Whether some static shape fits both."""
+        mine, theirs = self._dims, other._dims
+        if mine is None or theirs is None or mine is theirs:
+            return True
+        return len(mine) == len(theirs) and (
+            mine == theirs or all(a.compatible(b) for a, b in zip(mine, theirs, strict=True))
+        )
+
+    def union(self, other: PartialShape) -> PartialShape:
+        """The tightest shape that holds both."""
+        if self._dims is None or other._dims is None or len(self._dims) != len(other._dims):
+            return PartialShape(None)
+        return PartialShape(a.union(b) for a, b in zip(self._dims, other._dims, strict=True))
+
+    def contains(self, shape: Sequence[int]) -> bool:
+        """Whether a static shape is one of those that this allows."""
+        if self._dims is None:
+            return True
+        return len(shape) == len(self._dims) and all(d.contains(s) for d, s in zip(self._dims, shape, strict=True))
+
+    def size(self) -> Dimension:
+        """The number of elements."""
+        return product(self._dims) if self._dims is not None else UNKNOWN
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """From ``[1,?,2..5]`` or ``1,?,2..5``; ``...`` is an unknown rank, an empty text a scalar."""
+        text = text.strip()
+        if text[:1] + text[-1:] in ("[]", "{}", "()"):
+            text = text[1:-1].strip()
+        if text == "...":
+            return cls(None)
+        return cls(Dimension.parse(part) for part in text.split(",")) if text else cls([])
+
+
+@lru_cache(4096)
+def static_shape(sizes: tuple[int, ...]) -> PartialShape:
+    """The shape of these sizes; equal ones are one object, as models hold few shapes many times."""
+    return PartialShape(sizes)
+
+
+def as_shape(value: PartialShape | Sequence[DimensionLike] | str) -> PartialShape:
+    """A PartialShape from itself, a list of dimensions, or a text; ValueError when it is none."""
+    if isinstance(value, PartialShape):
+        return value
+    if not isinstance(value, (str, Iterable)):
+        raise ValueError(f"{value!r} is neither a list of dimensions nor a text such as [1,?,2..5], or [...]")
+    return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

@@ -1,0 +1,1 @@
+"""Diagnostics: their codes, their texts, the errors that carry them."""

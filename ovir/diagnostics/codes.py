@@ -1,0 +1,178 @@
+"""Every kind of diagnostic: its number, which is never reused, what it means, and how grave it is.
+
+1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx subgraphs and state,
+7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each of 1xx to 7xx.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    WARNING = "warning"
+    INFO = "info"
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """A kind of diagnostic. ``severity`` is what ``check`` says of it."""
+
+    id: str
+    meaning: str
+    severity: Severity = Severity.ERROR
+    unusable: bool = False
+    """Whether the file, not what it says, is at fault: it is not there, is something else, or ends in its middle."""
+    tolerated: bool = False
+    """Whether a reader can live with it, although it is an error: ``read_model`` only warns."""
+
+
+CODES: dict[str, Code] = {}
+"""All of them by number."""
+
+
+def _code(number: int, meaning: str, severity: Severity = Severity.ERROR, **kind: bool) -> Code:
+    code = Code(f"OVIR{number}", meaning, severity, **kind)
+    assert code.id not in CODES, code.id
+    return CODES.setdefault(code.id, code)
+
+
+def _warning(number: int, meaning: str) -> Code:
+    return _code(number, meaning, Severity.WARNING)
+
+
+def _info(number: int, meaning: str) -> Code:
+    return _code(number, meaning, Severity.INFO)
+
+
+# --------------------------------------------------------------------------- the file and its XML
+
+UNREADABLE = _code(101, "a file cannot be read at all", unusable=True)
+NOT_XML = _code(102, "the topology is not well-formed XML", unusable=True)
+TRUNCATED = _code(103, "the topology ends before the model does", unusable=True)
+LFS_POINTER = _code(104, "a git-LFS pointer stands in place of the file", unusable=True)
+NOT_IR = _code(105, "the XML is not OpenVINO IR", unusable=True)
+IR_VERSION = _code(106, "an IR version that is not known, or that OpenVINO itself no longer reads", unusable=True)
+ENTITIES = _code(107, "the document declares entities, which are not expanded", unusable=True)
+DOCTYPE = _warning(108, "the document has a DOCTYPE, which IR does not need")
+MISSING_ELEMENT = _code(109, "an element that the format requires is missing")
+MISSING_KEY = _code(110, "an attribute that the format requires of an element is missing")
+BAD_NUMBER = _code(111, "an id, or another number of the format, is none")
+BAD_DIM = _code(112, "a <dim> is not a size")
+INTERVAL_DIM = _warning(113, "a <dim> is an interval, of which OpenVINO reads the first number only")
+BAD_PRECISION = _code(114, "a port's precision is not an element type")
+NO_PRECISION = _code(115, "an output port does not declare its precision", tolerated=True)
+UNKNOWN_ELEMENT = _warning(116, "an element that is not part of the format, and is ignored")
+REPEATED_ELEMENT = _warning(117, "an element of which there may be one stands twice; one is ignored")
+REPEATED_RT_INFO = _code(118, "an attribute stands twice in one <rt_info>")
+PRE_PROCESS = _code(119, "a <pre-process> section that does not fit the model")
+TOO_DEEP = _code(120, "bodies are nested deeper than ovir follows")
+
+# --------------------------------------------------------------------------- the graph
+
+UNKNOWN_TYPE = _code(201, "an operation that no opset contains", tolerated=True)
+UNKNOWN_OPSET = _code(202, "a layer's version is not an opset", tolerated=True)
+NOT_IN_OPSET = _code(203, "an operation that the named opset does not contain", tolerated=True)
+DUPLICATE_ID = _code(204, "two layers have one id")
+DUPLICATE_PORT = _code(205, "two ports of a layer have one id")
+EDGE_FROM_NOWHERE = _code(206, "an edge comes from a layer that does not exist")
+EDGE_TO_NOWHERE = _warning(207, "an edge leads to a layer that does not exist")
+EDGE_PORT = _code(208, "an edge names a port that its layer does not have")
+FED_TWICE = _code(209, "two edges lead into one port")
+UNFED_INPUT = _code(210, "no edge leads to an input port")
+CYCLE = _code(211, "layers depend on each other")
+DEAD_LAYER = _info(212, "no result and no state depends on a layer, which OpenVINO drops")
+DUPLICATE_NAME = _warning(213, "two layers have one name")
+TENSOR_NAME = _warning(214, "one tensor name stands for two tensors")
+NO_RESULT = _warning(215, "the model has no Result")
+UNUSED_PARAMETER = _info(216, "nothing reads a Parameter")
+INPUT_COUNT = _code(217, "an operation has more or fewer inputs than it takes")
+OUTPUT_COUNT = _code(218, "a layer declares more outputs than its operation has", tolerated=True)
+NAME_COLLISION = _code(219, "in a file of version 10, a tensor is named as the layer of another")
+RESULT_NAME = _warning(220, "two Results answer to one name")
+
+# --------------------------------------------------------------------------- attributes
+
+MISSING_ATTRIBUTE = _code(301, "an attribute that the operation requires is missing")
+BAD_ATTRIBUTE = _code(302, "an attribute's text is not a value of its type")
+ATTRIBUTE_CHOICE = _code(303, "an attribute has a value that is not among its choices, or below its least")
+UNKNOWN_ATTRIBUTE = _warning(304, "an attribute that the operation does not have, and that is ignored")
+AXIS = _code(305, "an axis is outside the rank of its tensor, or named twice")
+NO_ELEMENT_TYPE = _warning(306, "a Parameter does not declare its element type")
+IGNORED_PADS = _info(307, "pads stand beside an auto_pad that overrules them")
+UNSPECIFIED = _warning(308, "an attribute that the specification requires is missing; readers take a default")
+
+# --------------------------------------------------------------------------- types and shapes
+
+INFERENCE = _code(401, "an operation's inputs or attributes contradict its specification")
+DECLARED_SHAPE = _code(402, "a declared shape differs from the inferred one", tolerated=True)
+DECLARED_TYPE = _code(403, "a declared element type differs from the inferred one", tolerated=True)
+OWN_SHAPE = _code(404, "the port of a Parameter or Const contradicts the layer's own shape", tolerated=True)
+OWN_TYPE = _warning(405, "the port of a Parameter or Const contradicts the layer's own element type")
+INPUT_SHAPE = _code(406, "an input port declares another shape than that of the tensor it is fed", tolerated=True)
+INPUT_TYPE = _code(407, "an input port declares another element type than that of the tensor it is fed", tolerated=True)
+RANK = _code(408, "an input has a rank that the operation does not take")
+ELEMENT_TYPE = _code(409, "an input has an element type that the operation does not take")
+TYPES_DIFFER = _code(410, "inputs that must have one element type have two")
+SIZE_OVERFLOW = _code(411, "a tensor has more elements than 64 bits count")
+TOO_LARGE = _warning(412, "a tensor does not fit into the memory of this machine")
+WRITTEN_TWICE = _warning(413, "a dimension is declared twice: once as unknown, once as a number")
+
+# --------------------------------------------------------------------------- weights
+
+NO_WEIGHTS = _code(501, "constants need a file of weights, and there is none", unusable=True)
+PAST_END = _code(502, "a constant lies past the end of the weights")
+TOO_FEW_BYTES = _code(503, "a constant has fewer bytes than its shape and type take")
+TOO_MANY_BYTES = _warning(504, "a constant has more bytes than its shape and type take")
+WEIGHTS_LFS = _code(505, "a git-LFS pointer stands in place of the weights", unusable=True)
+STRING_DATA = _code(506, "the data of a string constant are no strings")
+OVERLAP = _warning(507, "constants overlap in the weights without being equal")
+UNUSED_BYTES = _info(508, "bytes of the weights that no constant uses")
+MISALIGNED = _info(509, "a constant does not begin at a multiple of its element's size")
+NON_FINITE = _warning(510, "a constant holds NaN or infinity")
+INDEX_RANGE = _warning(511, "a constant index lies outside the axis that it indexes")
+F16_OVERFLOW = _warning(512, "a constant holds a value beyond the range of f16")
+BOOLEAN_BYTES = _warning(513, "a boolean constant holds bytes other than 0 and 1")
+ZERO_DIVISOR = _warning(514, "a constant divisor of integers holds zero")
+NARROWED = _info(515, "a 64-bit constant holds values that devices cut to 32 bits")
+ZERO_SCALE = _warning(516, "a compressed weight's scale is zero, or not finite")
+
+# --------------------------------------------------------------------------- subgraphs and state
+
+NO_BODY = _code(601, "If, Loop or TensorIterator has no body")
+NO_PORT_MAP = _code(602, "a body has no port map")
+MAP_LAYER = _code(603, "a port map names a layer that is not a Parameter or Result of its body")
+MAP_PORT = _code(604, "a port map names a port that the layer does not have")
+MAP_TWICE = _code(605, "a port map feeds a parameter, or an output, twice")
+MAP_SHARED = _warning(606, "two entries of a port map share an external port; OpenVINO keeps the first alone")
+MAP_UNFED = _code(607, "a port map leaves a parameter of the body, or an output of the layer, without a source")
+BACK_EDGE = _code(608, "a back edge does not join a Result to a Parameter of the body")
+BODY = _code(609, "the slices, types or counts of a body do not fit together")
+MAP_PURPOSE = _warning(610, "a port map states a purpose that is not known")
+NO_READ_VALUE = _code(611, "an Assign has no ReadValue of its variable")
+NO_ASSIGN = _info(612, "a variable is read, and never assigned")
+ASSIGNED_TWICE = _warning(613, "two Assigns write one variable")
+VARIABLE_TYPE = _code(614, "what is assigned is not of the type or shape that the variable is declared with")
+READ_TWICE = _warning(615, "two ReadValues of one variable declare it differently")
+MAP_IDLE = _warning(616, "a back edge, or an attribute of a port map, has no effect")
+
+# --------------------------------------------------------------------------- advice
+
+NEWER_THAN_RUNTIME = _warning(701, "an operation that the given OpenVINO release does not know")
+NO_OP = _info(702, "a layer that hands on its input unchanged")
+NEGATIVE_INDEX = _info(703, "a negative index on which devices differ")
+DOUBLE = _info(704, "a tensor of f64, which CPU and GPU plugins compute in f32")
+DUPLICATE_CONSTANT = _info(705, "equal constants stand in the weights more than once")
+CANCELLED = _info(706, "two layers in a row undo each other")
+UNKNOWN_RANK = _info(707, "an input of the model is of unknown rank")
+
+# --------------------------------------------------------------------------- running, and use of the API
+
+RUN = _code(801, "a value that an operation cannot work on")
+NOT_SUPPORTED = _code(802, "an operation or variant that ovir does not execute")
+OUTSIDE_SPEC = _code(803, "a value on which devices may differ, as the specification excludes it")
+BAD_INPUT = _code(901, "an input tensor does not fit the model")
+USAGE = _code(902, "a call with arguments that do not fit")
+INTERNAL = _code(999, "ovir itself failed")

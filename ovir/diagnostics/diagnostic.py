@@ -1,0 +1,63 @@
+"""A diagnostic: what is wrong, and where."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ovir.diagnostics.codes import Code, Severity
+from ovir.diagnostics.text import escaped, readable
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One diagnostic. ``layer`` is a text such as ``layer 6 'Gather_4' (Gather, opset1)``."""
+
+    code: str
+    severity: Severity
+    message: str
+    layer: str | None = None
+    layer_id: int | None = None
+    port: int | None = None
+    file: str | None = None
+    line: int | None = None
+    column: int | None = None
+    hint: str | None = None
+
+    def __str__(self) -> str:
+        place = "".join(f":{n}" for n in (self.line, self.column) if n is not None)
+        head = f"{escaped(self.file)}{place}: " if self.file else ""
+        layer = f"{readable(self.layer)}: " if self.layer else ""
+        hint = f"\n  hint: {readable(self.hint)}" if self.hint else ""
+        return f"{head}{self.severity}[{self.code}] {layer}{readable(self.message)}{hint}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON, names and values in full; what is not known is left out."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in which file something stands; what is unknown is None."""
+
+    file: str | None = None
+    line: int | None = None
+    layer: str | None = None
+    layer_id: int | None = None
+
+
+def diagnose(
+    code: Code,
+    message: str,
+    place: Place | None = None,
+    *,
+    severity: Severity | None = None,
+    hint: str | None = None,
+    port: int | None = None,
+    column: int | None = None,
+) -> Diagnostic:
+    """A diagnostic at a place, as grave as its code says unless ``severity`` says otherwise."""
+    p = place or Place()
+    return Diagnostic(
+        code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint
+    )

@@ -1,0 +1,1 @@
+"""Infer the element type and shape of every port."""

@@ -1,0 +1,37 @@
+"""What a model says of its variables."""
+
+from __future__ import annotations
+
+from ovir.diagnostics.codes import NO_READ_VALUE, VARIABLE_TYPE
+from ovir.diagnostics.collector import Diagnostics
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.ops.state import Assign, ReadValue
+
+
+def _may_read(layer: Layer, variable_id: str) -> bool:
+    """Whether a layer that could not be read, which has been told, may have been the ReadValue of a variable."""
+    if layer.operator is not None:
+        return False
+    return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
+
+
+def check_variables(model: Model, diagnostics: Diagnostics) -> None:
+    """Every Assign has its ReadValue, which declares what the variable may hold."""
+    assigns = [layer for layer in model.layers if layer.type == "Assign"]
+    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValue)}
+    for layer in assigns:
+        if not isinstance(op := layer.operator, Assign) or not layer.inputs:
+            continue
+        reader = declared.get(op.variable_id)
+        if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
+            continue
+        if reader is None:
+            message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
+            diagnostics.report(NO_READ_VALUE, message, layer.place)
+            continue
+        value, variable = layer.inputs[0].type, reader.outputs[0].type
+        same_type = value.element_type.merged_with(variable.element_type) is not None
+        if not same_type or not value.shape.compatible(variable.shape):
+            message = f"assigns {value} to the variable '{op.variable_id}', which {reader.title} declares as {variable}"
+            diagnostics.report(VARIABLE_TYPE, message, layer.place)

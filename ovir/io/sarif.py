@@ -1,0 +1,60 @@
+"""Diagnostics as SARIF 2.1.0, which code hosts and editors show beside the line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+from urllib.parse import quote
+
+from ovir.diagnostics.codes import CODES, Code, Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def to_sarif(diagnostics: Iterable[Diagnostic], version: str) -> dict[str, Any]:
+    """A SARIF log with one run; ``version`` is ovir's."""
+    found = list(diagnostics)
+    used = sorted({d.code for d in found})
+    driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code]) for code in used]}
+    results = [_result(d, used.index(d.code)) for d in found]
+    run = {"tool": {"driver": driver}, "columnKind": "utf16CodeUnits", "results": results}
+    return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _rule(code: Code) -> dict[str, Any]:
+    return {
+        "id": code.id,
+        "shortDescription": {"text": code.meaning},
+        "defaultConfiguration": {"level": _LEVELS[code.severity]},
+        "help": {"text": f"see docs/diagnostics.md, {code.id}"},
+    }
+
+
+def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
+    layer = f"{found.layer}: " if found.layer else ""
+    hint = f" ({found.hint})" if found.hint else ""
+    result: dict[str, Any] = {
+        "ruleId": found.code,
+        "ruleIndex": rule,
+        "level": _LEVELS[found.severity],
+        "message": {"text": f"{layer}{found.message}{hint}"},
+    }
+    if found.file:
+        place: dict[str, Any] = {"artifactLocation": {"uri": _uri(found.file)}}
+        if found.line:
+            column = {"startColumn": found.column} if found.column else {}
+            place["region"] = {"startLine": found.line, **column}
+        location: dict[str, Any] = {"physicalLocation": place}
+        if found.layer:
+            location["logicalLocations"] = [{"fullyQualifiedName": found.layer, "kind": "module"}]
+        result["locations"] = [location]
+    return result
+
+
+def _uri(path: str) -> str:
+    """A path as a relative or file URI reference; what a URI does not allow is escaped."""
+    text = quote(os.fsencode(path.replace("\\", "/")))
+    return f"file://{text}" if text.startswith("/") else text

@@ -1,0 +1,136 @@
+"""Tensors in .npy and .npz files, with the element types that these formats lack.
+
+NumPy's formats know no bf16, f8 or 4-bit types: their bits are stored as unsigned integers, under the key
+with the type's name behind two underscores (``mask__bf16``). Strings are stored as fixed-width unicode.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
+from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, ReadError
+
+RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u2)}
+"""The element types that are stored as raw bits."""
+
+_BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError)
+"""What NumPy and zipfile raise on files that are not what they seem."""
+
+
+def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
+    """The arrays of an .npz by key, raw ones in their type. ReadError for a file that is none."""
+    loaded = _load(path)
+    if not isinstance(loaded, dict):
+        raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
+    return loaded
+
+
+def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
+    """One array: that of an .npy, or of an .npz the one under ``key``, or under ``wanted``, or the only one."""
+    arrays = _load(path)
+    if not isinstance(arrays, dict):
+        if key is not None:
+            raise _unreadable(path, f"'{key}' asks for an array of an .npz, and this file is none")
+        return arrays
+    name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
+    if name is not None and name in arrays:
+        return arrays[name]
+    listed = ", ".join(f"'{k}'" for k in arrays) or "none"
+    message = f"there is no array '{key}' in the file" if key is not None else "the file holds more than one array"
+    hint = f"name one as {os.fspath(path)}:KEY"
+    raise InputError(diagnose(BAD_INPUT, f"{message}; its arrays are {listed}", Place(os.fspath(path)), hint=hint))
+
+
+def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
+    """Write an .npz, under exactly this path and deterministically; OSError where that cannot be done."""
+    target = Path(path)
+    try:
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
+            for name, array in arrays.items():
+                key, array = _encoded(_safe(name), array)
+                entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+                with archive.open(entry, "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
+    except OSError as error:
+        error.filename = error.filename or str(target)  # a full disk does not tell of which file
+        raise
+
+
+def with_element_type(array: Array, element_type: ElementType) -> Array:
+    """An array whose dtype an .npy could not name (bf16 is read as two raw bytes) in the type it is meant to have."""
+    if array.dtype.kind == "V" and element_type.name in RAW_TYPES:
+        dtype = element_type.to_dtype()
+        if array.dtype.itemsize == dtype.itemsize:
+            return array.view(dtype)
+    return array
+
+
+# --------------------------------------------------------------------------- one array
+
+
+def _encoded(key: str, array: Array) -> tuple[str, Array]:
+    if array.dtype.kind == "T":
+        return key, np.array(array.ravel().tolist(), "U").reshape(array.shape)
+    for name, element_type in RAW_TYPES.items():
+        if array.dtype == element_type.dtype:
+            unsigned = np.uint16 if array.dtype.itemsize == 2 else np.uint8
+            return f"{key}__{name}", np.ascontiguousarray(array).view(unsigned)
+    return key, array
+
+
+def _decoded(key: str, array: Array) -> tuple[str, Array]:
+    name, _, type_name = key.rpartition("__")
+    element_type = RAW_TYPES.get(type_name)
+    if element_type is None or not name or array.dtype.kind not in "iuV":
+        return key, array
+    dtype = element_type.to_dtype()
+    if array.dtype.itemsize != dtype.itemsize:
+        return key, array
+    return name, np.ascontiguousarray(array).view(dtype).reshape(array.shape)
+
+
+def _safe(name: str) -> str:
+    """A name as an entry of a zip archive: control characters and lone surrogates as %XX."""
+    return "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
+
+
+# --------------------------------------------------------------------------- files
+
+
+def _load(path: str | os.PathLike[str]) -> Array | dict[str, Array]:
+    """The array of an .npy, or the arrays of an .npz by key; nothing in a file is unpickled."""
+    try:
+        with open(path, "rb") as file:
+            head = file.read(6)
+            if not head:
+                raise _unreadable(path, "the file is empty")
+            if head[:2] != b"PK" and head != b"\x93NUMPY":
+                hint = "write it with numpy.save or numpy.savez"
+                raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
+            file.seek(0)
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            with loaded:
+                return dict(_decoded(key, loaded[key]) for key in loaded.files)
+    except (OSError, *_BROKEN) as error:
+        raise _unreadable(path, f"cannot read the file: {_reason(error)}") from None
+
+
+def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = None) -> ReadError:
+    return ReadError(diagnose(UNREADABLE, message, Place(os.fspath(path)), hint=hint))
+
+
+def _reason(error: BaseException) -> str:
+    text = getattr(error, "strerror", None) or str(error)
+    return text.splitlines()[0] if text else type(error).__name__

@@ -1,0 +1,1 @@
+"""What operations are built on; no operation stands here."""

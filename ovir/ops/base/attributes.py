@@ -1,0 +1,167 @@
+"""Attributes of operations: their declaration in a class body and their texts in a file."""
+
+from __future__ import annotations
+
+import re
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.integers import parse_integer, shortened
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.spelling import did_you_mean
+
+
+class ChoiceError(ValueError):
+    """A value of the right kind that is not one of those the attribute takes."""
+
+
+class _Required:
+    def __repr__(self) -> str:
+        return "REQUIRED"
+
+
+REQUIRED: Any = _Required()
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A declared attribute. ``name`` is the file's (``exclude-pad``), ``field`` Python's."""
+
+    name: str
+    field: str
+    type: Any
+    default: Any
+    choices: tuple[str, ...]
+    minimum: int | float | None
+    specified: bool = False
+
+    @property
+    def required(self) -> bool:
+        return self.default is REQUIRED
+
+    def parse(self, text: str) -> Any:
+        """The typed value of a text; ValueError says what is wrong with it."""
+        return self.check(_PARSERS[self.type](text))
+
+    def check(self, value: Any) -> Any:
+        """The value, in canonical form, if it is one that the attribute takes; else ValueError."""
+        if self.choices:
+            spelling = {choice.lower(): choice for choice in self.choices}
+            value = spelling.get(str(value).lower(), str(value))
+            if value not in self.choices:
+                meant = did_you_mean(value, self.choices, "{}")
+                known = f"'{shortened(value)}' is not one of {', '.join(self.choices)}"
+                raise ChoiceError(f"{known}; {meant}" if meant else known)
+        if self.minimum is not None:
+            for item in value if isinstance(value, tuple) else (value,):
+                if not item >= self.minimum:
+                    raise ChoiceError(f"{item} is below {self.minimum}")
+        return value
+
+
+@dataclass(frozen=True)
+class _Declared:
+    default: Any
+    name: str | None
+    choices: tuple[str, ...]
+    minimum: int | float | None
+    specified: bool
+
+
+def attribute(
+    default: Any = REQUIRED,
+    *,
+    name: str | None = None,
+    choices: tuple[str, ...] = (),
+    minimum: int | float | None = None,
+    specified: bool = False,
+) -> Any:
+    """Declare an attribute in the body of an Operator class.
+
+    The annotation is its type: int, float, bool, str, ElementType, PartialShape, Dimension, or
+    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``. Without ``default`` the file must give it.
+    ``choices`` makes a text an enumeration, written in any case; ``name`` is the file's name where
+    it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks one that
+    the specification requires, although readers go on without it, with the default: ``ovir check`` warns.
+    """
+    return _Declared(default, name, choices, minimum, specified)
+
+
+def declared_attributes(cls: type) -> dict[str, Attribute]:
+    """The attributes that a class and its bases declare, by the file's name."""
+    found: dict[str, Attribute] = {}
+    for base in reversed(cls.__mro__):
+        own = {name: declared for name, declared in vars(base).items() if isinstance(declared, _Declared)}
+        hints = _hints(base, own)
+        for name, declared in own.items():
+            file_name = declared.name or name
+            found[file_name] = Attribute(
+                file_name,
+                name,
+                hints[name],
+                declared.default,
+                declared.choices,
+                declared.minimum,
+                declared.specified,
+            )
+    return found
+
+
+def _hints(cls: type, names: Iterable[str]) -> dict[str, Any]:
+    """What the annotations of these attributes mean, and of no others: a class has many, and 245 take their time."""
+    annotated = SimpleNamespace(__annotations__={name: cls.__annotations__[name] for name in names})
+    return typing.get_type_hints(annotated, vars(sys.modules[cls.__module__]), dict(vars(cls)))
+
+
+# --------------------------------------------------------------------------- texts
+
+
+_FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE | re.ASCII)
+
+
+def parse_float(text: str) -> float:
+    """A number as C writes it; Python's own ``float`` also takes ``1_0`` and the digits of other scripts."""
+    text = text.strip(" \t\r\n")
+    if _FLOAT.fullmatch(text) is None:
+        raise ValueError(f"'{shortened(text)}' is not a number")
+    return float(text)
+
+
+def parse_bool(text: str) -> bool:
+    known = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False, "": False}
+    value = known.get(text.strip().lower())
+    if value is None:
+        raise ValueError(f"'{shortened(text)}' is neither true nor false")
+    return value
+
+
+def split_list(text: str) -> list[str]:
+    """The items of a comma-separated list; an empty text is an empty list."""
+    return [item.strip() for item in text.split(",")] if text.strip() else []
+
+
+def split_names(text: str) -> list[str]:
+    """Comma-separated names in which a comma of the name itself is written as ``\\,``."""
+    if "\\" not in text:
+        return [name for name in text.split(",") if name]
+    return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]
+
+
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {
+    int: parse_integer,
+    float: parse_float,
+    bool: parse_bool,
+    str: str,
+    ElementType: ElementType.parse,
+    PartialShape: PartialShape.parse,
+    Dimension: Dimension.parse,
+    tuple[int, ...]: lambda text: tuple(parse_integer(item) for item in split_list(text)),
+    tuple[float, ...]: lambda text: tuple(parse_float(item) for item in split_list(text)),
+    tuple[str, ...]: lambda text: tuple(split_list(text)),
+}

@@ -1,0 +1,101 @@
+"""How an operation with bodies (If, Loop, TensorIterator) is wired to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from ovir.core.tensor_types import TensorType
+
+
+class InferBody(Protocol):
+    """Types of a body's parameters -> types of its results. The layers of the body show the last call."""
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        """The types that the body declares."""
+
+    def __call__(self, given: Sequence[TensorType]) -> list[TensorType]: ...
+
+
+RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
+"""Arrays for a body's parameters -> arrays of its results, in memory that is neither theirs nor shared by two."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Connection:
+    """Where a part of the wiring stands in its file, and which ids it is given there; for messages."""
+
+    line: int | None = None
+    ids: tuple[int, int] | None = None
+    """Of its two ends, in the order in which the positions stand."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(Connection):
+    """What both kinds of entries of a port map have: how a tensor is sliced, or joined, and what is special in it."""
+
+    axis: int | None = None
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+    purpose: str = ""
+
+
+@dataclass(frozen=True)
+class InputMap(Entry):
+    """One ``<input>`` of a port map: an input of the layer (-1: none) feeds a parameter of the body."""
+
+    external: int
+    parameter: int
+
+    @property
+    def source(self) -> str:
+        return f"input {self.ids[0] if self.ids else self.external}"
+
+    @property
+    def target(self) -> str:
+        return f"parameter {self.ids[1] if self.ids else self.parameter} of the body"
+
+
+@dataclass(frozen=True)
+class OutputMap(Entry):
+    """One ``<output>`` of a port map: a result of the body feeds an output of the layer (-1: none)."""
+
+    external: int
+    result: int
+
+    @property
+    def target(self) -> str:
+        return f"output {self.ids[0] if self.ids else self.external}"
+
+
+@dataclass(frozen=True)
+class BackEdge(Connection):
+    """A result of one iteration becomes a parameter of the next."""
+
+    result: int
+    parameter: int
+
+    @property
+    def source(self) -> str:
+        return f"result {self.ids[0] if self.ids else self.result}"
+
+    @property
+    def target(self) -> str:
+        return f"parameter {self.ids[1] if self.ids else self.parameter}"
+
+
+@dataclass(frozen=True)
+class BodyMap:
+    """The wiring of one body. Positions, not ids: inputs and outputs of the layer, parameters and
+    results of the body, each counted from 0."""
+
+    inputs: tuple[InputMap, ...] = ()
+    outputs: tuple[OutputMap, ...] = ()
+    back_edges: tuple[BackEdge, ...] = ()
+    parameter_count: int = 0

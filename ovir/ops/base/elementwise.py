@@ -1,0 +1,139 @@
+"""What elementwise operations of two or three inputs share: the rules of broadcasting, and bounds."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, u1, u3, u6
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.codes import NOT_SUPPORTED
+from ovir.kernels.blocked import apply
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator
+
+
+class ElementwiseBase(Operator):
+    """The broadcasting rules. Of inputs named ``a`` and ``b``, in mode
+
+    "none": both shapes must be equal; "numpy": the last dimensions are aligned and 1 gives way to the other's size;
+    "pdpd": ``b`` is a part of ``a`` that begins at dimension ``axis`` (-1: ends at the last one), a size of 1 in
+    ``b`` is repeated, and those at its end may reach beyond. Source: "Broadcast rules for elementwise operations".
+    """
+
+    guards_sizes = True
+
+    auto_broadcast: str = attribute(default="numpy", choices=("none", "explicit", "numpy", "pdpd"))
+    axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)
+
+    def broadcast_shapes(self, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")) -> PartialShape:
+        """The shape of the result; an error names both inputs."""
+        if self.auto_broadcast == "numpy":
+            shape = a.broadcast_with(b)
+        elif self.auto_broadcast == "pdpd":
+            shape = self._onto(a, b)
+        else:
+            shape = a.merged_with(b)
+        if shape is None:
+            where = f" at axis {self.axis}" if self.auto_broadcast == "pdpd" else ""
+            message = "{} of shape {} and {} of shape {} do not fit together in mode {}{}"
+            self.fail(message, names[0], a, names[1], b, self.auto_broadcast, where)
+        return shape
+
+    def _onto(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
+        if a.rank is None or b.rank is None:
+            return PartialShape(None)
+        start = a.rank - b.rank if self.axis == -1 else self.axis
+        if start < 0 or b.rank > a.rank:
+            return None
+        dims = list(a)
+        for i, size in enumerate(b, start):
+            if i >= a.rank:
+                if not size.contains(1):
+                    return None
+            elif not size.contains(1):
+                merged = dims[i].merged_with(size)
+                if merged is None:
+                    return None
+                dims[i] = merged
+        return PartialShape(dims)
+
+    def aligned(self, a: Array, b: Array) -> Array:
+        """``b`` in a shape that NumPy broadcasts to that of ``a``."""
+        if self.auto_broadcast == "numpy":
+            return b
+        # NumPy would broadcast more than the other modes allow.
+        self.broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape))
+        if self.axis == -1:
+            return b
+        shape = b.shape[: max(a.ndim - self.axis, 0)]
+        return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))
+
+
+def require_plain(op: Operator) -> None:
+    """Raise for inputs of so few bits that the bytes of their arrays would not overflow as they do."""
+    for element_type in op.input_types:
+        if element_type in (u1, u3, u6):
+            op.fail("{} is not executed on {}", op.type, element_type, code=NOT_SUPPORTED)
+
+
+class BinaryBase(ElementwiseBase):
+    """An elementwise operation of inputs ``a`` and ``b`` of one type."""
+
+    neutral: float | None = None
+    """The ``b`` that leaves every ``a`` as it is; if ``commutes``, also the other way round."""
+    commutes = False
+    heavy = False
+    """Whether it costs many times what it takes to read its inputs."""
+
+    def infer(self, a: TensorType, b: TensorType) -> TensorType:
+        element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
+        return TensorType(self.result_type(element_type), self.broadcast_shapes(a.shape, b.shape))
+
+    def result_type(self, element_type: ElementType) -> ElementType:
+        """The output's type, from that of the inputs; an error where they cannot be of that type."""
+        raise NotImplementedError
+
+    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
+        require_plain(self)
+        return apply(self.block, (a, self.aligned(a, b)), out, heavy=self.heavy)
+
+    def block(self, a: Array, b: Array, *, out: Array) -> object:
+        """Fill ``out`` from a block of the inputs."""
+        raise NotImplementedError
+
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        a, b = (tensor.bounds_or_unknown() for tensor in inputs)
+        if a is None or b is None:
+            return None
+        lower, upper = self.bounds(a, b)
+        if self.input_types[0].is_real:  # an unknown one can be NaN, and infinite
+            unknown = a.is_unknown | self.aligned(a.lower, b.is_unknown)
+            lower, upper = np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
+        return from_bounds(self.output_types[0], lower, upper, self.symbols(a, b))
+
+    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
+        """The least and the greatest result; NaN where nothing is known. By default they lie at the corners."""
+        return hull(self.at_corners(a, b))
+
+    def at_corners(self, a: Value, b: Value) -> list[Array]:
+        """The results for each choice of the lower and the upper bounds."""
+        return [np.asarray(self.run(x, y)) for x, y in product((a.lower, a.upper), (b.lower, b.upper))]
+
+    def symbols(self, a: Value, b: Value) -> Array | None:
+        """The symbols of elements that come out as they are."""
+        if self.neutral is None:
+            return None
+        b_symbols = self.aligned(a.lower, b.symbols)
+        a_kept = self.aligned(a.lower, (b.lower == self.neutral) & (b.upper == self.neutral))
+        b_kept = self.commutes & (a.lower == self.neutral) & (a.upper == self.neutral)
+        return np.where(a_kept, a.symbols, np.where(b_kept, b_symbols, 0))
+
+
+def hull(corners: list[Array]) -> tuple[Array, Array]:
+    """The least and the greatest of all, NaN where one is NaN."""
+    return np.min(corners, axis=0), np.max(corners, axis=0)

@@ -1,0 +1,185 @@
+"""What the cells and the sequences of RNN, GRU and LSTM share."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.kernels import recurrent
+from ovir.kernels.precision import as_computed
+from ovir.kernels.recurrent import Activation, Step
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Kernel, Operator
+
+
+class RecurrentBase(Operator):
+    """One step or many of a recurrent network: attributes, how the inputs' shapes hang together, and activations.
+
+    W and R are the weights of the input X and of the hidden state H, B the sum of both biases; those of the gates of a
+    step stand below each other. ``hidden_size`` is what the shapes say where it is left out. ``activations`` names the
+    functions f, g and h of the formula, of relu, sigmoid, tanh and hardsigmoid, max(0, min(1, alpha * x + beta)), which
+    the specifications do not have; ``activations_alpha`` and ``activations_beta`` are its parameters, 0.2 and 0.5 where
+    left out. With a positive ``clip`` what f and g are applied to is brought into [-clip, clip] before.
+    """
+
+    hidden_size: int = attribute(default=0, minimum=1, specified=True)
+    activations: tuple[str, ...] = ()
+    activations_alpha: tuple[float, ...] = attribute(default=())
+    activations_beta: tuple[float, ...] = attribute(default=())
+    clip: float = attribute(default=0.0)
+
+    layouts: ClassVar[dict[str, str]]
+    """Of each input the sizes that its shape is made of."""
+    gates: ClassVar[int]
+    functions: ClassVar[int]
+    """How many activation functions there are."""
+
+    @property
+    def biases(self) -> int:
+        """How many biases each hidden element has."""
+        return self.gates
+
+    def step(self, r: Array, b: Array, batch: int) -> Step:
+        """One step in time, made of the recurrent weights and all biases."""
+        raise NotImplementedError
+
+    # ----- inference
+
+    def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
+        """The sizes of which the inputs' shapes are made; an error where they contradict each other.
+
+        ``known`` has sizes that an attribute tells, each with the attribute's text.
+        """
+        sizes = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
+        if self.hidden_size:
+            sizes["hidden"] = Dimension(self.hidden_size, self.hidden_size), "hidden_size"
+        for name, tensor in inputs.items():
+            if tensor is not None:
+                self._take_sizes(sizes, name, tensor.shape)
+        return {name: size for name, (size, _) in sizes.items()}
+
+    def _take_sizes(self, known: dict[str, tuple[Dimension, str]], name: str, shape: PartialShape) -> None:
+        gates, biases = (f"{n}*" if n > 1 else "" for n in (self.gates, self.biases))
+        layout = self.layouts[name].format(gates=gates, biases=biases)
+        parts = layout.split(", ")
+        fits = shape.rank in (None, len(parts))
+        self.require(fits, "{} must be [{}], got shape {}", name, layout, shape)
+        for axis, text in enumerate(parts):
+            factor, _, size = text.rpartition("*")
+            before, origin = known.get(size, (UNKNOWN, name))
+            part = shape[axis].exact_div(int(factor or 1))
+            if part is None:
+                message = "{} must be [{}], got shape {}: {} is no multiple of {}"
+                self.fail(message, name, layout, shape, shape[axis], factor)
+            merged = before.merged_with(part)
+            if merged is None:
+                message = "{} must be [{}], got shape {}: {} is {} here, but {} by {}"
+                self.fail(message, name, layout, shape, size, part, before, origin)
+            known[size] = merged, origin if before != UNKNOWN else name
+
+    def real_type(self, **inputs: TensorType | None) -> ElementType:
+        """The one floating-point type of the inputs."""
+        types = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
+        merged = self.merge_types(*types.values(), names=list(types))
+        self.require_real("X", merged)
+        return merged
+
+    def activation_functions(self) -> list[Activation]:
+        """f, g and h, the first two with what ``clip`` does."""
+        count = len(self.activations)
+        message = "activations {} must name {} functions, got {}"
+        self.require(count >= self.functions, message, ",".join(self.activations), self.functions, count)
+        named = [self._function(i, name.lower()) for i, name in enumerate(self.activations[: self.functions])]
+        if not 0 < self.clip < np.inf:
+            return named
+        return [recurrent.clipped(function, self.clip) for function in named[:2]] + named[2:]
+
+    def _function(self, index: int, name: str) -> Activation:
+        if name == "hardsigmoid":
+            alpha, beta = (
+                given[index] if index < len(given) else default
+                for given, default in ((self.activations_alpha, 0.2), (self.activations_beta, 0.5))
+            )
+            return recurrent.hard_sigmoid(alpha, beta)
+        known = {"relu": recurrent.relu, "sigmoid": recurrent.sigmoid, "tanh": recurrent.tanh}
+        self.require(name in known, "activation '{}' is none of relu, sigmoid, tanh, hardsigmoid", name)
+        return known[name]
+
+    # ----- kernel
+
+    def prepare(self, *constants: Array | None) -> Kernel | None:
+        """With constant weights and states in the type that is computed in."""
+        # The type of X is that of the result; integers are lengths.
+        held = [None if c is None or not i or c.dtype.kind in "iu" else as_computed(c) for i, c in enumerate(constants)]
+        if all(h is None or h is c for h, c in zip(held, constants, strict=True)):
+            return None
+
+        def run(*inputs: Array, out: Any = None) -> Any:
+            return self.run(*(a if h is None else h for a, h in zip(inputs, held, strict=True)), out=out)
+
+        return run
+
+    def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
+        """W, R and B in the type that is computed in; the biases are 0 where they are left out."""
+        w, r = as_computed(w), as_computed(r)
+        rows = self.biases * r.shape[-1]
+        b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
+        fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
+        self.require(fits, "W of shape {} and B of shape {} do not fit R of shape {}", w.shape, b.shape, r.shape)
+        return w, r, b
+
+
+# --------------------------------------------------------------------------- the kinds
+
+
+class RnnBase(RecurrentBase):
+    """The plain recurrent unit: H = f(X W^T + H R^T + B)."""
+
+    activations: tuple[str, ...] = attribute(default=("tanh",))
+    gates = 1
+    functions = 1
+
+    def step(self, r: Array, b: Array, batch: int) -> Step:
+        return recurrent.rnn_step(r, self.activation_functions(), batch)
+
+
+class GruBase(RecurrentBase):
+    """The gated recurrent unit: H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates.
+
+    h is g(X W^T + (r H) R^T + B) of its own, or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). The order
+    of the gates is z, r, h.
+    """
+
+    activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh"))
+    linear_before_reset: bool = attribute(default=False)
+    gates = 3
+    functions = 2
+
+    @property
+    def biases(self) -> int:
+        return 4 if self.linear_before_reset else 3
+
+    def step(self, r: Array, b: Array, batch: int) -> Step:
+        bias = b[3 * r.shape[1] :] if self.linear_before_reset else None
+        return recurrent.gru_step(r, self.activation_functions(), batch, bias)
+
+
+class LstmBase(RecurrentBase):
+    """The unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
+
+    f, i and o are f(X W^T + H R^T + B) of their gates, and c is g of that of its own. The order of the gates is f, i,
+    c, o.
+    """
+
+    activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))
+    gates = 4
+    functions = 3
+
+    def step(self, r: Array, b: Array, batch: int) -> Step:
+        return recurrent.lstm_step(r, self.activation_functions(), batch)

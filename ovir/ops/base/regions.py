@@ -1,0 +1,50 @@
+"""What the operations on regions of interest share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.kernels.roi import SampledRegions, Turn
+from ovir.ops.base.operator import Operator
+
+# A region that is much larger than any feature map would take memory without bound where samples adapt to it.
+_MAX_SAMPLES = 1 << 24
+
+
+class RegionBase(Operator):
+    """Operations that take regions, rows of some numbers each, of feature maps [images, channels, rows, columns]."""
+
+    def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
+        """Raise unless a tensor has so many numbers for each region (or may have, as far as it is known)."""
+        self.require_rank(name, shape, 2)
+        message = "{} must have {} numbers for each region, got shape {}"
+        self.require(shape[1].contains(count), message, name, count, shape)
+
+    def images(self, numbers: Array, count: int) -> Array:
+        """The image of each region, up to the first whose number is -1: Proposal marks the end of its list so."""
+        with np.errstate(invalid="ignore"):
+            numbers = numbers.astype(np.int64)
+        ends = np.flatnonzero(numbers == -1)
+        numbers = numbers[: ends[0]] if ends.size else numbers
+        outside = np.flatnonzero((numbers < 0) | (numbers >= count))
+        if outside.size:
+            first = int(outside[0])
+            self.fail("region {} is of image {}, outside [0, {}]", first, int(numbers[first]), count - 1)
+        return numbers
+
+    def sampled(
+        self, images: Array, start: Array, size: Array, bins: tuple[int, int], ratio: int, turn: Turn | None = None
+    ) -> SampledRegions:
+        """Regions with ``ratio`` samples a bin on each axis, or with 0 as many as the bin is long, rounded up."""
+        lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
+        lengths = np.where(lengths > 0, lengths, 0)
+        counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]
+        excess = np.flatnonzero(counts > _MAX_SAMPLES)
+        if excess.size:
+            first = int(excess[0])
+            message = "region {} of size {} would take {:.3g} samples, more than {}"
+            self.fail(message.format(first, size[first].tolist(), counts[first], _MAX_SAMPLES))
+        samples = lengths.astype(np.intp)
+        return SampledRegions(images, start, size, samples, bins, turn)

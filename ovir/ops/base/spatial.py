@@ -1,0 +1,161 @@
+"""Geometry of windows that slide over spatial axes: what pooling and convolution share.
+
+On one axis a window has ``kernel`` taps, ``dilation`` apart; it covers ``(kernel - 1) * dilation + 1`` positions of the
+padded data and moves by ``stride``. How many windows there are follows pooling_shape_rules of the specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovir.core.dimensions import Dimension, as_dimension
+from ovir.core.shapes import PartialShape
+from ovir.kernels.windows import Window, extent
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator
+
+SAME = ("same_upper", "same_lower")
+
+
+def same_pads(size: int, kernel: int, stride: int, dilation: int, auto_pad: str) -> tuple[int, int]:
+    """The pads at begin and end that give ceil(size / stride) windows; an odd one more at the end for same_upper."""
+    windows = -(-size // stride)
+    total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
+    less, more = total // 2, total - total // 2
+    return (less, more) if auto_pad == "same_upper" else (more, less)
+
+
+def resolve_pads(
+    auto_pad: str,
+    pads_begin: Sequence[int],
+    pads_end: Sequence[int],
+    sizes: Sequence[int],
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+) -> tuple[list[int], list[int]]:
+    """The pads at the begin and at the end of each axis that ``auto_pad`` means for data of these sizes."""
+    if auto_pad == "valid":
+        return [0] * len(sizes), [0] * len(sizes)
+    if auto_pad in SAME:
+        pads = [same_pads(*axis, auto_pad) for axis in zip(sizes, kernel, strides, dilations, strict=True)]
+        return [begin for begin, _ in pads], [end for _, end in pads]
+    return list(pads_begin), list(pads_end)
+
+
+def output_size(
+    size: int, kernel: int, stride: int, dilation: int, pad_begin: int, pad_end: int, rounding: str = "floor"
+) -> int:
+    """How many windows lie on an axis of ``size``; below 1 where not even one fits.
+
+    ``ceil`` adds a last window that reaches past the padded data, ``ceil_torch`` does so only if it starts before the
+    end padding.
+    """
+    room = size + pad_begin + pad_end - extent(kernel, dilation)
+    if rounding == "floor":
+        return room // stride + 1
+    last = -(-room // stride)
+    return last if rounding == "ceil_torch" and last * stride >= size + pad_begin else last + 1
+
+
+def output_dim(
+    dim: Dimension,
+    kernel: Dimension | int,
+    stride: int,
+    dilation: int,
+    pad_begin: int,
+    pad_end: int,
+    rounding: str = "floor",
+    auto_pad: str = "explicit",
+) -> Dimension:
+    """The interval of ``output_size`` over the sizes of ``dim`` and ``kernel`` at which a window fits.
+
+    The pads are those that ``auto_pad`` means for each size. The symbol stays where every size does.
+    """
+    kernel = as_dimension(kernel)
+    if auto_pad in SAME:
+        if rounding != "ceil":
+            return dim.ceil_div(stride)
+
+        def same(size: int) -> int:
+            begin, end = same_pads(size, kernel.length, stride, dilation, auto_pad)
+            return output_size(size, kernel.length, stride, dilation, begin, end, rounding)
+
+        return dim.map(same)
+    if auto_pad == "valid":
+        pad_begin = pad_end = 0
+    if kernel.is_static and stride == 1 and pad_begin + pad_end == extent(kernel.lower, dilation) - 1:
+        return dim if dim.lower else Dimension(1, dim.upper, dim.symbol)
+
+    def windows(size: int, kernel_size: int) -> int:
+        return max(output_size(size, max(kernel_size, 1), stride, dilation, pad_begin, pad_end, rounding), 1)
+
+    # Without data no window of ceil_torch starts before the end padding: that many is none of its answers.
+    smallest = max(dim.lower, 1) if rounding == "ceil_torch" else dim.lower
+    lower = 1 if kernel.upper is None else windows(smallest, kernel.upper)
+    upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
+    return Dimension(lower, upper)
+
+
+class UndilatedWindowBase(Operator):
+    """The attributes of windows, one item for each spatial axis; those left out are 1 (``strides``) and 0 (pads)."""
+
+    strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
+    dilations: tuple[int, ...] = ()
+    pads_begin: tuple[int, ...] = attribute(default=(), specified=True)
+    pads_end: tuple[int, ...] = attribute(default=(), specified=True)
+    auto_pad: str = attribute(default="explicit", choices=("explicit", "notset", "valid", *SAME))
+
+    def per_axis(self, axes: int) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
+        """``strides``, ``dilations``, ``pads_begin`` and ``pads_end`` for this many spatial axes."""
+        filled: list[Sequence[int]] = []
+        for name, default in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+            given: tuple[int, ...] = getattr(self, name)
+            self.require(
+                len(given) in (0, axes), "{} {} must have {} items, one for each spatial axis", name, list(given), axes
+            )
+            filled.append(given or (default,) * axes)
+        strides, dilations, begin, end = filled
+        return strides, dilations, begin, end
+
+    def output_dims(
+        self, spatial: PartialShape, kernel: Sequence[Dimension | int], rounding: str = "floor"
+    ) -> list[Dimension]:
+        """The spatial sizes of the output; an error where a window is larger than the padded data."""
+        strides, dilations, begins, ends = self.per_axis(len(kernel))
+        result = []
+        for axis, item in enumerate(zip(kernel, strides, dilations, begins, ends, strict=True)):
+            dim, taps = spatial[axis], as_dimension(item[0])
+            _, stride, dilation, begin, end = item
+            if dim.is_static and taps.is_static and self.auto_pad not in SAME:
+                pads = (0, 0) if self.auto_pad == "valid" else (begin, end)
+                self._require_fit(axis, dim.length, Window(taps.length, stride, dilation, *pads))
+            result.append(output_dim(dim, taps, stride, dilation, begin, end, rounding, self.auto_pad))
+        return result
+
+    def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
+        """For each spatial axis, with data of these sizes, the window with its pads resolved; an error where one is
+        larger than the padded data."""
+        strides, dilations, begins, ends = self.per_axis(len(kernel))
+        begins, ends = resolve_pads(self.auto_pad, begins, ends, sizes, kernel, strides, dilations)
+        windows = [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)]
+        if self.auto_pad not in SAME:
+            for axis, (size, window) in enumerate(zip(sizes, windows, strict=True)):
+                self._require_fit(axis, size, window)
+        return windows
+
+    def _require_fit(self, axis: int, size: int, window: Window) -> None:
+        w = window
+        covered = extent(w.kernel, w.dilation)
+        message = (
+            "on spatial axis {} the window covers {} (kernel {}, dilation {}), more than the data's {} with pads {} "
+            "and {}"
+        )
+        fits = covered <= size + w.pad_begin + w.pad_end
+        self.require(fits, message, axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end)
+
+
+class SlidingWindowBase(UndilatedWindowBase):
+    """The attributes of windows whose taps may stand apart: ``dilations`` left out are 1."""
+
+    dilations: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)

@@ -1,0 +1,309 @@
+"""What the non-maximum suppressions share: NonMaxSuppression and NMSRotated, MulticlassNms and MatrixNms."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import ElementType, bf16, f16, f32, i64
+from ovir.core.integers import MAX_SIZE
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.kernels.boxes import Overlaps
+from ovir.kernels.precision import as_f32
+from ovir.kernels.suppression import keep_apart, ranked, soften
+from ovir.ops.base.attributes import attribute
+from ovir.ops.base.operator import Operator, can_fold
+
+# --------------------------------------------------------------------------- sizes and types
+
+
+def box_counts(
+    op: Operator, boxes: PartialShape, scores: PartialShape, coordinates: int = 4
+) -> tuple[Dimension, Dimension, Dimension]:
+    """Of boxes [batches, boxes, coordinates] and scores [batches, classes, boxes]: batches, classes and boxes."""
+    op.require_rank("boxes", boxes, 3)
+    op.require_rank("scores", scores, 3)
+    op.require(boxes[2].contains(coordinates), "a box must have {} coordinates, got boxes {}", coordinates, boxes)
+    batches = op.merge_dims("batches", boxes=(boxes, 0), scores=(scores, 0))
+    return batches, scores[1], op.merge_dims("boxes", boxes=(boxes, 1), scores=(scores, 2))
+
+
+def smaller(a: Dimension, b: Dimension) -> Dimension:
+    """The smaller of two sizes."""
+    uppers = [d.upper for d in (a, b) if d.upper is not None]
+    return Dimension(min(a.lower, b.lower), min(uppers, default=None))
+
+
+def require_narrow_real(op: Operator, name: str, element_type: ElementType) -> None:
+    """Raise for f64 too: the pages allow any floating-point type, OpenVINO refuses all but these."""
+    op.require_type(name, element_type, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
+
+
+def folded(
+    op: Operator, types: tuple[ElementType, ...], shapes: tuple[PartialShape, ...], *inputs: TensorType | None
+) -> tuple[TensorType, ...]:
+    """Outputs of these types and shapes; the exact shapes, which the kernel tells, where all inputs are constants."""
+    given = [tensor for tensor in inputs if tensor is not None]
+    if can_fold(op, given):
+        shapes = tuple(PartialShape(array.shape) for array in op.run(*(tensor.constant for tensor in given)))
+    return tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
+
+
+# --------------------------------------------------------------------------- of each class
+
+
+class SuppressionBase(Operator):
+    """Of boxes that overlap those with the highest scores are kept, for each class of each batch element on its own.
+
+    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes], the other inputs one number each. The
+    box with the highest score is taken, of equal ones the first; the boxes that overlap it by more than iou_threshold
+    are removed; and again, until max_output_boxes_per_class are taken or no box is left whose score is above
+    score_threshold. (The pages select one whose score equals the threshold, but let removed boxes have the score 0,
+    which the default threshold 0 would then select again.) A negative maximum is none. A left out input is 0, so that
+    without the maximum nothing is selected.
+
+    The selected are triplets of batch, class and box: class by class in the order in which they were taken, or with
+    ``sort_result_descending`` all by score, where it is equal by batch, class and box. ``output_type`` is their type,
+    i32 or i64. Computed in f32.
+    """
+
+    sort_result_descending: bool = attribute(default=True)
+    output_type: ElementType
+
+    coordinates: ClassVar[int] = 4
+    only_scalars: ClassVar[bool] = False
+    """Whether an input of one number must be a scalar, and not 1-D."""
+    removes_when_soft: ClassVar[bool] = False
+    """Whether iou_threshold holds in Soft-NMS too."""
+
+    # ----- inference
+
+    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
+        """How many triplets there are; ``most`` of a class."""
+        return Dimension(0, (smaller(boxes, most) * batches * classes).upper)
+
+    def triplets(
+        self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
+    ) -> PartialShape:
+        """The shape of the triplets. All inputs are checked."""
+        self.require_index_type("output_type", self.output_type, known=True)
+        self.require_floats("boxes", boxes.element_type)
+        self.require_floats("scores", scores.element_type)
+        batches, classes, count = box_counts(self, boxes.shape, scores.shape, self.coordinates)
+        if most is not None:
+            self.require_integers("max_output_boxes_per_class", most.element_type)
+            self._require_number("max_output_boxes_per_class", most.shape)
+        for name, tensor in thresholds.items():
+            if tensor is not None:
+                self.require_floats(name, tensor.element_type)
+                self._require_number(name, tensor.shape)
+        rows = self.rows(batches, classes, count, _known_limit(most, count))
+        # A maximum that stands for none may be the largest integer.
+        return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower), 3])
+
+    def inferred(
+        self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
+    ) -> tuple[TensorType, ...]:
+        """The types of the triplets, of triplets of batch, class and score, and of the number of both."""
+        shape = self.triplets(boxes, scores, most, **thresholds)
+        types = self.output_type, f32, self.output_type
+        return folded(self, types, (shape, shape, PartialShape([1])), boxes, scores, most, *thresholds.values())
+
+    def require_floats(self, name: str, element_type: ElementType) -> None:
+        """Raise unless boxes, scores and thresholds may have the element type."""
+        self.require_real(name, element_type)
+
+    def _require_number(self, name: str, shape: PartialShape) -> None:
+        if self.only_scalars:
+            self.require_rank(name, shape, 0)
+        self.require_one_element(name, shape)
+
+    # ----- kernel
+
+    @abstractmethod
+    def overlaps(self, boxes: Array) -> Overlaps:
+        """How much the float32 boxes [n, coordinates] overlap each other."""
+
+    def selected(
+        self,
+        boxes: Array,
+        scores: Array,
+        most: Array | None,
+        iou_threshold: Array | None,
+        score_threshold: Array | None,
+        soft_nms_sigma: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """The triplets [n, 3], and the score of each."""
+        batches, classes, count = scores.shape
+        expected = (batches, count, self.coordinates)
+        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
+        limit = class_limit(most, count)
+        suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
+        boxes, rows = as_f32(boxes), as_f32(scores).reshape(batches * classes, count)
+
+        parts: list[tuple[int, Array, Array]] = []
+        for row, candidates in ranked(rows, rows > least) if limit else ():
+            if sigma > 0:
+                candidates.sort()  # they will change places
+            overlaps = self.overlaps(boxes[row // classes].take(candidates, axis=0))
+            final = rows[row, candidates]
+            if sigma > 0:
+                removing = suppressing if self.removes_when_soft else np.inf
+                kept, final = soften(final, overlaps, sigma, least=least, limit=limit, removing=removing)
+            else:
+                kept = keep_apart(candidates.size, limit, overlaps, suppressing)
+                final = final[kept]
+            parts.append((row, candidates[kept], final))
+
+        sources = np.repeat([row for row, _, _ in parts], [kept.size for _, kept, _ in parts]).astype(np.int64)
+        places = np.concatenate([np.empty(0, np.int64), *(kept for _, kept, _ in parts)])
+        final = np.concatenate([np.empty(0, np.float32), *(part for _, _, part in parts)])
+        if self.sort_result_descending:
+            order = np.lexsort((places, sources, -final))
+            sources, places, final = sources[order], places[order], final[order]
+        return np.stack([*np.divmod(sources, max(classes, 1)), places], axis=1), final
+
+    def computed(self, *inputs: Array | None) -> tuple[Array, ...]:
+        """The arrays that ``inferred`` gives the types of; ``inputs`` are those of ``selected``."""
+        triplets, final = self.selected(*inputs)  # type: ignore[arg-type]
+        indices = triplets.astype(self.output_type.to_dtype(), copy=False)
+        scores = triplets.astype(np.float32)
+        scores[:, 2] = final
+        return indices, scores, np.array([len(triplets)], indices.dtype)
+
+
+def class_limit(most: Array | None, boxes: int) -> int:
+    """How many boxes of a class can be selected at most, by max_output_boxes_per_class."""
+    limit = 0 if most is None else int(most.item())
+    return boxes if limit < 0 else min(limit, boxes)
+
+
+def _known_limit(most: TensorType | None, boxes: Dimension) -> Dimension:
+    """The same as far as it is known."""
+    if most is None:
+        return Dimension(0, 0)
+    if most.constant is not None and most.constant.item() < 0:
+        return boxes
+    if most.value is None or most.value.lower.min() < 0:
+        return UNKNOWN
+    return most.value.dimensions()[0]
+
+
+def _number(array: Array | None) -> float:
+    return 0.0 if array is None else float(np.float32(array.item()))
+
+
+# --------------------------------------------------------------------------- of each image
+
+
+class ImageNmsBase(Operator):
+    """Of each image the best boxes of all classes, after those that overlap better ones of their class are dealt with.
+
+    boxes are [images, boxes, 4], x, y, x, y of two corners, the lesser coordinates first; scores are
+    [images, classes, boxes]. Of each class but ``background_class`` the ``nms_top_k`` boxes with the highest scores
+    are candidates, if ``score_threshold`` admits them. Of those that the operation selects each image keeps the
+    ``keep_top_k`` with the highest scores. -1 is no limit, and no class. Unless they are ``normalized`` coordinates
+    are those of pixels: 1 is added to each length.
+
+    The results are rows of class, score and the four coordinates; the places of the boxes, counted through all images,
+    as [n, 1]; and the number of boxes of each image; the latter two of ``output_type``, i32 or i64. By
+    ``sort_result_type`` (in the pages sort_result, whose class is classid in files) an image's boxes stand by score,
+    or with classid by class and then by score; where these are equal by class and place. none leaves the order open,
+    and is score here. ``sort_result_across_batch`` sorts the boxes of all images together, unless the type is none.
+    Computed in f32.
+    """
+
+    sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
+    sort_result_across_batch: bool = attribute(default=False)
+    output_type: ElementType = attribute(default=i64)
+    score_threshold: float = attribute(default=0.0)
+    nms_top_k: int = attribute(default=-1, minimum=-1)
+    keep_top_k: int = attribute(default=-1, minimum=-1)
+    background_class: int = attribute(default=-1, minimum=-1)
+    normalized: bool = attribute(default=True)
+
+    @property
+    def last_pixel(self) -> float:
+        """What is added to the difference of two coordinates to give a length."""
+        return 0.0 if self.normalized else 1.0
+
+    @abstractmethod
+    def admitted(self, scores: Array) -> Array:
+        """Which of the float32 scores ``score_threshold`` admits."""
+
+    @abstractmethod
+    def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
+        """Of candidates with edges [4, n] in the order of their scores: the indices of those selected, and their new
+        scores."""
+
+    # ----- inference
+
+    def inferred(
+        self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
+    ) -> tuple[TensorType, ...]:
+        """The types of the outputs."""
+        self.require_index_type("output_type", self.output_type, known=True)
+        boxes, scores = inputs[0].element_type, inputs[1].element_type
+        for name, element_type in (("boxes", boxes), ("scores", scores)):
+            require_narrow_real(self, name, element_type)
+        row_type = self.merge_types(boxes, scores, names=("boxes", "scores"))
+        most = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
+        rows = Dimension(0, most.upper)
+        shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
+        return folded(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
+
+    # ----- kernel
+
+    def computed(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
+        """The outputs where the classes share the boxes of their image."""
+        images, classes, count = scores.shape
+        expected = (images, count, 4)
+        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
+        each = np.broadcast_to(boxes[:, np.newaxis], (images, classes, count, 4))
+        places = np.broadcast_to(np.arange(images * count).reshape(images, 1, count), scores.shape)
+        return self.computed_of_images(boxes.dtype, zip(each, scores, places, strict=True))
+
+    def computed_of_images(
+        self, row_dtype: np.dtype[Any], images: Iterable[tuple[Array, Array, Array]]
+    ) -> tuple[Array, ...]:
+        """The outputs, given boxes [classes, boxes, 4], scores and places [classes, boxes] of each image."""
+        best = [self._best(*image) for image in images]
+        rows = np.concatenate([np.empty((0, 6), np.float32), *(rows for rows, _ in best)])
+        places = np.concatenate([np.empty(0, np.int64), *(places for _, places in best)])
+        if self.sort_result_across_batch and self.sort_result_type != "none":
+            order = np.argsort(rows[:, 0] if self.sort_result_type == "classid" else -rows[:, 1], kind="stable")
+            rows, places = rows[order], places[order]
+        index = self.output_type.to_dtype()
+        counts = np.array([len(rows) for rows, _ in best], index)
+        return rows.astype(row_dtype, copy=False), places[:, np.newaxis].astype(index, copy=False), counts
+
+    def _best(self, boxes: Array, scores: Array, places: Array) -> tuple[Array, Array]:
+        """The rows of one image, and the places of their boxes."""
+        scores = np.ascontiguousarray(as_f32(scores))
+        admitted = self.admitted(scores)
+        if 0 <= self.background_class < len(admitted):
+            admitted[self.background_class] = False
+        parts = [(np.empty((0, 6), np.float32), np.empty(0, np.int64))]
+        for label, candidates in ranked(scores, admitted, None if self.nms_top_k < 0 else self.nms_top_k):
+            chosen = as_f32(boxes[label].take(candidates, axis=0))
+            kept, final = self.survivors(np.ascontiguousarray(chosen.T), scores[label, candidates])
+            rows = np.column_stack([np.full(kept.size, label, np.float32), final, chosen[kept]])
+            parts.append((rows, places[label, candidates[kept]]))
+        rows = np.concatenate([rows for rows, _ in parts])
+        where = np.concatenate([part for _, part in parts])
+        order = np.lexsort((where, rows[:, 0], -rows[:, 1]))
+        if self.keep_top_k >= 0:
+            order = order[: self.keep_top_k]
+        if self.sort_result_type == "classid":
+            order = order[np.argsort(rows[order, 0], kind="stable")]
+        return rows[order], where[order]
+
+
+def _at_most(size: Dimension, limit: int) -> Dimension:
+    return size if limit < 0 else smaller(size, Dimension(limit, limit))

@@ -1,0 +1,161 @@
+"""Sizes and values for a model without inputs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.analysis.input_domains import Domain, input_domains
+from ovir.analysis.random_inputs import fix_shapes, random_inputs
+
+
+def domain_of(net: Net, name: str = "x") -> Domain | None:
+    model = net.model()
+    return input_domains(model).get(model.inputs[model.input_index(name)])
+
+
+def bounds(net: Net, name: str = "x") -> tuple[float | None, float | None]:
+    domain = domain_of(net, name)
+    assert domain is not None
+    return domain.low, domain.high
+
+
+def gather(net: Net, indices: Any, axis: int = 0, size: int = 7) -> Any:
+    data = net.const(np.zeros((size, 2), np.float32))
+    return net.op("Gather", data, indices, net.const(axis, "i64"), opset=8, name="pick")
+
+
+def test_an_index_is_found_behind_layers_that_move_values() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3", "i32")
+    moved = net.op("Convert", x, destination_type="i64")
+    moved = net.op("Transpose", moved, net.const([1, 0], "i64"))
+    moved = net.op("Unsqueeze", moved, net.const([0], "i64"))
+    net.result(gather(net, moved))
+    domain = domain_of(net)
+    assert domain == Domain(0, 6, why="Gather 'pick'")
+    assert str(domain) == "0..6"
+
+
+def test_the_tightest_of_several_uses_counts() -> None:
+    net = Net()
+    x = net.parameter("x", "3", "i64")
+    net.result(gather(net, x, axis=0))
+    net.result(gather(net, x, axis=1))
+    assert bounds(net) == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("operation", "swapped", "constant", "expected"),
+    [
+        ("Add", False, 2, (-2, 4)),
+        ("Subtract", False, 2, (2, 8)),
+        ("Subtract", True, 6, (0, 6)),
+        ("Multiply", False, 3, (0, 2)),
+    ],
+)
+def test_arithmetic_with_constants_is_undone(
+    operation: str, swapped: bool, constant: int, expected: tuple[int, int]
+) -> None:
+    net = Net()
+    operands = [net.parameter("x", "3", "i64"), net.const(constant, "i64")]
+    net.result(gather(net, net.op(operation, *(operands[::-1] if swapped else operands))))
+    assert bounds(net) == expected
+
+
+def test_two_unknown_summands_share_the_range() -> None:
+    net = Net()
+    net.result(gather(net, net.op("Add", net.parameter("x", "3", "i64"), net.parameter("y", "3", "i64"))))
+    assert bounds(net) == bounds(net, "y") == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("operation", "position", "attributes", "expected"),
+    [
+        ("GatherElements", 1, {"opset": 6, "axis": "1"}, (0, 4)),
+        ("GatherND", 1, {"opset": 8}, (0, 3)),
+    ],
+)
+def test_other_index_ports(operation: str, position: int, attributes: Any, expected: tuple[int, int]) -> None:
+    net = Net()
+    data = net.parameter("data", "4,5")
+    x = net.parameter("x", "4,2", "i64")
+    net.result(net.op(operation, data, x, **attributes))
+    assert bounds(net) == expected
+
+
+def test_what_is_no_index_has_no_domain() -> None:
+    net = Net()
+    x = net.parameter("x", "3", "i64")
+    net.result(net.op("Add", x, x))
+    assert domain_of(net) is None
+
+
+def test_values_are_seeded_and_in_range() -> None:
+    net = Net()
+    net.result(gather(net, net.parameter("x", "100", "i64")))
+    net.result(net.op("ReLU", net.parameter("image", "1,3,4,4", "u8")))
+    net.result(net.op("ReLU", net.parameter("y", "100")))
+    net.result(net.op("ReLU", net.parameter("attention_mask", "5", "i64")))
+    model = net.model()
+    x, image, y, mask = (item.array for item in random_inputs(model, 5))
+    assert x.dtype == np.int64
+    assert (x.min(), x.max()) == (0, 6)
+    assert image.dtype == np.uint8
+    assert image.max() > 9
+    assert y.dtype == np.float32
+    assert 0 <= y.min() < y.max() < 1
+    np.testing.assert_array_equal(mask, 1)
+    np.testing.assert_array_equal(random_inputs(model, 5, only=[2])[0].array, y)
+    assert (random_inputs(model, 6, only=[2])[0].array != y).any()
+
+
+@pytest.mark.parametrize("element_type", [str(t) for t in ovir.core.element_types.ELEMENT_TYPES if not t.is_dynamic])
+def test_every_element_type(element_type: str) -> None:
+    net = Net()
+    net.result(net.parameter("x", "4,5", element_type))
+    model = net.model()
+    (made,) = random_inputs(model)
+    assert made.array.dtype == model.inputs[0].element_type.to_dtype()
+    assert made.array.shape == (4, 5)
+    ovir.compile_model(model)([made.array])
+
+
+def test_sizes() -> None:
+    net = Net()
+    for name, shape in (("a", "?,?"), ("b", "?,2..5,3"), ("c", "2,16..,..4"), ("d", "")):
+        net.result(net.op("ReLU", net.parameter(name, shape)))
+    model = net.model()
+    assert fix_shapes(model) == {0: (1, 8), 1: (1, 3, 3), 2: (2, 16, 1)}
+    assert [str(port.shape) for port in model.inputs] == ["[1,8]", "[1,3,3]", "[2,16,1]", "[]"]
+
+
+def test_sizes_that_inference_asks_for() -> None:
+    net = Net()
+    x = net.parameter("x", "?,?,?,?")
+    window = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    net.result(net.op("Convolution", x, net.const(np.zeros((4, 3, 9, 9), np.float32)), **window))
+    model = net.model()
+    assert fix_shapes(model) == {0: (1, 3, 16, 16)}
+
+
+def test_sizes_follow_those_of_given_inputs() -> None:
+    net = Net()
+    a, b = net.parameter("a", "?,?"), net.parameter("b", "?,?")
+    net.result(net.op("Add", a, b))
+    model = net.model()
+    assert fix_shapes(model, {0: (4, 6)}) == {1: (4, 6)}
+
+
+def test_a_shape_that_fits_nothing_leaves_the_model_as_it_was() -> None:
+    net = Net()
+    x = net.parameter("x", "?,5")
+    net.result(net.op("MatMul", x, net.const(np.zeros((5, 2), np.float32))))
+    model = net.model()
+    with pytest.raises(ovir.ModelError):
+        fix_shapes(model, {0: (2, 6)})
+    assert str(model.inputs[0].shape) == "[?,5]"

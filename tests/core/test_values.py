@@ -1,0 +1,163 @@
+"""Bounds of contents: what they say is true, and where they meet they are exactly what a run gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8, u64
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.values import Value, from_bounds, from_dimensions
+
+INF = np.inf
+
+
+def sizes(net: Net, data: tuple[int, int], element_type: str = "i64") -> tuple[int, int]:
+    return net.op("ShapeOf", data, opset=3, output_type=element_type)
+
+
+def element(net: Net, source: tuple[int, int], position: int) -> tuple[int, int]:
+    return net.op("Gather", source, net.const(np.int64(position)), net.const(np.int64(0)), opset=8)
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, 2**53 + 1, 2**53, -(2**63), -(2**53) - 1])
+def test_integers_that_floats_do_not_hold_come_out_as_they_are(number: int) -> None:
+    net = Net()
+    joined = net.op("Concat", sizes(net, net.parameter("x", "?")), net.const(np.int64([number])), axis=0)
+    net.result(element(net, joined, 1))
+    assert net.compiled()([np.ones(3, np.float32)])[0] == number
+
+
+@pytest.mark.parametrize(
+    ("kind", "element_type", "b", "expected"),
+    [
+        ("Multiply", "i32", [1, 100000], 1410065408),
+        ("Add", "i32", [1, 2**31 - 1], -(2**31) + 99999),
+        ("Subtract", "i64", [0, 200000], -100000),
+        ("Multiply", "i64", [1, 10**14], 10**19 - 2**64),
+        ("Multiply", "i64", [1, 10**12], 10**17),
+        ("Add", "i64", [0, 2**63 - 1], -(2**63) + 99999),
+    ],
+)
+def test_integers_wrap_around_as_in_a_run(kind: str, element_type: str, b: list[int], expected: int) -> None:
+    net = Net()
+    a = sizes(net, net.parameter("x", "?,100000"), element_type)
+    result = net.op(kind, a, net.const(np.array(b), element_type))
+    net.result(element(net, result, 1))
+    net.result(result)
+    results = net.compiled()([np.ones((1, 100000), np.float32)])
+    assert results[0] == results[1][1] == expected
+
+
+@pytest.mark.parametrize("element_type", ["f16", "bf16", "f32", "f64"])
+@pytest.mark.parametrize("kind", ["Add", "Subtract", "Multiply", "Divide", "Mod", "FloorMod", "SquaredDifference"])
+def test_reals_are_computed_as_in_a_run(kind: str, element_type: str) -> None:
+    values = np.random.default_rng(0).uniform(0.01, 3, 50)
+    net = Net()
+    a = net.op("Convert", sizes(net, net.parameter("x", "?,10")), destination_type=element_type)
+    factors = net.const(values[:, None].repeat(2, 1), element_type)
+    computed = net.op("Multiply", net.op(kind, a, factors), net.const(np.array([1, 7.7]), element_type))
+    known = net.op("Gather", computed, net.const(np.int64([1])), net.const(np.int64(1)), opset=8)
+    net.result(known)
+    net.result(computed)
+    model = net.model()
+    assert model.outputs[0].type.constant is not None
+    assert model.outputs[1].type.constant is None
+    results = net.compiled()([np.ones((1, 10), np.float32)])
+    np.testing.assert_array_equal(results[0][:, 0], results[1][:, 1])
+
+
+def test_a_size_times_a_scale_is_rounded_down_from_f32() -> None:
+    net = Net()
+    size = net.op("Convert", sizes(net, net.parameter("x", "?,10")), destination_type="f32")
+    floor = net.op("Floor", net.op("Multiply", size, net.const(np.float32([0.7, 0.7]))))
+    target = net.op("Convert", floor, destination_type="i64")
+    picked = net.op("Gather", target, net.const(np.int64([1])), net.const(np.int64(0)), opset=8)
+    net.result(net.op("Broadcast", net.const(np.float32(1)), picked, opset=3, mode="numpy"))
+    assert str(net.model().outputs[0].shape) == "[7]"  # of f64 it were 6
+
+
+@pytest.mark.parametrize(
+    ("kind", "other"), [("Multiply", 0.0), ("Minimum", -INF), ("LessEqual", INF), ("GreaterEqual", -INF)]
+)
+def test_an_unknown_real_number_can_be_nan(kind: str, other: float) -> None:
+    net = Net()
+    net.result(net.op(kind, net.parameter("x", "2"), net.const(np.float32([other, other])), name="out"))
+    assert net.model().layer("out").outputs[0].type.value is None
+    net = Net()
+    net.result(net.op("Clamp", net.parameter("x", "2"), min="5", max="5", name="out"))
+    assert np.isnan(net.compiled()([np.float32([np.nan, 1])])[0][0])
+
+
+@pytest.mark.parametrize(
+    ("element_type", "lower", "upper", "expected"),
+    [
+        (i64, 3, 2.0**60, (3, INF)),
+        (i64, -(2.0**60), 4, (-INF, 4)),
+        (i64, 2.0**60, INF, (-INF, INF)),
+        (i32, 3, 2.0**31, (-INF, INF)),
+        (i32, 3, 2.0**31 - 1, (3, 2.0**31 - 1)),
+        (i32, 3, INF, (3, INF)),
+        (i8, -128, 127, (-128, 127)),
+        (i8, -129, 0, (-INF, INF)),
+        (u8, -1, 0, (-INF, INF)),
+        (u8, 255, 256, (-INF, INF)),
+        (i64, -1.7, 2.9, (-1, 2)),
+        (i64, np.nan, np.nan, (-INF, INF)),
+        (f32, 0.1, 0.2, (float(np.float32(0.1)), float(np.float32(0.2)))),
+        (f16, 0.1, 1e6, (float(np.float16(0.1)), INF)),
+        (bf16, 1.001, 3, (1, 3)),
+        (f64, 0.1, 0.2, (0.1, 0.2)),
+    ],
+)
+def test_bounds_are_those_of_the_element_type(
+    element_type: ElementType, lower: float, upper: float, expected: tuple[float, float]
+) -> None:
+    # The second element is always known: nothing is said of a value of which nothing is known.
+    value = from_bounds(element_type, np.array([lower, 1]), np.array([upper, 2]))
+    assert value is not None
+    assert (value.lower[0], value.upper[0]) == expected
+
+
+def test_an_integer_that_wraps_around_is_no_longer_the_size_it_was() -> None:
+    value = from_bounds(u8, np.array([0.0, 0]), np.array([255.0, 256]), np.array([5, 6]))
+    assert value is not None
+    assert value.symbols.tolist() == [5, 0]
+
+
+def test_bounds_that_meet_are_a_constant() -> None:
+    value = from_bounds(f16, np.array([0.1, 0.2]), np.array([0.1, 0.2000001]))
+    assert value is not None
+    assert value.constant is not None
+    assert value.constant.tolist() == np.float16([0.1, 0.2]).tolist()
+    assert from_bounds(i64, np.array([2.0**53]), np.array([2.0**53])) is None
+    assert from_bounds(boolean, np.array([False]), np.array([True])) is not None
+
+
+@pytest.mark.parametrize(
+    ("array", "lower", "upper"),
+    [
+        (np.int64([2**53 - 1, 2**53 + 1, -(2**63)]), [2**53 - 1, 2**53, -INF], [2**53 - 1, INF, -(2**53)]),
+        (np.uint64([7, 2**64 - 1]), [7, 2**53], [7, INF]),
+        (np.float32([2.0**60, -INF]), [2.0**60, -INF], [2.0**60, -INF]),
+        (np.array([True, False]), [1, 0], [1, 0]),
+    ],
+)
+def test_bounds_of_a_constant_hold_it(array: Any, lower: list[float], upper: list[float]) -> None:
+    value = Value(array)
+    assert value.lower.tolist() == lower
+    assert value.upper.tolist() == upper
+
+
+def test_sizes_as_a_value_and_back() -> None:
+    dims = [Dimension(2, 5), Dimension(3, None, 7), Dimension(4, 4)]
+    value = from_dimensions(i64, dims)
+    assert value is not None
+    assert value.dimensions() == dims
+    assert [d.symbol for d in value.dimensions()] == [0, 7, 0]
+    assert constant_type(np.int64([-1, 3])).value.dimensions() == [Dimension(0, 0), Dimension(3, 3)]  # type: ignore[union-attr]
+    assert TensorType(u64, constant_type(np.int64([1])).shape).bounds_or_unknown() is not None

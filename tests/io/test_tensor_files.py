@@ -1,0 +1,79 @@
+"""Tensors in .npy and .npz files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir import InputError, ReadError
+from ovir.core.element_types import bf16
+from ovir.io.tensor_files import RAW_TYPES, load_npz, load_tensor, save_npz, with_element_type
+
+
+@pytest.mark.parametrize("element_type", list(RAW_TYPES.values()), ids=list(RAW_TYPES))
+def test_types_that_numpy_lacks_come_back(tmp_path: Path, element_type: object) -> None:
+    name, dtype = str(element_type), RAW_TYPES[str(element_type)].to_dtype()
+    array = np.array([[1, 1], [0.5, 1]], np.float32).astype(dtype)
+    save_npz(tmp_path / "x.npz", {"a": array})
+    with np.load(tmp_path / "x.npz") as raw:
+        assert raw.files == [f"a__{name}"]
+        assert raw[f"a__{name}"].dtype.kind == "u"
+    back = load_npz(tmp_path / "x.npz")["a"]
+    assert back.dtype == dtype
+    np.testing.assert_array_equal(back, array)
+
+
+def test_strings_are_unicode(tmp_path: Path) -> None:
+    save_npz(tmp_path / "x.npz", {"s": np.array(["a", "żółw"], np.dtypes.StringDType()), "e": np.array([], "T")})
+    loaded = load_npz(tmp_path / "x.npz")
+    assert loaded["s"].tolist() == ["a", "żółw"]
+    assert loaded["s"].dtype.kind == "U"
+    assert loaded["e"].shape == (0,)
+
+
+def test_any_name_is_a_key(tmp_path: Path) -> None:
+    names = ["file", "a/b:0", "", "../x", "tab\there", "\ud800", "x.npy", "déjà vu"]
+    save_npz(tmp_path / "x.npz", {name: np.array(i) for i, name in enumerate(names)})
+    loaded = load_npz(tmp_path / "x.npz")
+    assert list(loaded) == ["file", "a/b:0", "", "../x", "tab%09here", "%D800", "x.npy", "déjà vu"]
+    assert [int(a) for a in loaded.values()] == list(range(len(names)))
+
+
+def test_files_are_deterministic_and_keep_their_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        save_npz(tmp_path / name, {"x": np.arange(3)})
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_one_tensor(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.arange(3))
+    np.savez(tmp_path / "one.npz", only=np.arange(4))
+    np.savez(tmp_path / "two.npz", a=np.arange(5), b=np.arange(6))
+    assert load_tensor(tmp_path / "x.npy").size == 3
+    assert load_tensor(tmp_path / "one.npz", wanted="other").size == 4
+    assert load_tensor(tmp_path / "two.npz", "a").size == 5
+    assert load_tensor(tmp_path / "two.npz", wanted="b").size == 6
+    with pytest.raises(InputError, match="no array 'c' in the file; its arrays are 'a', 'b'"):
+        load_tensor(tmp_path / "two.npz", "c")
+    with pytest.raises(ReadError, match=r"asks for an array of an \.npz"):
+        load_tensor(tmp_path / "x.npy", "c")
+    with pytest.raises(ReadError, match=r"one array, not an \.npz"):
+        load_npz(tmp_path / "x.npy")
+
+
+def test_a_truncated_array(tmp_path: Path) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, np.arange(100))
+    (tmp_path / "x.npy").write_bytes(buffer.getvalue()[:200])
+    with pytest.raises(ReadError, match="cannot read the file"):
+        load_tensor(tmp_path / "x.npy")
+
+
+def test_bf16_of_an_npy_is_recognised_by_the_type_wanted(tmp_path: Path) -> None:
+    array = np.array([1.5, -2], ml_dtypes.bfloat16)
+    np.save(tmp_path / "x.npy", array)
+    np.testing.assert_array_equal(with_element_type(load_tensor(tmp_path / "x.npy"), bf16), array)
