@@ -336,5 +336,7 @@ def test_a_doubt_and_what_fails_by_it_are_one_error() -> None:
         text, ((_, line),) = plant.finish()
         (found,) = errors(text, plant.weights)
         assert found.code == "OVIR410"
-        assert found.message.startswith("a is f32 and b is i32: their element types must be equal; input port 1 declares")
+        assert found.message.startswith(
+            "a is f32 and b is i32: their element types must be equal; input port 1 declares"
+        )
         assert found.line == max(i for i, row in enumerate(text.split("\n")[:line], 1) if "<layer " in row)

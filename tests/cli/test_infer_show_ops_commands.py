@@ -59,7 +59,9 @@ def test_infer_reports_what_the_file_states_wrongly(cli: Any, tmp_path: Path) ->
     path.write_text(re.sub('<port id="1"([^>]* names="relu")/>', declared, path.read_text()))
     result = cli("infer", path)
     assert result.status == 0
-    assert "warning[OVIR402] layer 1 'relu' (ReLU, opset1): output port 1 declares shape [2,9], inferred is" in result.err
+    assert (
+        "warning[OVIR402] layer 1 'relu' (ReLU, opset1): output port 1 declares shape [2,9], inferred is" in result.err
+    )
 
 
 def test_declared_shapes_are_not_held_against_those_asked_for(cli: Any, tmp_path: Path) -> None:
