@@ -41,7 +41,8 @@ def agrees(port: Port, tensor: TensorType) -> bool:
 def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:
     """The diagnostics on a port that declares something else than ``tensor``.
 
-    They are warnings where the layer is dropped, and in files of version 10, whose writers left stale types and shapes.
+    They are warnings where the layer is dropped, at an output that nothing reads, and in files of version 10, whose
+    writers left stale types and shapes.
     """
     layer = port.layer
     kind = "output" if port.is_output else "input"
@@ -52,7 +53,8 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
         codes, there = (OWN_SHAPE, OWN_TYPE), f"the {layer.type} itself has"
     else:
         codes, there = (DECLARED_SHAPE, DECLARED_TYPE), "inferred is"
-    severity = Severity.WARNING if layer.is_dead or ir_version < 11 else None
+    is_unread = port.is_output and not port.readers and layer.type != "Result"
+    severity = Severity.WARNING if layer.is_dead or is_unread or ir_version < 11 else None
     found = []
     declared = port.declared_shape
     if declared is not None and declared.rank and not declared.compatible(tensor.shape):

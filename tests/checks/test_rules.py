@@ -118,3 +118,21 @@ def test_the_own_shape_of_a_parameter_in_a_body() -> None:
         layers = [layer_text(1, "ReLU", RELU), layer_text(2, "TensorIterator", body), layer_text(3, "Result", RESULT)]
         content = document(*layers, edges="0.0-1.0 1.1-2.0 2.1-3.0")
         assert [d.code for d in ovir.check(content)] == expected
+
+
+@pytest.mark.parametrize(("is_read", "severity"), [(False, "warning"), (True, "error")])
+def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severity: str) -> None:
+    """Exports of Open Model Zoo declare f32 for the indices of a MaxPool."""
+    net = Net()
+    pooled, port = net.op(
+        "MaxPool", net.parameter("data", "1,1,4,4"), opset=8, outputs=2, kernel="2,2", strides="2,2",
+        pads_begin="0,0", pads_end="0,0",
+    )  # fmt: skip
+    net.result((pooled, port))
+    if is_read:
+        net.result((pooled, port + 1))
+    text = net.xml()
+    declared = f'<port id="{port + 1}" precision="FP32"'
+    assert declared.replace("FP32", "UNSPECIFIED") in text
+    found = ovir.check(text.replace(declared.replace("FP32", "UNSPECIFIED"), declared), bytes(net.blob))
+    assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
