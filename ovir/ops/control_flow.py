@@ -143,10 +143,12 @@ class Loop(IterationBase):
         starts, continues = known_truth(condition), known_truth(again)
         if starts is False:
             return NONE
+        if starts is None and not limit.is_static:
+            limit = Dimension(0, limit.upper)  # the first condition may be false
         if continues is None:
             return Dimension(int(bool(starts) and limit.lower > 0), limit.upper)
         if continues:
-            # OpenVINO takes for granted here that the first condition is true, also where it is not known.
+            # OpenVINO assumes for a constant trip count that the first condition is true, even where it is not known.
             return limit
         return NONE if limit.upper == 0 else ONE
 

@@ -14,6 +14,7 @@ from ovir.core.element_types import boolean, f32, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
 from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 from ovir.ops.control_flow import If, Loop, TensorIterator
@@ -199,7 +200,11 @@ def count(value: int) -> TensorType:
         (count(0), TRUE, TRUE, "[0,5]"),
         (count(3), FALSE, TRUE, "[0]"),
         (count(-1), TRUE, UNKNOWN, "[2..,5]"),
+        (count(-1), TRUE, TRUE, "[2..,5]"),
+        (count(-1), UNKNOWN, TRUE, "[?,5]"),
+        (count(-1), UNKNOWN, UNKNOWN, "[?,5]"),
         (typed("", i64), TRUE, TRUE, "[?,5]"),
+        (typed("", i64), UNKNOWN, TRUE, "[?,5]"),
     ],
 )
 def test_number_of_iterations_of_a_loop(
@@ -307,7 +312,7 @@ def test_faults_of_runs() -> None:
     body = {"body": Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, carried])}
     op.infer(count(3), UNKNOWN, typed("1"), bodies=body)
     start = np.zeros(1, np.float32)
-    with pytest.raises(OperatorError, match=r"there is no iteration, so output 1 is empty, inferred was \[3\]"):
+    with pytest.raises(OperatorError, match=r"output 1 must be empty, since the body ran zero times; its inferred .*3"):
         op.run(np.int64(3), np.array(False), start, bodies={"body": list})
     op.infer(typed("", i64), TRUE, typed("?"), bodies=body)
 
@@ -318,6 +323,24 @@ def test_faults_of_runs() -> None:
         op.run(np.int64(2), np.array(True), np.zeros(4, np.float32), bodies={"body": growing})
     with pytest.raises(OperatorError, match=r"condition must have one element, got shape \[2\]"):
         op.run(np.int64(2), np.array([True, True]), start, bodies={"body": list})
+
+
+@pytest.mark.parametrize("trip_count", [count(-1), typed("", i64)])
+def test_outputs_of_a_loop_that_does_not_run(trip_count: TensorType) -> None:
+    op = loop()
+    wiring = op.wiring["body"]
+    op.wiring = {"body": replace(wiring, outputs=(*wiring.outputs, OutputMap(2, 2)))}
+    body = Body([typed("", i64), typed("1,2")], lambda number, carried: [TRUE, carried, typed("2..3,4,?", i32)])
+    outputs = op.infer(trip_count, UNKNOWN, typed("1,2"), bodies={"body": body})
+    assert shapes(outputs)[1] == "[?,2]"
+    reports: list[str] = []
+    with reporting_to(lambda code, message: reports.append(f"{code.id} {message}")):
+        last, joined, lost = op.run(np.int64(-1), np.array(False), np.ones((1, 2), np.float32), bodies={"body": list})
+    np.testing.assert_array_equal(last, [[1, 1]])
+    assert joined.shape == (0, 2)
+    assert (lost.shape, lost.dtype) == ((2, 4, 0), np.int32)
+    assert not lost.any()
+    assert reports == ["OVIR803 output 2 is set to 0: the body ran zero times and no back edge supplies a value"]
 
 
 def test_a_loop_that_outruns_its_sliced_input() -> None:

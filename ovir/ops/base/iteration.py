@@ -14,6 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BODY
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.bodies import Connection, InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.base.operator import Operator
 
@@ -203,11 +204,18 @@ class IterationBase(BodyOperatorBase):
                 arrays.append(self._joined(item_out, parts[item_out.external]))
             elif done:
                 arrays.append(results[item_out.result])
-            else:
-                message = "there is no iteration, so {}, which no back edge feeds, has no value"
-                self.require(item_out.result in initial, message, item_out.target)
+            elif item_out.result in initial:
                 arrays.append(initial[item_out.result].copy())
+            else:
+                report(f"{item_out.target} is set to 0: the body ran zero times and no back edge supplies a value")
+                arrays.append(self._zeros(self._outputs[item_out.external]))
         return self.checked(arrays)
+
+    @staticmethod
+    def _zeros(expected: TensorType) -> Array:
+        """Return zeros of an inferred type, each open size as small as it may be."""
+        sizes = [] if expected.shape.rank is None else [dim.lower for dim in expected.shape]
+        return np.zeros(sizes, expected.element_type.to_dtype())
 
     def _count(self, done: int) -> Array:
         assert self._counter is not None
@@ -228,7 +236,7 @@ class IterationBase(BodyOperatorBase):
         if not parts:
             expected = self._outputs[item.external]
             sizes = [0] if expected.shape.rank is None else [dim.lower for dim in expected.shape]
-            message = "there is no iteration, so {} is empty, inferred was {}"
+            message = "{} must be empty, since the body ran zero times; its inferred shape is {}"
             self.require(0 in sizes, message, item.target, expected.shape)
             return np.empty(sizes, expected.element_type.to_dtype())
         axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
