@@ -261,9 +261,12 @@ def map_slices(
         return out
     if along[-1] - along[0] >= len(along):  # axes that do not lie side by side are moved to the end
         order = [axis for axis in range(data.ndim) if axis not in along] + along
+        # Where the moved axes have size 1, or the data lies in another order, this is a view of the data and no copy.
         moved = np.ascontiguousarray(data.transpose(order))
-        map_slices(kernel, moved, range(data.ndim - len(along), data.ndim), moved, heavy=heavy, short=short)
-        np.copyto(out.transpose(order), moved)
+        target = None if np.may_share_memory(moved, data) else moved
+        last = range(data.ndim - len(along), data.ndim)
+        result = map_slices(kernel, moved, last, target, heavy=heavy, short=short)
+        np.copyto(out.transpose(order), result)
         return out
     outer, length = prod(data.shape[: along[0]]), prod(data.shape[axis] for axis in along)
     inner = prod(data.shape[along[-1] + 1 :])

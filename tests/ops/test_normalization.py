@@ -7,7 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from builder import Net
 
+from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
@@ -168,3 +170,38 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
 def test_refused(op: Operator, inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         op.infer(*inputs)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize(
+    ("op", "inputs"),
+    [
+        (norm.MVN2(reduction_axes=(0, 2), normalize_variance=True, eps=1e-6), []),
+        (norm.MVN6(normalize_variance=True), [np.array([0, 2])]),
+        (norm.NormalizeL2(), [np.array([0, 2])]),
+    ],
+)
+@pytest.mark.parametrize("shape", [(1, 2, 3), (2, 1, 3), (1, 1, 3), (2, 3, 1), (2, 3, 4)])
+def test_the_data_stays_as_it_is(op: Operator, inputs: list[Array], shape: tuple[int, ...], order: Any) -> None:
+    data = np.asarray(np.random.default_rng(1).standard_normal(shape), np.float32, order=order)
+    before = data.copy()
+    data.flags.writeable = False
+    out = np.empty(shape, np.float32)
+    result = op.run(data, *inputs)
+    op.run(data, *inputs, out=out)
+    np.testing.assert_array_equal(data, before)
+    np.testing.assert_array_equal(out, result)
+    again = before.copy()
+    np.testing.assert_array_equal(op.run(again, *inputs, out=again), result)  # in place only where that is asked for
+
+
+def test_another_reader_sees_the_data_that_mvn_normalizes() -> None:
+    net = Net()
+    x = net.parameter("x", "1,2,3")
+    doubled = net.op("Add", x, x)
+    attributes = {"eps": 1e-6, "normalize_variance": "true", "eps_mode": "inside_sqrt"}
+    net.result(net.op("MVN", doubled, net.const([0, 2]), opset=6, **attributes))
+    net.result(net.op("Negative", doubled))
+    data = np.arange(6, dtype=np.float32).reshape(1, 2, 3)
+    results = net.compiled()(data)
+    np.testing.assert_array_equal(results[1], -2 * np.arange(6, dtype=np.float32).reshape(1, 2, 3))
