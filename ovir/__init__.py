@@ -1,19 +1,28 @@
-"""ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy."""
+"""ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy.
 
-from ovir.checks import check
-from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import Severity
-from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError
-from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
-from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, register
-from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
+``import ovir`` itself imports next to nothing: a public name is loaded when it is first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ovir.checks.checker import check
+    from ovir.core.dimensions import Dimension
+    from ovir.core.element_types import ElementType
+    from ovir.core.shapes import PartialShape
+    from ovir.core.tensor_types import TensorType
+    from ovir.diagnostics.codes import Severity
+    from ovir.diagnostics.diagnostic import Diagnostic
+    from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError
+    from ovir.graph.layers import Layer, Port
+    from ovir.graph.model import Model
+    from ovir.ir.reader import read_model
+    from ovir.ops.base.attributes import attribute
+    from ovir.ops.base.operator import Operator
+    from ovir.ops.base.registry import register
+    from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
 
 __version__ = "0.1.0"
 
@@ -42,3 +51,38 @@ __all__ = [
     "read_model",
     "register",
 ]
+
+_NAMES = {
+    "ovir.checks.checker": ("check",),
+    "ovir.core.dimensions": ("Dimension",),
+    "ovir.core.element_types": ("ElementType",),
+    "ovir.core.shapes": ("PartialShape",),
+    "ovir.core.tensor_types": ("TensorType",),
+    "ovir.diagnostics.codes": ("Severity",),
+    "ovir.diagnostics.diagnostic": ("Diagnostic",),
+    "ovir.diagnostics.errors": ("InputError", "ModelError", "OvirError", "ReadError", "RunError"),
+    "ovir.graph.layers": ("Layer", "Port"),
+    "ovir.graph.model": ("Model",),
+    "ovir.ir.reader": ("read_model",),
+    "ovir.ops.base.attributes": ("attribute",),
+    "ovir.ops.base.operator": ("Operator",),
+    "ovir.ops.base.registry": ("register",),
+    "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results", "compile_model"),
+}
+"""The public names by the module that defines them."""
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a public name at its first use."""
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = globals()[name] = getattr(importlib.import_module(module), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

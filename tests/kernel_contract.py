@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import ovir.ops  # noqa: F401 - registers all operations
 from ovir.core.element_types import ElementType
+from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 
 Array = np.ndarray[Any, Any]
@@ -26,6 +26,7 @@ _local = threading.local()
 
 @pytest.fixture(scope="session", autouse=True)
 def _watched_kernels() -> Iterator[None]:
+    import_all()
     with pytest.MonkeyPatch.context() as patch:
         for cls in _classes(Operator):
             if "run" in vars(cls):

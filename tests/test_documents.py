@@ -13,7 +13,7 @@ import pytest
 
 from ovir.cli.main import main, parser
 from ovir.cli.ops import Entry, entries
-from ovir.ops.base import operator
+from ovir.ops.base import registry
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -51,7 +51,7 @@ def test_the_last_line_names_the_specification(entry: Entry) -> None:
 
 def test_the_example_of_an_operation_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(operator, "_users", {})
+    monkeypatch.setattr(registry, "_users", {})
     text = (DOCS / "adding-an-operation.md").read_text(encoding="utf-8")
     code = next(block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "ovir.register" in block)
     printed = io.StringIO()

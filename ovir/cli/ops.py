@@ -8,8 +8,9 @@ from typing import Any
 
 from ovir.cli.arguments import add_command, add_json
 from ovir.cli.output import say, say_json, say_table
+from ovir.ops import find
 from ovir.ops.base import opsets
-from ovir.ops.base.operator import Operator, registered
+from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 
 
@@ -41,7 +42,7 @@ class Entry:
 
 def entries() -> list[Entry]:
     return [
-        Entry(type_name, birth, ",".join(p for p in ranges.split(",") if p != "x"), registered(type_name, birth))
+        Entry(type_name, birth, ",".join(p for p in ranges.split(",") if p != "x"), find(type_name, birth))
         for type_name, versions in sorted(opsets.OPERATIONS.items(), key=lambda item: item[0].lower())
         for birth, ranges in versions.items()
     ]

@@ -1,4 +1,4 @@
-"""All operations. Importing the package registers them; a new file in it needs no entry here."""
+"""All operations. Their modules are imported when a model uses them; ``index`` says which module holds which."""
 
 from __future__ import annotations
 
@@ -7,19 +7,35 @@ import pkgutil
 from functools import cache
 
 from ovir.ops.base import opsets
-from ovir.ops.base.operator import Operator, registered, registered_by_user
-
-for _module in pkgutil.walk_packages(__path__, prefix=__name__ + "."):
-    importlib.import_module(_module.name)
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import registered, registered_by_user
+from ovir.ops.index import MODULES
 
 
 def resolve(type_name: str, version: str) -> type[Operator] | None:
-    """The operation class that a file's type and version (``opset6``) mean; None where there is none."""
+    """Return the operation class that a file's type and version (``opset6``) mean; None if there is none."""
     return registered_by_user(type_name, version) or _resolve(type_name, version)
 
 
 @cache
 def _resolve(type_name: str, version: str) -> type[Operator] | None:
-    birth = opsets.resolve(type_name, version)
+    opset = opsets.resolve(type_name, version)
     name = opsets.canonical_type(type_name)
-    return None if birth is None or name is None else registered(name, birth)
+    return None if opset is None or name is None else find(name, opset)
+
+
+def find(type_name: str, opset: int) -> type[Operator] | None:
+    """Return the class of an operation version, by its type and the first opset that holds it; None if ovir has none.
+
+    The module of the operation is imported.
+    """
+    module = MODULES.get(f"{type_name}-{opset}")
+    if module is not None:
+        importlib.import_module(f"{__name__}.{module}")
+    return registered(type_name, opset)
+
+
+def import_all() -> None:
+    """Import the modules of all operations, those included that the index does not list yet."""
+    for module in pkgutil.iter_modules(__path__, prefix=__name__ + "."):
+        importlib.import_module(module.name)

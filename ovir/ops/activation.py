@@ -16,7 +16,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
 from ovir.kernels.erf import gelu
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class ActivationBase(Operator):

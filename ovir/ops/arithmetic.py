@@ -19,7 +19,7 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import BinaryBase, hull
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 
 
 class ArithmeticBase(BinaryBase):

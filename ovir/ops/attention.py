@@ -14,7 +14,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 _BLOCK = 1 << 20
 """Scores that are held at a time: blocks of heads where they are small, of rows of one head where it is large."""

@@ -14,7 +14,8 @@ from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.base.elementwise import BinaryBase, require_plain
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class BitwiseBase(BinaryBase):

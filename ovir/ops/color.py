@@ -20,7 +20,8 @@ from ovir.kernels import half
 from ovir.kernels.blocked import BLOCK, compute_dtype
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # Pixels that a thread must have at least.
 _LEAST_PER_THREAD = 1 << 15

@@ -17,7 +17,8 @@ from ovir.core.values import Value
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import BinaryBase
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class ComparisonBase(BinaryBase):

@@ -23,7 +23,7 @@ from ovir.ops.base.iteration import (
     is_true,
     known_truth,
 )
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 
 ONE = Dimension(1, 1)
 NONE = Dimension(0, 0)

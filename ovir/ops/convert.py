@@ -34,7 +34,8 @@ from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, is_foreign
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 _NF4 = np.array([
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,

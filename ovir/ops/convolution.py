@@ -17,7 +17,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.correlation import Index, correlate
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, operator
+from ovir.ops.base.operator import Kernel
+from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
 
 

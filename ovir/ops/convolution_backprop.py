@@ -20,7 +20,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import extent
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, operator
+from ovir.ops.base.operator import Kernel
+from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
 

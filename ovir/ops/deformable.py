@@ -15,7 +15,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import output_size
 from ovir.ops.convolution import ConvolutionBase, converted, spatial_dims
 

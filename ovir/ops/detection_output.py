@@ -12,7 +12,8 @@ from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import keep_apart, ranked
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 _CORNER, _CENTER_SIZE = "caffe.PriorBoxParameter.CORNER", "caffe.PriorBoxParameter.CENTER_SIZE"
 _ROW = 7

@@ -20,8 +20,9 @@ from ovir.kernels.precision import as_computed, as_f32, stored
 from ovir.kernels.roi import pixel_rows
 from ovir.kernels.suppression import descending, keep_apart, ranked
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.regions import RegionBase
+from ovir.ops.base.registry import operator
 
 
 @operator("ExperimentalDetectronPriorGridGenerator", opset=6)

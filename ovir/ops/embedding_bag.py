@@ -15,7 +15,8 @@ from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.indexing import checked_indices
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class EmbeddingBagBase(Operator):

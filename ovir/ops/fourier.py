@@ -15,7 +15,8 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.kernels.fourier import Transform, as_complex, transform
 from ovir.kernels.precision import as_computed, stored, work_array
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class FourierBase(Operator):

@@ -19,7 +19,8 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, Operator, operator
+from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.registry import operator
 
 
 class GatherBase(Operator):

@@ -14,7 +14,8 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.gather import gather
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.indexing import flat_positions
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("GatherND", opset=8)

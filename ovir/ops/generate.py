@@ -14,7 +14,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.codes import ATTRIBUTE_CHOICE
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 Number = int | float
 

@@ -15,7 +15,8 @@ from ovir.kernels.boxes import clipped, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.suppression import keep_apart, ranked
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # Boxes grow by a factor of at most 1000 / 16.
 _MOST = np.float32(log(1000 / 16))

@@ -19,7 +19,8 @@ from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed
 from ovir.kernels.rounding import as_index
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # Elements that are sampled at once, and places whose taps are known at once.
 _BLOCK = 1 << 18

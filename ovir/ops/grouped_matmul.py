@@ -11,7 +11,8 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 from ovir.ops.matmul import matrix_product
 
 

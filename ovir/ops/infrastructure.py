@@ -14,7 +14,8 @@ from ovir.core.shapes import PartialShape, static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import MAX_ELEMENTS, Value
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("Parameter", opset=1)

@@ -21,7 +21,8 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.resample import resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # What is added to a scale before it multiplies a size: 1/3, rounded down to f32, is to make 1 of 3 and not 0.
 _EPSILON = np.float32(1e-6)

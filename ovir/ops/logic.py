@@ -14,7 +14,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import apply
 from ovir.ops.base.elementwise import BinaryBase, hull
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class LogicalBase(BinaryBase):

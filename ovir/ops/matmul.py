@@ -14,7 +14,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, Operator, operator
+from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.registry import operator
 
 _ONE = Dimension(1, 1)
 # BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.

@@ -8,7 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
 # Candidates whose decay is found together.

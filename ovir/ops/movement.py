@@ -17,7 +17,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Operator, operator
+from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("Concat", opset=1)

@@ -12,7 +12,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
 

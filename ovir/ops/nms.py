@@ -10,7 +10,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, upright_overlaps
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import SuppressionBase, class_limit, require_narrow_real, smaller
 
 

@@ -14,7 +14,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class NormalizationBase(Operator):

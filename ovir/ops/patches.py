@@ -15,7 +15,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads
 
 Place = tuple[slice, ...]

@@ -21,7 +21,7 @@ from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
 _FLOOR_CEIL = ("floor", "ceil")

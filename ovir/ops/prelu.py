@@ -12,7 +12,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
 from ovir.ops.activation import ActivationBase
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 
 
 @operator("PReLU", opset=1)

@@ -13,7 +13,8 @@ from ovir.kernels.precision import as_f32, stored
 from ovir.kernels.rounding import round_half_away
 from ovir.kernels.suppression import keep_apart, ranked
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class ProposalBase(Operator):

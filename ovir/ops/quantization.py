@@ -17,7 +17,8 @@ from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import ElementwiseBase
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 _RANGES = ("input_low", "input_high", "output_low", "output_high")
 

@@ -19,7 +19,8 @@ from ovir.core.values import Value
 from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, Operator, operator
+from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.registry import operator
 
 
 class RandomBase(Operator):

@@ -13,7 +13,8 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("Reverse", opset=1)

@@ -15,8 +15,8 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
+from ovir.ops.base.registry import operator
 
 _STATE = "batch, hidden"
 

@@ -22,7 +22,8 @@ from ovir.core.values import Value, from_bounds
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 _ONE = Dimension(1, 1)
 # Up to this length the last axis is summed by BLAS or einsum, which are faster than NumPy's sum and as exact.

@@ -12,8 +12,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import stored
 from ovir.kernels.roi import SampledRegions, pixel_rows
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
 from ovir.ops.base.regions import RegionBase
+from ovir.ops.base.registry import operator
 
 
 class RoiAlignBase(RegionBase):

@@ -13,8 +13,8 @@ from ovir.kernels.precision import as_computed, stored
 from ovir.kernels.roi import Neighbours, Span, neighbours, pixel_rows, pool_boxes, pool_places
 from ovir.kernels.rounding import as_index, round_half_away
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import operator
 from ovir.ops.base.regions import RegionBase
+from ovir.ops.base.registry import operator
 
 # Corners of regions count as no further away, so that integers can be multiplied.
 _FAR = 2**40

@@ -18,7 +18,8 @@ from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.indexing import checked_indices, flat_positions
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class ScatterBase(Operator):

@@ -10,7 +10,8 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # Comparing with each of so many boundaries is several times faster than searching among them.
 _FEW = 64

@@ -16,7 +16,8 @@ from ovir.kernels import half
 from ovir.kernels.blocked import integer_range, native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("SegmentMax", opset=16)

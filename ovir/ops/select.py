@@ -10,7 +10,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_moved
 from ovir.kernels.blocked import apply
 from ovir.ops.base.elementwise import ElementwiseBase
-from ovir.ops.base.operator import operator
+from ovir.ops.base.registry import operator
 
 
 @operator("Select", opset=1)

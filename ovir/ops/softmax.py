@@ -8,7 +8,8 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class AlongAxisBase(Operator):

@@ -12,7 +12,8 @@ from ovir.core.dimensions import UNKNOWN, as_dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 from ovir.ops.rearrange import copied, rearranged
 
 # --------------------------------------------------------------------------- between batch and space

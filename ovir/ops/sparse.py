@@ -9,7 +9,8 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("SparseFillEmptyRows", opset=16)

@@ -17,7 +17,8 @@ from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 # Elements of frames that a thread must have at least.
 _LEAST_PER_THREAD = 1 << 15

@@ -10,7 +10,8 @@ from ovir.core.element_types import i32, string, u8
 from ovir.core.shapes import PartialShape
 from ovir.core.strings import join_strings, split_strings
 from ovir.core.tensor_types import TensorType
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 @operator("StringTensorUnpack", opset=15)

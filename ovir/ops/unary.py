@@ -18,7 +18,8 @@ from ovir.kernels.blocked import apply, map_blocks
 from ovir.kernels.erf import erf, erfinv
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.elementwise import require_plain
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 
 
 class UnaryBase(Operator):

@@ -11,7 +11,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks, map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.registry import operator
 from ovir.ops.softmax import SoftMax8
 
 

@@ -8,12 +8,12 @@ from builder import Net
 
 import ovir
 from ovir.core.arrays import Array
-from ovir.ops.base import operator
+from ovir.ops.base import registry
 
 
 @pytest.fixture(autouse=True)
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operator, "_users", {})
+    monkeypatch.setattr(registry, "_users", {})
 
 
 def model_text(**attributes: object) -> bytes:

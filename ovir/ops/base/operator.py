@@ -1,4 +1,4 @@
-"""The base of all operations, and the registry that finds one by type and opset.
+"""The base of all operations.
 
 An operation is a class: its attributes, what it infers and its kernel stand together. See
 docs/adding-an-operation.md for a worked example.
@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, Self
 
 import numpy as np
 
@@ -20,11 +20,9 @@ from ovir.core.element_types import ElementType, i32, i64, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, from_bounds, from_moved
-from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, USAGE, Code
-from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError, OperatorError
-from ovir.ops.base import opsets
-from ovir.ops.base.attributes import Attribute, declared_attributes
+from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
@@ -298,75 +296,6 @@ def shown(value: object) -> object:
     if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):
         return f"[{','.join(map(str, value))}]"
     return value
-
-
-# --------------------------------------------------------------------------- the registry
-
-_registry: dict[str, dict[int, type[Operator]]] = {}
-T = TypeVar("T", bound=type[Operator])
-
-
-def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
-    """Register a class as ``type_name`` from ``opset`` (the first that holds it) on.
-
-    ``type_name`` is the type as it stands in a file (``Const``, ``ReLU``).
-    """
-
-    def register(cls: T) -> T:
-        _declare(cls, type_name, opset)
-        versions = _registry.setdefault(type_name.lower(), {})
-        if opset in versions:
-            raise ValueError(f"{type_name} of opset{opset} is registered twice")
-        versions[opset] = cls
-        return cls
-
-    return register
-
-
-def _declare(cls: type[Operator], type_name: str, opset: int) -> None:
-    cls.type = type_name
-    cls.opset = opset
-    cls.attributes = declared_attributes(cls)
-    cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
-    cls.fields = frozenset(a.field for a in cls.attributes.values())
-    cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}
-
-
-_users: dict[tuple[str, str], type[Operator]] = {}
-
-
-def register(type_name: str, *, version: str) -> Callable[[T], T]:
-    """Give ovir an operation that is in no opset: a decorator for a subclass of ``Operator``.
-
-    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers it is for, as ``"Swirl"`` and
-    ``"extension"``, in any case. Models that are read from then on use it. Registered again, it is replaced.
-    Raises InputError for an operation that an opset has, and for a class that is no Operator.
-    """
-    if opsets.resolve(type_name, version) is not None:
-        message = f"{version} has an operation {type_name}, which cannot be registered anew"
-        raise InputError(diagnose(USAGE, message, hint="choose another type or version, as 'extension'"))
-
-    def add(cls: T) -> T:
-        if not (isinstance(cls, type) and issubclass(cls, Operator)):
-            raise InputError(diagnose(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
-        if not hasattr(cls, "infer"):
-            message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
-            raise InputError(diagnose(USAGE, message))
-        _declare(cls, type_name, 0)
-        _users[type_name.lower(), version.lower()] = cls
-        return cls
-
-    return add
-
-
-def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
-    """The class that a user registered for a file's type and version, None for none."""
-    return _users.get((type_name.lower(), version.lower())) if _users else None
-
-
-def registered(type_name: str, opset: int) -> type[Operator] | None:
-    """The class of an operation version, None where ovir has none."""
-    return _registry.get(type_name.lower(), {}).get(opset)
 
 
 def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:

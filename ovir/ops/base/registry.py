@@ -1,0 +1,86 @@
+"""The registry: operation classes by type and opset, and those that users register."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.ops.base import opsets
+from ovir.ops.base.attributes import declared_attributes
+from ovir.ops.base.operator import Operator
+
+T = TypeVar("T", bound=type[Operator])
+
+_operations: dict[tuple[str, int], type[Operator]] = {}
+_users: dict[tuple[str, str], type[Operator]] = {}
+
+
+def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
+    """Register a class as ``type_name`` from ``opset`` (the first that holds it) on.
+
+    ``type_name`` is the type as it stands in a file (``Const``, ``ReLU``).
+    """
+
+    def add(cls: T) -> T:
+        _declare(cls, type_name, opset)
+        key = type_name, opset
+        if key in _operations:
+            raise ValueError(f"{type_name} of opset{opset} is registered twice")
+        _operations[key] = cls
+        return cls
+
+    return add
+
+
+def registered(type_name: str, opset: int) -> type[Operator] | None:
+    """Return the class of an operation version; None if no module imported so far defines it.
+
+    ``ovir.ops.find`` imports the module as well.
+    """
+    return _operations.get((type_name, opset))
+
+
+def all_registered() -> dict[tuple[str, int], type[Operator]]:
+    """Return the classes of all modules imported so far, by type and opset."""
+    return dict(_operations)
+
+
+def register(type_name: str, *, version: str) -> Callable[[T], T]:
+    """Give ovir an operation that is in no opset: a decorator for a subclass of ``Operator``.
+
+    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers it is for, such as ``"Swirl"`` and
+    ``"extension"``, in any case. Models that are read afterwards use it. Registering it again replaces it.
+    Raises InputError for an operation that an opset has, and for a class that is no Operator.
+    """
+    if opsets.resolve(type_name, version) is not None:
+        message = f"{version} has an operation {type_name}, which cannot be registered anew"
+        raise InputError(diagnose(USAGE, message, hint="choose another type or version, as 'extension'"))
+
+    def add(cls: T) -> T:
+        if not (isinstance(cls, type) and issubclass(cls, Operator)):
+            raise InputError(diagnose(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
+        if not hasattr(cls, "infer"):
+            message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
+            raise InputError(diagnose(USAGE, message))
+        _declare(cls, type_name, 0)
+        _users[type_name.lower(), version.lower()] = cls
+        return cls
+
+    return add
+
+
+def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
+    """Return the class that a user registered for a file's type and version; None if there is none."""
+    return _users.get((type_name.lower(), version.lower())) if _users else None
+
+
+def _declare(cls: type[Operator], type_name: str, opset: int) -> None:
+    cls.type = type_name
+    cls.opset = opset
+    cls.attributes = declared_attributes(cls)
+    cls.required_attributes = tuple(a for a in cls.attributes.values() if a.required)
+    cls.fields = frozenset(a.field for a in cls.attributes.values())
+    cls._defaults = {a.field: a.default for a in cls.attributes.values() if not a.required}

@@ -1,0 +1,33 @@
+"""The names of the package ovir, which are loaded when they are first used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import ovir
+
+
+def test_every_public_name_is_loaded_from_the_module_that_defines_it() -> None:
+    assert sorted(ovir._MODULES) == ovir.__all__
+    for name in ovir.__all__:
+        assert getattr(ovir, name).__module__ == ovir._MODULES[name]
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    names: dict[str, object] = {}
+    exec("from ovir import *", names)
+    assert set(ovir.__all__) <= names.keys()
+
+
+def test_dir_lists_names_that_are_not_loaded_yet() -> None:
+    code = "import ovir; print(set(ovir.__all__) <= set(dir(ovir)), 'read_model' in vars(ovir))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'ovir' has no attribute 'read_modle'"):
+        ovir.read_modle  # noqa: B018
