@@ -1,1 +1,1 @@
-"""Kernels that fill a file of their own: functions on arrays, which know nothing of operations."""
+"""NumPy kernels shared by operations: functions on arrays that know nothing of operations."""

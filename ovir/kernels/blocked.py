@@ -1,9 +1,9 @@
-"""Kernels run block by block: on blocks that stay in a cache, and on threads where there are enough of them.
+"""Run kernels block by block: blocks stay in a cache, and threads share them where there are enough.
 
-``apply`` takes a kernel that is called as a NumPy function. ``map_blocks`` and ``map_slices`` take ``kernel(x, y)``, of
-real functions: it fills ``y`` from ``x``, which have the same shape and type and never share memory; integers come as
-float64 and the result is rounded to the nearest, ties to even, as devices do. To all of them f16, bf16 and the 8-bit
-floats come as float32, and the result is rounded once.
+``apply`` takes a kernel with the signature of a NumPy ufunc. ``map_blocks`` and ``map_slices`` take ``kernel(x, y)``
+for real-valued functions: it fills ``y`` from ``x``, which have the same shape and type and never share memory.
+Integers arrive as float64, and the result is rounded to nearest, ties to even, as devices do. f16, bf16 and the 8-bit
+floats arrive as float32, and the result is rounded once.
 """
 
 from __future__ import annotations
@@ -20,30 +20,33 @@ from ovir.kernels import half
 from ovir.kernels.parallel import run_blocks, threads
 
 BLOCK = 1 << 18
-"""Elements of a block at most. Its passes are to find it in a shared cache; in smaller ones, passing the interpreter's
-lock between the threads, of which there is one a pass, would cost more than the memory does."""
-# Elements that a thread must have at least, or waking it and passing the lock costs more than it gains: where a pass is
-# a function as exp, and where all passes are as fast as the memory.
+"""The largest number of elements in a block.
+
+A block fits a shared cache. With smaller blocks, handing over the interpreter's lock between threads (once per pass)
+would cost more than the saved memory traffic.
+"""
+# With fewer elements, waking a thread and handing over the lock costs more than it gains: the first limit is for
+# expensive passes such as exp, the second for passes bound by memory.
 _HEAVY, _LIGHT = 1 << 17, 1 << 21
-# Elements of a block that is copied into another order, so that both sides stay in the cache of a core.
+# Elements of a block that is copied into another order: both sides stay in a core's cache.
 _COPIED = 3 << 14
-# From so many elements for each value that 8 or 16 bits can have it pays to compute all values instead.
+# With this many elements per value of an 8- or 16-bit type, computing all values once is cheaper.
 _TIMES_A_CODE = 4
-# Reducing the last axis costs NumPy a call a row; shorter rows than this are turned to stand side by side.
+# Reducing the last axis costs NumPy one call per row; rows shorter than this are transposed first.
 SHORT = 24
 
 _SMALL_INTEGERS = tuple(np.dtype(t) for t in (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.uint2))
 
 
 def native_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that NumPy computes elements of ``dtype`` in: integers stay integers."""
+    """Return the type in which NumPy computes elements of ``dtype``; integers stay integers."""
     if dtype in _SMALL_INTEGERS:
         return np.dtype(np.int16)
     return np.dtype(np.float32) if dtype == np.float16 or is_foreign(dtype) else dtype
 
 
 def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The type that real functions of elements of ``dtype`` are computed in."""
+    """Return the type in which real-valued functions of elements of ``dtype`` are computed."""
     if dtype in (np.float32, np.float64):
         return dtype
     is_integer = dtype.kind in "iub" or "int" in dtype.name
@@ -51,28 +54,28 @@ def compute_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def is_foreign(dtype: np.dtype[Any]) -> bool:
-    """Whether ml_dtypes, not NumPy, defines the type."""
+    """Return whether the type is defined by ml_dtypes and not by NumPy."""
     return dtype.isbuiltin == 2
 
 
 def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
-    """The smallest and the largest value of an integer type, of ml_dtypes' too."""
+    """Return the smallest and the largest value of an integer type of NumPy or ml_dtypes."""
     info = np.iinfo(dtype) if dtype.kind in "iu" else ml_dtypes.iinfo(dtype)  # type: ignore[no-untyped-call]
     return int(info.min), int(info.max)
 
 
 def result_array(data: Array, out: Array | None) -> Array:
-    """``out`` where a result like ``data`` can be written there, else a new array."""
+    """Return ``out`` if a result of the shape and type of ``data`` can be written there, else a new array."""
     if out is not None and out.shape == data.shape and out.dtype == data.dtype and out.flags.c_contiguous:
         return out
     return np.empty(data.shape, data.dtype)
 
 
 def contiguous_copy(data: Array) -> Array:
-    """A copy in C order.
+    """Return a copy in C order.
 
-    Where elements that are neighbours in ``data`` come to lie apart, NumPy reads a cache line for each; in blocks that
-    are taken as they lie in memory, the lines stay in cache until all of their elements are written.
+    Where neighbours in ``data`` end up far apart, NumPy would read a cache line for each element. Copying in blocks
+    that follow the memory order of ``data`` keeps the lines in the cache until all their elements are written.
     """
     if not data.ndim or data.size < _COPIED or _has_rows(data):
         return data.copy()
@@ -101,10 +104,11 @@ def apply(
     types: Callable[[np.dtype[Any]], np.dtype[Any]] | None = native_dtype,
     heavy: bool = False,
 ) -> Array:
-    """``kernel(*arrays, out=out)`` for arrays that are broadcast together, block by block.
+    """Call ``kernel(*arrays, out=out)`` block by block on arrays that are broadcast together.
 
-    The kernel sees the ``types`` of the arrays' types, with None their own. ``dtype`` is that of the result, by default
-    that of the first array. ``heavy`` tells that an element costs many times what it takes to read it.
+    The kernel receives arrays of type ``types(dtype)``, or of their own type if ``types`` is None. ``dtype`` is the
+    type of the result and defaults to the type of the first array. Set ``heavy`` if computing an element costs many
+    times as much as reading it.
     """
     shape = arrays[0].shape
     if any(a.shape != shape for a in arrays):
@@ -113,17 +117,17 @@ def apply(
         out = np.empty(shape, dtype or arrays[0].dtype)
     if not out.size:
         return out
-    if not shape:  # of 0-d arrays NumPy makes numbers, which cannot be written into
+    if not shape:  # NumPy turns 0-d arrays into scalars, which cannot be written to
         apply(kernel, tuple(a.reshape(1) for a in arrays), out.reshape(1), types=types, heavy=heavy)
         return out
     computed = [types(a.dtype) if types else a.dtype for a in arrays]
     result_type = types(out.dtype) if types else out.dtype
     native = result_type == out.dtype and all(a.dtype == t for a, t in zip(arrays, computed, strict=True))
-    # Of these the conversion alone is heavy, be it that ``types`` asks for it or that it is what the kernel does.
+    # Converting these types is heavy by itself, whether ``types`` asks for it or the kernel does it.
     heavy = heavy or any(a.dtype == np.float16 or is_foreign(a.dtype) for a in (*arrays, out))
     least = _HEAVY if heavy else _LIGHT
     if native and out.size <= min(BLOCK, least):
-        # NumPy's settings hold for the calling thread alone. Infinities and NaN are values like others here.
+        # NumPy's error settings hold for the calling thread only. Infinities and NaN are ordinary values here.
         with np.errstate(all="ignore"):
             kernel(*arrays, out=out)
         return out
@@ -132,7 +136,7 @@ def apply(
     if not native and not others and data.itemsize <= 2 and out.size >= _TIMES_A_CODE << 8 * data.itemsize:
         return _looked_up(kernel, data, out, types)
 
-    # An array that is repeated is brought into the computing type once, others block by block.
+    # A broadcast array is converted to the computing type once, other arrays block by block.
     whole = [half.converted(a, t) if 2 * a.size <= out.size else a for a, t in zip(arrays, computed, strict=True)]
     flat = all(a.shape == shape and a.flags.c_contiguous for a in (*whole, out))
     target = out.reshape(-1) if flat else out
@@ -159,7 +163,7 @@ def apply(
 def _looked_up(
     kernel: Callable[..., object], data: Array, out: Array, types: Callable[[np.dtype[Any]], np.dtype[Any]] | None
 ) -> Array:
-    """``apply`` for an array of few bits: all the numbers there are have fewer results than the array has elements."""
+    """Evaluate ``apply`` with a table of all values of a narrow type, for arrays with more elements than the table."""
     codes = np.dtype(f"u{data.itemsize}")
     table = np.empty(1 << 8 * data.itemsize, out.dtype)
     apply(kernel, (np.arange(table.size).astype(codes).view(data.dtype),), table, types=types)
@@ -173,13 +177,13 @@ def _looked_up(
 
 
 def _block_count(size: int, least: int) -> int:
-    """How many blocks to make of so many elements, for each thread as many."""
+    """Return the number of blocks for ``size`` elements, a multiple of the number of threads that share them."""
     workers = max(min(size // least, threads()), 1)
     return workers * max(-(-size // (workers * BLOCK)), 1)
 
 
 def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
-    """Indices of blocks of about that size that together cover a shape."""
+    """Return indices of blocks of about ``size`` elements that together cover a shape."""
     axis = 0
     while axis < len(shape) - 1 and prod(shape[axis + 1 :]) > size:
         axis += 1
@@ -191,16 +195,17 @@ def _places(shape: tuple[int, ...], size: int) -> list[tuple[Any, ...]]:
 def map_blocks(
     kernel: Callable[..., object], data: Array, out: Array | None = None, *params: Array, heavy: bool = False
 ) -> Array:
-    """A real function of all elements of ``data``. ``out`` may be ``data`` itself.
+    """Apply a real-valued function to all elements of ``data``. ``out`` may be ``data`` itself.
 
-    ``params`` are broadcast to the data; ``kernel(x, y, *params)`` is given their part for the block, in x's type.
+    ``params`` are broadcast to the data; ``kernel(x, y, *params)`` receives the part of each that belongs to the block,
+    in the type of x.
     """
     arrays = (data, *(p.astype(compute_dtype(data.dtype), copy=False) for p in params))
     return apply(_Apart(kernel, data.dtype), arrays, result_array(data, out), types=compute_dtype, heavy=heavy)
 
 
 class _Apart:
-    """``kernel(x, y, *params)`` as a NumPy function: ``out`` may be x."""
+    """Adapt ``kernel(x, y, *params)`` to the signature of a NumPy ufunc, with ``out`` allowed to be x."""
 
     def __init__(self, kernel: Callable[..., object], dtype: np.dtype[Any]) -> None:
         self.kernel = kernel
@@ -217,7 +222,7 @@ class _Apart:
 
 
 def _has_rows(array: Array) -> bool:
-    """Whether elements lie side by side along the last axis, so that passes over them are fast."""
+    """Return whether elements lie side by side along the last axis, so that passes over them are fast."""
     return bool(array.strides[-1] == array.itemsize)
 
 
@@ -225,7 +230,7 @@ def _has_rows(array: Array) -> bool:
 
 
 def map_rows(function: Callable[[slice], object], rows: int, length: int, *, heavy: bool = True) -> None:
-    """``function`` on blocks of rows of so many elements. ``heavy``: see ``apply``."""
+    """Call ``function`` on blocks of rows of ``width`` elements. ``heavy``: see ``apply``."""
     least = _HEAVY if heavy else _LIGHT
     places = _places((rows,), -(-rows // _block_count(rows * length, least)))
 
@@ -246,11 +251,11 @@ def map_slices(
     heavy: bool = True,
     short: int = SHORT,
 ) -> Array:
-    """A kernel over the slices of ``data`` along ``axes`` (not negative), each independent of the others.
+    """Apply a kernel to the slices of ``data`` along ``axes`` (not negative), each independent of the others.
 
-    ``kernel(x, y, axis)`` sees 2-D blocks of whole slices that lie along ``axis``, those of less than ``short``
-    elements along the first. ``out`` may be ``data`` itself. ``heavy``: see ``apply``; reductions are slower than the
-    memory.
+    ``kernel(x, y, axis)`` receives 2-D blocks of whole slices that lie along ``axis``; slices of fewer than ``short``
+    elements lie along the first axis. ``out`` may be ``data`` itself. ``heavy``: see ``apply``; reductions are slower
+    than reading memory.
     """
     out = result_array(data, out)
     if not out.size:
@@ -259,7 +264,7 @@ def map_slices(
     if not along:  # each element is a slice of its own
         map_slices(kernel, data[..., np.newaxis], [data.ndim], out[..., np.newaxis])
         return out
-    if along[-1] - along[0] >= len(along):  # axes that do not lie side by side are moved to the end
+    if along[-1] - along[0] >= len(along):  # axes that are not adjacent are moved to the end
         order = [axis for axis in range(data.ndim) if axis not in along] + along
         # Where the moved axes have size 1, or the data lies in another order, this is a view of the data and no copy.
         moved = np.ascontiguousarray(data.transpose(order))
@@ -289,7 +294,7 @@ def _map_rows(kernel: Callable[[Array, Array, int], object], x: Array, y: Array,
 
 def _map_columns(kernel: Callable[[Array, Array, int], object], x: Array, y: Array, least: int) -> None:
     outer, length, inner = x.shape
-    # Narrow blocks would leave much of every cache line unread.
+    # Narrow blocks would leave most of each cache line unread.
     width = min(max(-(-inner // -(-_block_count(x.size, least) // outer)), 64), inner)
     parts = -(-inner // width)
     step = _Apart(lambda a, b: kernel(a, b, 0), x.dtype)
@@ -305,7 +310,7 @@ def _map_columns(kernel: Callable[[Array, Array, int], object], x: Array, y: Arr
 
 
 def _slices(step: _Apart, x: Array, y: Array) -> None:
-    """One block: brought into the kernel's type and order, and its result into the output's."""
+    """Run the kernel on one block: convert it to the kernel's type and order, and its result to the output's."""
     computed = compute_dtype(x.dtype)
     if y.dtype == computed and _has_rows(y):
         step(x, out=y)

@@ -1,4 +1,4 @@
-"""Boxes: moved and clipped, and how much upright and rotated ones overlap, by intersection over union."""
+"""Transform and clip boxes, and compute the intersection over union of upright and rotated boxes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 from ovir.core.arrays import Array
 
 Overlaps = Callable[[Array, Array], Array]
-"""Of the boxes at some indices [n] and those at others [m]: how much each overlaps each, as [n, m]."""
+"""Map indices of n boxes and of m boxes to the overlap of each pair, [n, m]."""
 
-# Pairs of rotated boxes that are looked at together: each takes a few kilobytes.
+# Pairs of rotated boxes per block; each pair takes a few kilobytes.
 _PAIRS = 1 << 11
-# So much, of its own size, a corner may lie outside a rotated box and count as within. A corner that lies on an edge
-# must not be lost to rounding: a corner of the intersection would be missing.
+# A corner counts as inside a rotated box up to this distance from it, relative to its size. Otherwise rounding could
+# drop a corner that lies on an edge, and a corner of the intersection would be missing.
 _SLACK = 1e-9
 
 
@@ -23,17 +23,20 @@ _SLACK = 1e-9
 
 
 def decoded(center: Array, size: Array, shift: Array, stretch: Array) -> tuple[Array, Array]:
-    """The lower and the upper edges of boxes that a network has moved: by shift * size, and made exp(stretch) times as
-    large. The arrays, of one axis or with a last axis for both, are broadcast."""
+    """Return the lower and upper edges of boxes shifted by ``shift * size`` and scaled by ``exp(stretch)``.
+
+    The arrays are broadcast; they hold one axis, or both axes along a last dimension.
+    """
     center = shift * size + center
     reach = np.exp(stretch) * size / 2
     return center - reach, center + reach
 
 
 def moved(boxes: Array, deltas: Array, margin: float, most: Any) -> Array:
-    """[..., 4] the ``boxes`` [x0, y0, x1, y1] that are ``decoded`` by the deltas [dx, dy, dw, dh].
+    """Apply the deltas [dx, dy, dw, dh] to ``boxes`` [x0, y0, x1, y1] and return the new boxes [..., 4].
 
-    ``margin`` is 1 where the last pixel belongs to a box, 0 where it does not; dw and dh count as at most ``most``.
+    ``margin`` is 1 if the last pixel belongs to a box, else 0. ``most`` is the upper limit of dw and dh. See
+    ``decoded``.
     """
     number = boxes.dtype.type
     start = boxes[..., :2]
@@ -44,7 +47,7 @@ def moved(boxes: Array, deltas: Array, margin: float, most: Any) -> Array:
 
 
 def clipped(coordinates: Array, ends: Any) -> Array:
-    """The coordinates brought into [0, ends]; 0 where an end is below it."""
+    """Clip coordinates to [0, ends]; the result is 0 where an end is negative."""
     inside: Array = np.maximum(np.minimum(coordinates, ends), 0)
     return inside
 
@@ -54,23 +57,23 @@ def clipped(coordinates: Array, ends: Any) -> Array:
 
 
 def edges_of_corners(boxes: Array) -> Array:
-    """The edges of boxes [n, 4] that are given by any two opposite corners."""
+    """Return the edges of boxes [n, 4] given by any two opposite corners."""
     first, second = boxes[:, :2].T, boxes[:, 2:].T
     return np.concatenate([np.minimum(first, second), np.maximum(first, second)])
 
 
 def edges_of_centered(boxes: Array) -> Array:
-    """The edges, y first, of boxes [n, 4] that are given by x and y of their centers, width and height."""
+    """Return the edges, y first, of boxes [n, 4] given by center x, center y, width and height."""
     center, half = boxes[:, 1::-1].T, boxes[:, :1:-1].T / 2
     return np.concatenate([center - half, center + half])
 
 
 def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -> Overlaps:
-    """Intersection over union of upright boxes.
+    """Compute the intersection over union of upright boxes.
 
-    ``margin`` is added to each length: 1 where the coordinates are those of pixels, and the last one belongs to the
-    box. Boxes that are no more apart than the margin overlap then, unless they are not ``bridged``. A box without area
-    overlaps nothing.
+    ``margin`` is added to each length: 1 where coordinates are pixel numbers and the last pixel belongs to the box.
+    Unless ``bridged`` is False, boxes whose gap is smaller than the margin overlap. A box without area overlaps
+    nothing.
     """
     edges = np.ascontiguousarray(edges)
     add = edges.dtype.type(margin)
@@ -90,7 +93,7 @@ def upright_overlaps(edges: Array, margin: float = 0, *, bridged: bool = True) -
 
 
 def _common(first: Array, second: Array, axis: int, margin: Any, bridged: bool) -> Array:
-    """The length along an axis that boxes have in common."""
+    """Return the length that boxes have in common along an axis."""
     length: Array = np.minimum(first[axis + 2], second[axis + 2])
     length -= np.maximum(first[axis], second[axis])
     if margin:
@@ -105,14 +108,14 @@ def _common(first: Array, second: Array, axis: int, margin: Any, bridged: bool) 
 
 
 def rotated_overlaps(boxes: Array) -> Overlaps:
-    """How much the boxes [n, 5] overlap each other, as ``rotated_iou`` tells it."""
+    """Return how much rotated boxes [n, 5] overlap each other; see ``rotated_iou``."""
     return lambda some, others: rotated_iou(boxes.take(some, axis=0), boxes.take(others, axis=0))
 
 
 def rotated_iou(first: Array, second: Array) -> Array:
-    """Intersection over union of each of the boxes ``first`` [n, 5] with each of ``second`` [m, 5].
+    """Compute the intersection over union of every box of ``first`` [n, 5] with every box of ``second`` [m, 5].
 
-    A box is x and y of its center, width, height, and the angle in radians by which it is turned from x to y. One
+    A box is center x, center y, width, height and the angle in radians by which it is turned from x towards y. A box
     without area overlaps nothing.
     """
     a, b = first.astype(np.float64).T, second.astype(np.float64).T
@@ -131,11 +134,12 @@ def rotated_iou(first: Array, second: Array) -> Array:
 
 
 def _intersections(a: Array, b: Array) -> Array:
-    """The area that each of the rotated boxes ``a`` [5, n] has in common with that of ``b``.
+    """Return the area that each rotated box of ``a`` [5, n] has in common with the box of ``b`` at the same position.
 
-    It is a convex polygon. Its corners are corners of one box within the other, and places where their edges cross.
+    The intersection is a convex polygon. Its corners are corners of one box inside the other, and points where edges
+    cross.
     """
-    # Numbers near 0 are the most exact: the center of b is the origin.
+    # Numbers near 0 are the most precise, so the center of b becomes the origin.
     center, none = a[0] - b[0] + 1j * (a[1] - b[1]), np.zeros(a.shape[1])
     ends_a, ends_b = _ends(center, *a[2:]), _ends(none, *b[2:])
     edges_a, edges_b = (np.roll(ends, -1, axis=1) - ends for ends in (ends_a, ends_b))
@@ -152,7 +156,7 @@ def _intersections(a: Array, b: Array) -> Array:
     is_corner = np.concatenate(
         [crossing.reshape(-1, 16), _within(ends_a, none, *b[2:]), _within(ends_b, center, *a[2:])], axis=1
     )
-    # What is no corner is put on one, where it adds nothing.
+    # Points that are no corners move onto a corner, where they add no area.
     points = np.where(is_corner, points, np.take_along_axis(points, is_corner.argmax(axis=1)[:, np.newaxis], axis=1))
     points -= points.mean(axis=1, keepdims=True)
     points = np.take_along_axis(points, np.angle(points).argsort(axis=1), axis=1)
@@ -161,14 +165,14 @@ def _intersections(a: Array, b: Array) -> Array:
 
 
 def _ends(center: Array, width: Array, height: Array, angle: Array) -> Array:
-    """The corners of rotated boxes, in turn, as [n, 4]."""
+    """Return the corners of rotated boxes in order, [n, 4]."""
     corner, turn = (width + 1j * height) / 2, np.exp(1j * angle)
     mirrored = corner.conj()
     return np.stack([center + turn * offset for offset in (corner, -mirrored, -corner, mirrored)], axis=1)
 
 
 def _within(points: Array, center: Array, width: Array, height: Array, angle: Array) -> Array:
-    """Which of the points [n, 4] lie in the n-th rotated box."""
+    """Return which of the points [n, 4] lie in the n-th rotated box."""
     seen = (points - center[:, np.newaxis]) * np.exp(-1j * angle)[:, np.newaxis]
     reach = (0.5 + _SLACK) * (width + 1j * height)[:, np.newaxis]
     return (abs(seen.real) <= reach.real) & (abs(seen.imag) <= reach.imag)

@@ -1,9 +1,9 @@
-"""What every convolution comes down to: weighted sums of shifted images.
+"""Compute convolutions as weighted sums of shifted images.
 
-A *tap* is one position of a filter. On each spatial axis it reads, for output p, the data at ``start + step * p``; a
-position outside of the data counts as zero. A convolution has the starts ``tap * dilation - pad_begin``; a transposed
-one is, for each residue of the output's position, another choice of taps and starts. So the kernels here know nothing
-of strides, dilations or pads.
+A *tap* is one position of a filter. On each spatial axis it reads, for output position p, the data at ``start + step *
+p``; positions outside the data count as zero. A convolution has the starts ``tap * dilation - pad_begin``. A transposed
+convolution has, for each residue of the output position, a different set of taps and starts. The kernels here therefore
+need no strides, dilations or pads.
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ from ovir.kernels.parallel import run_blocks
 Index = tuple[int, ...]
 Span = tuple[int, int]
 
-# The columns of a matrix product: large enough that the product repacks the weights seldom, small enough for a cache.
+# Columns of a matrix product: enough that the product rarely repacks the weights, few enough to fit a cache.
 _COLUMN_BYTES = 8 << 20
 _MIN_COLUMNS = 64
-# Images with fewer positions share a product: a narrow one would not use the processor.
+# Images with fewer positions share a product: a narrow product would not use the processor.
 _WIDE = 512
-# A block of channels goes through all taps while it stays in a cache: padded data, sum and term are each this large.
+# A block of channels goes through all taps while it stays in a cache: padded data, sum and term each have this size.
 _CHANNEL_BYTES = 1 << 20
 _BYTES_PER_THREAD = 1 << 20
-# From so many outputs for each channel on, collecting columns once pays even though each product is thin.
+# With this many outputs per channel, collecting columns once is faster, although each product is thin.
 _MANY_OUTPUTS = 4
 
 
 def correlate(data: Array, weights: Array, starts: Sequence[Index], step: Index, out: Array) -> None:
-    """out[n, g, m, p] = sum over c and t of weights[g, m, c, t] * data[n, g, c, starts[t] + step * p].
+    """Compute out[n, g, m, p] = sum over c and t of weights[g, m, c, t] * data[n, g, c, starts[t] + step * p].
 
-    ``data`` and ``out`` have the axes g and c, g and m, as one; ``out`` may be any view. ``weights`` is C-contiguous.
-    All is computed in the type of ``weights`` and ``out``, which is one that NumPy multiplies matrices in.
+    In ``data`` the axes g and c are merged into one, in ``out`` the axes g and m. ``out`` may be any view; ``weights``
+    is C-contiguous. The computation uses the type of ``weights`` and ``out``, which must be one for which NumPy calls
+    BLAS.
     """
     _, multiplier, depth, taps = weights.shape
     if depth * taps == 0:
@@ -51,7 +52,8 @@ def correlate(data: Array, weights: Array, starts: Sequence[Index], step: Index,
 
 
 def _by_products(data: Array, weights: Array, starts: Sequence[Index], step: Index, out: Array) -> None:
-    """One matrix product for each block of positions; the batch is one more axis of positions, with one tap."""
+    """Compute one matrix product per block of positions; if there is a single tap, the batch is another axis of
+    positions."""
     groups, multiplier, depth, taps = weights.shape
     matrix = weights.reshape(groups, multiplier, depth * taps)
     images, spatial = out.shape[0], out.shape[2:]
@@ -69,7 +71,7 @@ def _by_products(data: Array, weights: Array, starts: Sequence[Index], step: Ind
         limit = min(limit, positions)
     channels = data.swapaxes(0, 1)
     starts, step = [(0, *start) for start in starts], (1, *step)
-    # Fresh pages are slow: the columns of one box follow in the memory of those of the other.
+    # Fresh pages are slow, so the columns of one box reuse the memory of the previous one.
     memory = np.empty(len(channels) * taps * min(limit, images * positions) if taps > 1 else 0, weights.dtype)
     for box in _boxes((images, *spatial), limit):
         sizes = tuple(stop - start for start, stop in box)
@@ -86,7 +88,7 @@ def _by_products(data: Array, weights: Array, starts: Sequence[Index], step: Ind
 
 
 def _columns(planes: _Planes, sizes: Index, memory: Array) -> Array:
-    """What each tap reads, as [c, t, *position], in ``memory`` or, for a single tap, in the planes themselves."""
+    """Return what each tap reads, [c, t, *position], in ``memory`` or, for a single tap, as a view of the planes."""
     taps, channels = len(planes.offsets), len(planes.arrays[0])
     if taps == 1:
         return planes.arrays[0]
@@ -98,7 +100,7 @@ def _columns(planes: _Planes, sizes: Index, memory: Array) -> Array:
 
 
 def _by_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, out: Array) -> None:
-    """Each channel by itself: its shifted images, each times its weight, are added up."""
+    """Add up the shifted images of each channel, each multiplied by its weight."""
     groups, multiplier, _, taps = weights.shape
     images, spatial = out.shape[0], out.shape[2:]
     target = out.reshape(images, groups, multiplier, *spatial)
@@ -125,7 +127,7 @@ def _by_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, 
 
 
 def _sum_of_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, out: Array) -> None:
-    """out[c, m, p] = sum over t of weights[c, m, t] * data[c, starts[t] + step * p]."""
+    """Compute out[c, m, p] = sum over t of weights[c, m, t] * data[c, starts[t] + step * p]."""
     planes = _planes(data, starts, step, out.shape[2:], weights.dtype, may_view=False)
     runs = _Runs(planes.extent, out.shape[2:])
     shifted = runs.of(planes)
@@ -144,10 +146,10 @@ def _sum_of_taps(data: Array, weights: Array, starts: Sequence[Index], step: Ind
 
 
 class _Runs:
-    """The windows of ``sizes`` in planes of ``extent``, each as one run of memory.
+    """View windows of ``sizes`` in planes of ``extent`` as one run of memory each.
 
-    In memory a shift on several axes is one distance. So a window, with what lies between its rows, is a run of
-    ``length`` elements; long runs, some of whose elements are of no use, are faster to work on than short rows.
+    In memory, a shift along several axes is a single distance. A window together with what lies between its rows is a
+    run of ``length`` elements. Long runs, some of whose elements are not used, are faster than short rows.
     """
 
     def __init__(self, extent: Index, sizes: Index) -> None:
@@ -158,7 +160,7 @@ class _Runs:
         self.length = int(np.ravel_multi_index([size - 1 for size in sizes], extent)) + 1
 
     def of(self, planes: _Planes) -> list[Array]:
-        """The run [c, length] of each tap."""
+        """Return the run [c, length] of each tap."""
         flat = [plane.reshape(len(plane), -1) for plane in planes.arrays]
         begins = [int(np.ravel_multi_index(offset, self.extent)) for _, offset in planes.offsets]
         return [
@@ -167,33 +169,33 @@ class _Runs:
         ]
 
     def wanted(self, runs: Array) -> Array:
-        """The windows [..., *sizes] in an array [..., size] of runs."""
+        """Return the windows [..., *sizes] in an array [..., size] of runs."""
         place: tuple[Any, ...] = (..., *map(slice, self.sizes))
         windows: Array = runs.reshape(*runs.shape[:-1], *self.padded)[place]
         return windows
 
 
 class _Planes(NamedTuple):
-    """Data with zeros around it, split so that the step is 1: arrays [c, *extent]."""
+    """Data padded with zeros and split so that the step is 1: arrays [c, *extent]."""
 
     arrays: list[Array]
     extent: Index
     offsets: list[tuple[int, Index]]
-    """For each tap the array it reads, and the position in it of output 0."""
+    """For each tap, the array it reads and the position of output 0 in that array."""
 
 
 def _moved(starts: Sequence[Index], step: Index, box: Sequence[Span]) -> list[Index]:
-    """The starts for a box of the outputs."""
+    """Return the starts for a box of the outputs."""
     return [tuple(s + d * b for s, d, (b, _) in zip(start, step, box, strict=True)) for start in starts]
 
 
 def _planes(
     data: Array, starts: Sequence[Index], step: Index, sizes: Index, dtype: np.dtype[Any], *, may_view: bool
 ) -> _Planes:
-    """The planes that the taps read for outputs of ``sizes``.
+    """Return the planes that the taps read for outputs of ``sizes``.
 
-    Taps whose starts are equal modulo the step share an array, so that data is read with a step only once.
-    ``may_view``: an array that needs no zeros may be a part of ``data`` itself.
+    Taps whose starts are equal modulo the step share an array, so that strided reads happen only once. With
+    ``may_view``, an array that needs no padding may be a view of ``data``.
     """
     positions = [[start // d for start in axis] for axis, d in zip(zip(*starts, strict=True), step, strict=True)]
     lowest = [min(axis) for axis in positions]
@@ -216,7 +218,7 @@ def _planes(
 def _plane(
     data: Array, origin: Sequence[int], step: Index, extent: Sequence[int], dtype: np.dtype[Any], may_view: bool
 ) -> Array:
-    """data[c, origin + step * position] for the positions of ``extent``, zero where that is outside of ``data``."""
+    """Return data[c, origin + step * position] for the positions of ``extent``, zero outside of ``data``."""
     source: list[slice] = [slice(None)]
     inside: list[slice] = [slice(None)]
     for first, d, size, count in zip(origin, step, data.shape[1:], extent, strict=True):
@@ -236,9 +238,9 @@ def _plane(
 
 
 def _boxes(sizes: Sequence[int], limit: int) -> Iterator[list[Span]]:
-    """Boxes, a (start, stop) for each axis, that follow each other in row-major order and cover all positions.
+    """Yield boxes, a (start, stop) pair per axis, that cover all positions in row-major order.
 
-    Each has at most ``limit`` positions, and is contiguous: one axis is cut, those after it are whole.
+    Each box is contiguous and has at most ``limit`` positions: one axis is cut, and the axes after it are whole.
     """
     axis, inner = len(sizes), 1
     while axis and inner * sizes[axis - 1] <= limit:

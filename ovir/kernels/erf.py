@@ -1,7 +1,7 @@
 """The error function and its inverse, which NumPy lacks, in whole-array passes.
 
 The coefficients were fitted for this file (weighted least squares for float32, interpolation in multiple precision for
-float64). Measured errors: at most 4 units in the last place in float32, 5 in float64.
+float64). The measured errors are at most 4 units in the last place in float32 and 5 in float64.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ _V = (21837.006538913644, 2126.2272191237577, 597.37334511603875, 40.17396075368
 
 
 def erf(x: Array, out: Array | None = None) -> Array:
-    """2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x, of float32 or float64. ``out`` may be ``x``.
+    """Compute 2 / sqrt(pi) * the integral of e^(-t^2) from 0 to x for float32 or float64. ``out`` may be ``x``.
 
-    It makes some twenty passes over the array: give it blocks that fit a cache.
+    The function makes some twenty passes over the array, so pass it blocks that fit a cache.
     """
     return _erf64(x, out) if x.dtype == np.float64 else _erf32(x, out)
 
 
 def gelu(x: Array, out: Array) -> Array:
-    """x / 2 * (1 + erf(x / sqrt(2))), of float32 or float64. ``out`` must not be ``x``.
+    """Compute x / 2 * (1 + erf(x / sqrt(2))) for float32 or float64. ``out`` must not be ``x``.
 
-    In float32 it differs from that by 1.7e-7 * |x| at most, and in the last 3 units where x is positive.
+    In float32 the absolute error is at most 1.7e-7 * |x|, and at most 3 units in the last place for positive x.
     """
     if x.dtype == np.float64:
         np.multiply(x, sqrt(0.5), out=out)
@@ -66,7 +66,10 @@ def gelu(x: Array, out: Array) -> Array:
 
 
 def erfinv(x: Array, out: Array | None = None) -> Array:
-    """The y with erf(y) = x, of float32 or float64; infinite at -1 and 1, NaN outside. ``out`` may be ``x``."""
+    """Compute y with erf(y) = x for float32 or float64. ``out`` may be ``x``.
+
+    The result is infinite at -1 and 1, and NaN outside.
+    """
     with np.errstate(all="ignore"):
         result = _erfinv64(x) if x.dtype == np.float64 else _erfinv32(x)
     return np.positive(result, out=result if out is None else out)
@@ -92,12 +95,12 @@ def _erf64(x: Array, out: Array | None) -> Array:
 
 
 def _complement(x: Array) -> Array:
-    """1 - erf(x) of float64 from 1 to 6."""
+    """Compute 1 - erf(x) of float64 numbers from 1 to 6."""
     return np.asarray(np.exp(-x * x) * _polynomial(_R, x) / _polynomial(_S, x))
 
 
 def _polynomial(coefficients: tuple[float, ...], x: Array, out: Array | None = None) -> Array:
-    """The sum of coefficients[i] * x^i. ``out`` must not be ``x``."""
+    """Compute the sum of coefficients[i] * x^i. ``out`` must not be ``x``."""
     *rest, last = coefficients
     result = np.multiply(x, last, out=np.empty_like(x) if out is None else out)
     for coefficient in rest[:0:-1]:
@@ -121,13 +124,13 @@ def _erfinv32(x: Array) -> Array:
 def _erfinv64(x: Array) -> Array:
     size = np.abs(x, dtype=np.float64)
     rest = 1 - size
-    # A closed formula that is right to 0.2%, then two steps that each triple the number of right digits.
+    # Start from a closed formula that is right to 0.2 %; each of two steps then triples the number of correct digits.
     log = np.log1p(-size * size)
     a = 0.147
     half = 2 / (pi * a) + log / 2
     y = np.sqrt(np.sqrt(half * half - log / a) - half)
     for _ in range(2):
-        # Near 1 the difference of erf(y) and x is lost to rounding; that of their complements is not.
+        # Near 1 the difference erf(y) - x is lost to rounding; the difference of the complements is not.
         error = np.where(y < 1, _erf64(y, None) - size, rest - _complement(y))
         step = error * np.exp(y * y) * (sqrt(pi) / 2)
         y -= step / (1 + y * step)

@@ -1,6 +1,6 @@
-"""One-dimensional Fourier transforms of many lines, in blocks and on threads, for the operations made of them.
+"""One-dimensional Fourier transforms of many lines, in blocks and on threads.
 
-Complex numbers are in the tensors as pairs, real part first, along a last axis of 2.
+A tensor holds complex numbers as pairs, real part first, along a last axis of size 2.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from ovir.kernels.blocked import BLOCK
 from ovir.kernels.parallel import run_blocks
 
 Transform = Callable[..., Array]
-"""One of ``np.fft``: of lines along an axis, cut or filled with zeros to a length. f32 is computed in f32."""
+"""A function of ``np.fft``: transforms lines along an axis, cut or zero-padded to a length. f32 is computed in f32."""
 
-# Elements that a thread must have at least.
+# A thread with fewer elements costs more than it gains.
 _LEAST_PER_THREAD = 1 << 15
 
 
 def as_complex(pairs: Array) -> Array:
-    """The complex numbers that the pairs along the last axis mean; of a contiguous array a view."""
+    """Return the complex numbers that the pairs along the last axis represent; a view if the array is contiguous."""
     pairs = np.ascontiguousarray(pairs)
     view: Array = pairs.view(np.result_type(pairs.dtype, np.complex64))
     return view[..., 0]
 
 
 def transform(function: Transform, source: Array, axis: int, length: int, out: Array) -> None:
-    """``out = function(source, length, axis)``. ``out`` may be the source itself."""
-    if not source.shape[axis]:  # NumPy would read what is not there
+    """Compute ``out = function(source, length, axis)``. ``out`` may be ``source`` itself."""
+    if not source.shape[axis]:  # NumPy would read past the end
         out[...] = 0
     if not source.size or not out.size:
         return

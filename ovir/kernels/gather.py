@@ -1,12 +1,12 @@
 """Gather and GatherElements: parts of `data`, picked by position along one axis.
 
-The kernels rest on `ndarray.take(..., mode="clip")`: writing into a given array it is the fastest gather that NumPy
-has, and it never reads outside of `data`, whatever the indices are. What "clip" would hide is found beforehand, in
-the indices' own type, by one reduction: read as unsigned, an index is below `size` only if it is in range and not
+The kernels rest on `ndarray.take(..., mode="clip")`. Writing into a given array, it is the fastest gather that NumPy
+has, and it never reads outside `data`, whatever the indices are. Indices that "clip" would hide are found beforehand by
+one reduction in the indices' own type: read as unsigned, an index is below `size` only if it is in range and not
 negative.
 
-`out`, where given, must not overlap an input. It is filled and returned if it is C-contiguous and has the result's
-shape and type; otherwise a new array is.
+`out` must not overlap an input. It is filled and returned if it is C-contiguous and has the result's shape and type;
+otherwise a new array is returned.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ Prepared = Callable[..., Array]
 
 # Likewise for a reduction, which is much faster.
 _REDUCED_BYTES_PER_THREAD = 1 << 23
-# For results up to here, mode="raise", which checks the indices in passing but fills a copy of `out` first, is cheaper.
+# For results up to this size mode="raise" is cheaper: it checks the indices in passing but first fills a copy of `out`.
 _SMALL_BYTES = 1 << 14
 
-# From so many elements on, the overhead that NumPy's strided copy has for each run of elements does not count.
+# From this many elements per run on, the overhead that NumPy's strided copy has per run is negligible.
 _LONG_RUN = 32
 
 
 class IndexOutsideError(IndexError):
-    """An index is outside [-size, size-1]; `position` is that of the first such one in row-major order."""
+    """An index is outside [-size, size-1]; `position` is the position of the first one in row-major order."""
 
     def __init__(self, position: Shape, value: int, size: int) -> None:
         super().__init__(f"indices[{','.join(map(str, position))}] = {value} is outside [{-size}, {size - 1}]")
@@ -42,7 +42,7 @@ class IndexOutsideError(IndexError):
 
 
 def find_outside(indices: Array, size: int) -> tuple[Shape, int] | None:
-    """The position and value of the first index outside [-size, size-1], or None."""
+    """Return the position and value of the first index outside [-size, size-1], or None."""
     outside = _outside(indices, size)
     if not outside.any():
         return None
@@ -58,11 +58,11 @@ def gather(
     out: Array | None = None,
     spread: Spread | None = None,
 ) -> Array:
-    """out[b, o, i, k] = data[b, o, indices[b, i], k]: b runs over `batch_dims` axes, o over the others before `axis`.
+    """Compute out[b, o, i, k] = data[b, o, indices[b, i], k].
 
-    A negative index counts from the end; for one outside [-size, size-1] the result is zero. `axis` and `batch_dims`
-    are not negative, and the batch dimensions of data and indices are equal. ``spread`` is that of the indices, if
-    it is known already.
+    b runs over `batch_dims` axes, o over the other axes before `axis`. A negative index counts from the end; for an
+    index outside [-size, size-1] the result is zero. `axis` and `batch_dims` are not negative, and the batch dimensions
+    of data and indices are equal. Pass `spread` if the spread of the indices is already known.
     """
     out = _usable(out, data.shape[:axis] + indices.shape[batch_dims:] + data.shape[axis + 1 :], data.dtype)
     size = data.shape[axis]
@@ -71,7 +71,7 @@ def gather(
         return out
     contiguous = data.flags.c_contiguous
     if batch_dims == 0:
-        # take would read uint64 values from 2**63 on as negative ones, some of which are in range.
+        # take would read uint64 values from 2**63 on as negative numbers, some of which are in range.
         if out.nbytes <= _SMALL_BYTES and contiguous and indices.dtype != np.uint64:
             try:
                 return data.take(indices, axis, out)
@@ -102,10 +102,10 @@ def gather(
 
 
 def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = None) -> Array:
-    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
+    """Compute out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and likewise for other axes.
 
-    A negative index counts from the end; one outside [-size, size-1] raises IndexOutsideError, before anything is
-    written. Data and indices have equal dimensions beside `axis`, which is not negative.
+    A negative index counts from the end; an index outside [-size, size-1] raises IndexOutsideError before anything is
+    written. Data and indices have equal dimensions except along `axis`, which is not negative.
     """
     shape, size = indices.shape, data.shape[axis]
     out = _usable(out, shape, data.dtype)
@@ -122,7 +122,7 @@ def gather_elements(data: Array, indices: Array, axis: int, out: Array | None = 
 
 
 def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int = 0) -> Prepared:
-    """A function (data, out=None) that does the same as `gather`, for constant indices and data of that shape."""
+    """Return a function (data, out=None) equivalent to `gather` for constant indices and data of a known shape."""
     shape = data_shape[:axis] + indices.shape[batch_dims:] + data_shape[axis + 1 :]
     outer, size, inner = prod(data_shape[:axis]), data_shape[axis], prod(data_shape[axis + 1 :])
     count = prod(indices.shape[batch_dims:])
@@ -138,7 +138,8 @@ def prepare_gather(indices: Array, data_shape: Shape, axis: int, batch_dims: int
 
 
 def prepare_gather_elements(indices: Array, data_shape: Shape, axis: int) -> Prepared:
-    """A function (data, out=None) that does the same as `gather_elements`, for constant indices and data of that shape.
+    """Return a function (data, out=None) equivalent to `gather_elements` for constant indices and data of a known
+    shape.
 
     It keeps the flat position of every result: eight bytes each.
     """
@@ -199,7 +200,7 @@ def _flat(indices: Array) -> Array:
 
 
 def _repeated_over(dims: Shape, indices: Array, batch_dims: int) -> Array:
-    """Indices with `dims`, along which they are the same, put between the batch dimensions and the others."""
+    """Return indices broadcast along `dims`, inserted between the batch dimensions and the others."""
     if batch_dims == 0 or prod(dims) == 1:
         return indices
     batch, rest = indices.shape[:batch_dims], indices.shape[batch_dims:]
@@ -219,7 +220,7 @@ def _error(indices: Array, size: int) -> IndexOutsideError:
 
 
 def spread_of(indices: Array, size: int) -> Spread:
-    """How far the indices reach, found in their own type."""
+    """Return how far the indices reach, computed in their own type."""
     indices = _flat(indices)
     if _reduced(np.maximum, indices.view(UNSIGNED[indices.itemsize])) < size:
         return Spread.PLAIN
@@ -229,7 +230,7 @@ def spread_of(indices: Array, size: int) -> Spread:
 
 
 def _reduced(function: np.ufunc, array: Array) -> int:
-    """The reduction of a flat array, by several threads if it is long."""
+    """Reduce a flat array, on several threads if it is long."""
     if array.nbytes < 2 * _REDUCED_BYTES_PER_THREAD:
         return int(function.reduce(array))
     parts: list[int] = []
@@ -242,7 +243,8 @@ def _reduced(function: np.ufunc, array: Array) -> int:
 
 
 def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
-    """Positions in [0, size-1], and where an index was outside and its position is 0 instead; None if nowhere."""
+    """Return positions in [0, size-1] and a mask of indices that were outside (whose position is 0); None if there are
+    none."""
     outside = _outside(indices, size)
     positions = indices.astype(np.intp)
     positions += (positions >> (8 * positions.itemsize - 1)) & size  # all ones if negative
@@ -255,7 +257,7 @@ def _normalized(indices: Array, size: int) -> tuple[Array, Array | None]:
 def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
     size = data.shape[axis]
     if -size <= index < size:
-        # A slice, because a string picked by an index would not be an array.
+        # Use a slice, because a string picked by an index would not be an array.
         first = index % size
         source = data[(slice(None),) * axis + (slice(first, first + 1),)]
         _copy(source, out.reshape(source.shape))
@@ -265,7 +267,7 @@ def _copy_slice(data: Array, index: int, axis: int, out: Array) -> Array:
 
 
 def _copies_well(run: int) -> bool:
-    """Whether a strided copy is better than take, which has an overhead for each index instead of each run."""
+    """Return whether a strided copy is faster than take, whose overhead is per index instead of per run."""
     return run == 1 or run >= _LONG_RUN
 
 
@@ -282,7 +284,7 @@ def _copy(source: Array, target: Array) -> None:
 
 
 def _gather_strided(data: Array, indices: Array, axis: int, out: Array) -> Array:
-    """Without the contiguous copy of all data that take would make."""
+    """Gather without the contiguous copy of all data that take would make."""
     positions, outside = _normalized(indices, data.shape[axis])
     before: Any = (slice(None),) * axis
     out[...] = data[(*before, positions)]
@@ -292,7 +294,7 @@ def _gather_strided(data: Array, indices: Array, axis: int, out: Array) -> Array
 
 
 def _as_slice(positions: Array) -> slice | None:
-    """The slice that selects the same, if there is one."""
+    """Return the slice that selects the same elements, if there is one."""
     if positions.size == 0:
         return None
     first, last = int(positions[0]), int(positions[-1])

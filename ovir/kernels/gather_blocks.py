@@ -1,4 +1,4 @@
-"""The blocks of a gather: indices are cut so that they, positions and results stay in a cache; and how each is taken.
+"""Blocks of a gather: cut the indices so that indices, positions and results stay in a cache.
 
 The indices are known to be in range; see ``gather``.
 """
@@ -15,15 +15,15 @@ from ovir.kernels.parallel import run_blocks
 
 Mode = Literal["clip", "wrap"]
 
-# A block's indices, positions and results should stay in a cache, and yet be so many that handing over the GIL around
-# each call of NumPy, which may mean to be woken from sleep, does not count.
+# A block's indices, positions and results should stay in a cache. Yet a block should be large enough that handing over
+# the GIL around each NumPy call, which may wake a sleeping thread, is negligible.
 _BLOCK_ENTRIES = 1 << 17
 _BLOCK_BYTES = 1 << 20
-# Data of this size are still in a core's cache when they are read again; a block is not made narrower than that for it.
+# Data of this size are still in a core's cache when they are read again; narrower blocks gain nothing.
 _CACHE_BYTES = 1 << 18
 _MIN_COLUMNS = 1 << 8
-# What a thread should have to write at least before it pays to wake another one. An entry counts as 16 bytes if it
-# has less: its index has to be read, checked and followed all the same.
+# The fewest bytes that justify waking another thread. An entry counts as at least 16 bytes, because its index has to be
+# read, checked and followed.
 BYTES_PER_THREAD = 1 << 21
 _MIN_ENTRY_BYTES = 16
 
@@ -31,7 +31,7 @@ UNSIGNED = {size: np.dtype(f"u{size}") for size in (1, 2, 4, 8)}
 
 
 class Spread(Enum):
-    """How far indices reach: to [0, size-1], to [-size, size-1], or further."""
+    """How far indices reach: [0, size-1], [-size, size-1], or beyond."""
 
     PLAIN = auto()
     NEGATIVE = auto()
@@ -43,9 +43,9 @@ MODES: dict[Spread, Mode] = {Spread.PLAIN: "clip", Spread.NEGATIVE: "wrap"}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How indices [outer, count, inner] into data [outer, size, inner] are cut in blocks [slabs, rows, columns].
+    """How indices [outer, count, inner] into data [outer, size, inner] are cut into blocks [slabs, rows, columns].
 
-    Entry e of any block reads the row `index[e] * inner + offsets[e]` of the flattened data after the block's base.
+    Entry e of a block reads the row `index[e] * inner + offsets[e]` of the flattened data behind the block's base.
     """
 
     outer: int
@@ -58,7 +58,7 @@ class Layout:
     columns: int
     position_type: np.dtype[Any]
     offsets: Array | None
-    """None where all are 0."""
+    """The offsets of the entries; None if all are 0."""
 
     @property
     def length(self) -> int:
@@ -70,11 +70,12 @@ class Layout:
 
     @property
     def span(self) -> int:
-        """So many rows of data are within a block's reach."""
+        """Return the number of rows of data within a block's reach."""
         return self.slabs * self.size * self.inner
 
     def block(self, number: int) -> tuple[tuple[slice, slice, slice], int]:
-        """Where it is in the indices, and its base in the data. Blocks that read the same data are neighbours."""
+        """Return the block's slice of the indices and its base in the data. Blocks that read the same data are
+        neighbours."""
         number, row = divmod(number, -(-self.count // self.rows))
         slab, column = divmod(number, -(-self.inner // self.columns))
         o, i, k = slab * self.slabs, row * self.rows, column * self.columns
@@ -89,8 +90,8 @@ class Layout:
 def layout_of(outer: int, size: int, count: int, inner: int, row_bytes: int, index_type: np.dtype[Any]) -> Layout:
     entries = _entries_per_block(row_bytes)
     columns = min(inner, entries)
-    # Few columns, so that all the data they come from stay in a core's cache until the last row; if that is too much
-    # to ask, many, so that blocks are contiguous.
+    # Few columns keep all the data they read in a core's cache until the last row. If that is impossible, many columns
+    # keep blocks contiguous.
     cached = _CACHE_BYTES // (size * row_bytes)
     if count > 1 and _MIN_COLUMNS <= cached < columns:
         columns = -(-inner // -(-inner // cached))
@@ -109,12 +110,12 @@ def layout_of(outer: int, size: int, count: int, inner: int, row_bytes: int, ind
 
 
 def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out: Array) -> None:
-    """out[o, i, k] = the row data[o, index, k] of flattened data, for flat indices that are not outside."""
+    """Compute out[o, i, k] = data[o, index, k] on flattened data, for flat indices in range."""
     size, inner, span, offsets = layout.size, layout.inner, layout.span, layout.offsets
     indices = indices.reshape(layout.outer, layout.count, inner)
     unsigned = UNSIGNED[layout.position_type.itemsize]
     convert = indices.dtype != layout.position_type
-    # Where a block reads all of one slab, what is before the slab's begin is what take wraps around.
+    # If a block reads all of one slab, take wraps negative positions around to the end of the slab.
     wrap = layout.slabs == 1 and layout.columns == inner
     mode = MODES[spread if wrap else Spread.PLAIN]
     fold = spread is Spread.NEGATIVE and not wrap
@@ -130,7 +131,7 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out
                 np.copyto(buffer, positions, casting="unsafe")
                 positions = buffer
             if fold:
-                # As unsigned numbers, the smaller one is the one that is not negative.
+                # Read as unsigned numbers, the smaller of the two is the one that is not negative.
                 np.minimum(positions.view(unsigned), (positions + size).view(unsigned), out=buffer.view(unsigned))
                 positions = buffer
             if inner > 1:
@@ -148,7 +149,7 @@ def take_blocks(data: Array, indices: Array, spread: Spread, layout: Layout, out
 
 
 def take_cells(data: Array, positions: Array, out: Array, mode: Mode = "clip") -> None:
-    """out[o, i] = data[o, positions[i]] for rows; no position is outside, and none negative unless mode is "wrap"."""
+    """Compute out[o, i] = data[o, positions[i]] for rows. Positions are in range; negative ones need mode "wrap"."""
     outer, count, inner = out.shape
     row_bytes = inner * out.itemsize
     entries = _entries_per_block(row_bytes)
@@ -171,5 +172,5 @@ def _entries_per_block(row_bytes: int) -> int:
 
 
 def _blocks_per_thread(entries: int, row_bytes: int) -> int:
-    """How many blocks of so many entries a thread should have at least."""
+    """Return how many blocks of a given number of entries a thread should have at least."""
     return -(-BYTES_PER_THREAD // (entries * max(row_bytes, _MIN_ENTRY_BYTES)))

@@ -1,7 +1,7 @@
-"""Conversion between float16 and float32, which NumPy does one element at a time: here in passes over blocks.
+"""Convert between float16 and float32 in passes over blocks; NumPy converts one element at a time.
 
-A float16 is a float32 with fewer bits of both exponent and fraction. Shifted into place its bits mean the same number
-times 2^-112, below the normal range too, so that one exact product does what is left.
+A float16 is a float32 with fewer exponent and fraction bits. Shifted into place, its bits represent the same number
+times 2^-112, also below the normal range, so one exact multiplication completes the conversion.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import numpy as np
 
 from ovir.core.arrays import Array
 
-# Calls of NumPy cost more than they gain below this.
+# Below this size the extra NumPy calls cost more than they gain.
 _SMALL = 1 << 10
 _OFFSET = np.float32(2.0**112)
-_SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that 16 shifted by 13 can be in
+_SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
 _LEAST_NORMAL = np.float32(2.0**-14)
 _TOO_LARGE = np.float32(2.0**16)
 _NAN = np.float32(1.5 * 2.0**16)  # whose bits, rounded like those of a number, are a NaN's
 
 
 def copy(source: Array, target: Array) -> None:
-    """``np.copyto(target, source, casting="unsafe")``: the same values, sooner."""
+    """Copy like ``np.copyto(target, source, casting="unsafe")``, but faster."""
     if source.size >= _SMALL and source.shape == target.shape:
         if source.dtype == np.float16 and target.dtype == np.float32:
             return _widen(source, target)
@@ -33,7 +33,7 @@ def copy(source: Array, target: Array) -> None:
 
 
 def converted(source: Array, dtype: np.dtype[Any]) -> Array:
-    """``source.astype(dtype, copy=False)``."""
+    """Return ``source.astype(dtype, copy=False)``, computed faster for float16 and float32."""
     if source.dtype == dtype:
         return source
     if source.dtype != np.float16 or dtype != np.float32:
@@ -49,7 +49,7 @@ def _widen(source: Array, target: Array) -> None:
     np.left_shift(bits, 13, out=bits)
     np.bitwise_and(bits, _SIGN_AND_DIGITS, out=bits)
     if source.view(np.int16).max() >= 0x7C00 or source.view(np.uint16).max() >= 0xFC00:  # infinities and NaN
-        # Of these alone the exponent overflows, into a bit of which all that lack are made.
+        # Only the exponents of infinities and NaN overflow, into a bit from which the missing ones are made.
         overflow = np.add(bits, np.int32(0x00800000))
         np.bitwise_and(overflow, np.int32(0x10000000), out=overflow)
         np.multiply(overflow, np.int32(7), out=overflow)
@@ -76,6 +76,6 @@ def _narrow(source: Array, target: Array) -> None:
     np.add(bits, digits, out=bits)
     sign = np.right_shift(source.view(np.int32), 16, out=digits)
     np.bitwise_and(sign, np.int32(-0x8000), out=sign)
-    # What is above 16 bits is left over, and cut.
+    # Bits above the lowest 16 are discarded.
     np.bitwise_or(bits, sign, out=bits)
     np.copyto(target.view(np.int16), bits, casting="unsafe")

@@ -1,4 +1,4 @@
-"""MT19937, the Mersenne Twister, as PyTorch and C++ seed it. NumPy has the generator; its own seeding is another."""
+"""MT19937, the Mersenne Twister, as PyTorch and C++ seed it. NumPy has the generator but seeds it differently."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _BLOCK = 1 << 14
 
 
 def generate(seed: int, count: int, consume: Callable[[int, Array], object]) -> None:
-    """``count`` words (uint32) of the generator seeded with the low 32 bits of ``seed``, block by block.
+    """Generate ``count`` words (uint32), block by block, from the low 32 bits of ``seed``.
 
-    ``consume(start, words)`` is called with each block of words and the place of its first among all of them.
+    ``consume(start, words)`` receives each block of words and the position of its first word.
     """
     generator = np.random.RandomState(seed % 2**32)
     for start in range(0, count, _BLOCK):
@@ -23,7 +23,7 @@ def generate(seed: int, count: int, consume: Callable[[int, Array], object]) -> 
 
 
 def seeded_by_sequence(seeds: Sequence[int], count: int) -> Array:
-    """``count`` words of a ``std::mt19937`` that a ``std::seed_seq`` of these seeds has seeded."""
+    """Return ``count`` words of a ``std::mt19937`` seeded by a ``std::seed_seq`` of these seeds."""
     generator = np.random.MT19937()
     key = np.array(_seed_sequence([seed % 2**32 for seed in seeds]), np.uint32)
     generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _STATE}}
@@ -31,7 +31,7 @@ def seeded_by_sequence(seeds: Sequence[int], count: int) -> Array:
 
 
 def _seed_sequence(seeds: Sequence[int]) -> list[int]:
-    """The state that the C++ standard ([rand.util.seedseq]) derives from seeds of 32 bits."""
+    """Return the state that the C++ standard ([rand.util.seedseq]) derives from 32-bit seeds."""
     size, lag = _STATE, 11
     state = [0x8B8B8B8B] * size
     first, second = (size - lag) // 2, (size - lag) // 2 + lag

@@ -1,6 +1,6 @@
 """Threads for kernels: NumPy releases the GIL in its inner loops, so blocks of one operation can run side by side.
 
-A kernel splits its work with `run_blocks`; how many threads it may use is `threads()`, which `limit(n)` sets for the
+A kernel splits its work with `run_blocks`. `threads()` is the number of threads it may use; `limit(n)` sets it for the
 current context, so that two requests in one process can have different limits.
 """
 
@@ -25,23 +25,23 @@ def _available() -> int:
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
-    # A block that calls another kernel must not ask for more threads: all of them are busy with its siblings.
+    # A block that calls another kernel must not ask for more threads: all are busy with its siblings.
     return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_limit.set, initargs=(1,))
 
 
 if hasattr(os, "register_at_fork"):
-    # The threads of a pool do not survive a fork, its queue does.
+    # The threads of a pool do not survive a fork, but its queue does.
     os.register_at_fork(after_in_child=_pool.cache_clear)
 
 
 def threads() -> int:
-    """The number of threads that a kernel may use now, the calling one included."""
+    """Return the number of threads that a kernel may use now, including the calling one."""
     return _limit.get() or _available()
 
 
 @contextmanager
 def limit(count: int | None) -> Iterator[None]:
-    """Let kernels called from this context use at most `count` threads; None is as many as the process may run on."""
+    """Let kernels called from this context use at most `count` threads; None means as many as the process may use."""
     if count is not None and count < 1:
         raise ValueError(f"a thread limit must be at least 1, got {count}")
     token = _limit.set(count)
@@ -54,8 +54,8 @@ def limit(count: int | None) -> Iterator[None]:
 def run_blocks(function: Callable[[int, int], object], items: int, min_items_per_thread: int = 1) -> None:
     """Call `function(start, stop)` on contiguous blocks that together cover range(items), on several threads.
 
-    Runs in the calling thread alone where there is not enough work for two. The first exception is raised again when
-    no block runs any more; blocks that had not begun by then are left out.
+    The calling thread runs alone if there is not enough work for two. The first exception is raised again once no block
+    is running; blocks that have not begun by then are skipped.
     """
     workers = items // max(min_items_per_thread, 1)
     if workers > 1:
@@ -80,11 +80,11 @@ def run_blocks(function: Callable[[int, int], object], items: int, min_items_per
                 failed = True
                 raise
 
-    # Threads draw blocks from one iterator, so a thread that is late, or never comes, only leaves more to the others:
-    # the caller waits for those that have begun and for nothing else, hence never for itself.
+    # Threads draw blocks from one iterator, so a thread that starts late or never only leaves more work to the others.
+    # The caller waits only for blocks that have begun, hence never for itself.
     pool = _pool(threads() - 1)
     helpers: list[Future[None]] = []
-    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no thread left to give
+    with suppress(RuntimeError):  # the interpreter shuts down, or the system has no more threads
         for _ in range(workers - 1):
             helpers.append(pool.submit(work))
     try:

@@ -1,6 +1,6 @@
-"""Philox4x32-10, a random generator without a state to step: its words are a function of key, counter and position.
+"""Philox4x32-10, a counter-based random generator: its words are a function of key, counter and position.
 
-It is the generator of TensorFlow. Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
+TensorFlow uses it. Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (2011).
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
 GROUP = 4
-"""Words that one position gives."""
+"""The number of words per position."""
 
 _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
 _MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
-# Groups of a block: its eight arrays stay in a cache.
+# Groups per block: its eight arrays stay in a cache.
 _BLOCK = 1 << 12
 _LEAST_PER_THREAD = 4 * _BLOCK
 
 
 def generate(key: int, counter: int, first: int, groups: int, consume: Callable[[int, Array], object]) -> None:
-    """The words (uint32) of ``groups`` positions from ``first`` on, block by block, on several threads.
+    """Generate the words (uint32) of ``groups`` positions from ``first`` on, block by block, on several threads.
 
-    ``consume(start, words)`` is called with each block of words and the place of its first among all of them.
+    ``consume(start, words)`` receives each block of words and the position of its first word.
     """
 
     def run(start: int, stop: int) -> None:
@@ -64,5 +64,5 @@ def _words(key: int, counter: int, first: int, groups: int) -> Array:
 
 
 def _halves(value: int) -> tuple[int, int]:
-    """The low and the high 32 of 64 bits."""
+    """Return the low and the high 32 of 64 bits."""
     return value % 2**32, value // 2**32 % 2**32

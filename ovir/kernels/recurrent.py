@@ -1,11 +1,11 @@
-"""Steps of recurrent cells, and sequences of them.
+"""Steps of recurrent cells, and sequences of steps.
 
-A step is made for one batch and keeps its buffers: ``step(x, hidden, out, *cell)`` fills ``out`` with the hidden state
-that follows ``hidden``, and brings the cell state of an LSTM, if there is one, up to date where it stands. ``x`` is the
-input's part in the gates, [batch, gates * hidden], biases included. In it and in ``recurrent``, the weights [gates *
-hidden, hidden] of the hidden state, the gates follow each other in the order of the specifications.
+A step is built for one batch size and keeps its buffers. ``step(x, hidden, out, *cell)`` fills ``out`` with the hidden
+state that follows ``hidden`` and updates the cell state of an LSTM in place. ``x`` [batch, gates * hidden] is the
+input's contribution to the gates, including biases. In ``x`` and in the recurrent weights [gates * hidden, hidden], the
+gates come in the order of the specifications.
 
-An activation ``f(x, y)`` fills y from x, and y may be x.
+An activation ``f(x, y)`` fills y from x; y may be x.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def relu(x: Array, y: Array) -> None:
 
 
 def sigmoid(x: Array, y: Array) -> None:
-    np.multiply(x, -1, out=y)  # np.negative of NumPy 2.4 goes wrong in place where elements lie 16 bytes apart
+    np.multiply(x, -1, out=y)  # np.negative of NumPy 2.4 is wrong in place if elements lie 16 bytes apart
     np.exp(y, out=y)
     np.add(y, 1, out=y)
     np.divide(1, y, out=y)
@@ -49,7 +49,7 @@ def hard_sigmoid(alpha: float, beta: float) -> Activation:
 
 
 def clipped(function: Activation, limit: float) -> Activation:
-    """The function of what is brought into [-limit, limit]."""
+    """Return the function applied to its argument clipped to [-limit, limit]."""
 
     def clipped_function(x: Array, y: Array) -> None:
         np.clip(x, -limit, limit, out=y)
@@ -62,13 +62,14 @@ def clipped(function: Activation, limit: float) -> Activation:
 
 
 def input_product(x: Array, weights: Array, bias: Array) -> Array:
-    """x [..., input] times weights [n, input] transposed, plus bias [n]: one product for all that stands before."""
+    """Compute x [..., input] times the transposed weights [n, input] plus bias [n], as one product for all leading
+    axes."""
     product = np.dot(x.reshape(prod(x.shape[:-1]), x.shape[-1]), weights.T)
     return np.add(product, bias, out=product).reshape(*x.shape[:-1], len(weights))
 
 
 def rnn_step(recurrent: Array, functions: Sequence[Activation], batch: int) -> Step:
-    """H = f(x + H R^T)."""
+    """Return a step that computes H = f(x + H R^T)."""
     (f,) = functions
     gate = np.empty((batch, len(recurrent)), recurrent.dtype)
     weights = recurrent.T
@@ -82,9 +83,9 @@ def rnn_step(recurrent: Array, functions: Sequence[Activation], batch: int) -> S
 
 
 def gru_step(recurrent: Array, functions: Sequence[Activation], batch: int, bias: Array | None = None) -> Step:
-    """z, r = f(x_zr + H R_zr^T), h = g(x_h + (r H) R_h^T), H = (1 - z) h + z H.
+    """Return a step that computes z, r = f(x_zr + H R_zr^T), h = g(x_h + (r H) R_h^T), H = (1 - z) h + z H.
 
-    With ``bias`` the reset gate comes after the product: h = g(x_h + r (H R_h^T + bias)).
+    With ``bias`` the reset gate is applied after the product: h = g(x_h + r (H R_h^T + bias)).
     """
     f, g = functions
     size = recurrent.shape[1]
@@ -115,7 +116,10 @@ def gru_step(recurrent: Array, functions: Sequence[Activation], batch: int, bias
 
 
 def lstm_step(recurrent: Array, functions: Sequence[Activation], batch: int) -> Step:
-    """f, i, o = f(x_fio + H R_fio^T), c = g(x_c + H R_c^T), C = f C + i c, H = o h(C); the order is f, i, c, o."""
+    """Return a step that computes f, i, o = f(x_fio + H R_fio^T), c = g(x_c + H R_c^T), C = f C + i c, H = o h(C).
+
+    The gates are in the order f, i, c, o.
+    """
     f, g, h = functions
     size = recurrent.shape[1]
     gates = np.empty((batch, 4 * size), recurrent.dtype)
@@ -127,7 +131,7 @@ def lstm_step(recurrent: Array, functions: Sequence[Activation], batch: int) -> 
         np.dot(hidden, weights, out=gates)
         np.add(gates, x, out=gates)
         g(candidate, new)
-        # One pass over all gates, one of them in vain, costs less than the calls for two parts.
+        # One pass over all gates, although one of them is not needed, costs less than two calls.
         f(gates, gates)
         np.multiply(forget, cell, out=cell)
         np.multiply(admit, new, out=new)
@@ -150,11 +154,12 @@ def scan(
     outputs: Array,
     finals: Sequence[Array],
 ) -> None:
-    """One direction of a sequence: ``outputs`` [batch, time, hidden] and the ``finals`` of each state [batch, hidden].
+    """Run one direction of a sequence: ``outputs`` [batch, time, hidden] and the ``finals`` of each state [batch,
+    hidden].
 
-    ``inputs`` are [batch, time, gates * hidden]. Row b takes part in its first ``lengths[b]`` steps of time; what comes
-    after is zero in its outputs, and so are its finals where it takes part in none, or should in more than there are.
-    Rows are independent, so all of them go through every step, and what a row computes outside its own is not used.
+    ``inputs`` are [batch, time, gates * hidden]. Row b takes part in its first ``lengths[b]`` time steps. Its outputs
+    after that are zero, and so are its finals if its length is 0 or exceeds the number of steps. Rows are independent:
+    every step computes all rows, and results outside a row's own steps are not used.
     """
     time = inputs.shape[1]
     last = _rows_by_last_step(lengths)
@@ -164,12 +169,12 @@ def scan(
         final[...] = 0
     for t in reversed(steps) if backward else steps:
         rows = last.get(t)
-        if backward and rows is not None and t != steps[-1]:  # these begin here
+        if backward and rows is not None and t != steps[-1]:  # rows whose first step this is
             for state, begin in zip((hidden, *cells), initial, strict=True):
                 state[rows] = begin[rows]
         step(inputs[:, t], hidden, outputs[:, t], *cells)
         hidden = outputs[:, t]
-        if rows is not None and not backward:  # these end here
+        if rows is not None and not backward:  # rows whose last step this is
             for state, final in zip((hidden, *cells), finals, strict=True):
                 final[rows] = state[rows]
     if backward:
@@ -180,7 +185,7 @@ def scan(
 
 
 def _rows_by_last_step(lengths: Array) -> dict[int, Any]:
-    """Which rows have their last step at a time."""
+    """Return which rows have their last step at a time."""
     if not lengths.size or (lengths == lengths[0]).all():
         return {int(n) - 1: slice(None) for n in lengths[:1]}
     return {int(n) - 1: np.flatnonzero(lengths == n) for n in np.unique(lengths)}

@@ -1,8 +1,9 @@
-"""Applies taps to the axes of a tensor, block by block, on threads.
+"""Apply taps to the axes of a tensor, block by block, on threads.
 
-Every mode is a product of one-dimensional ones, so axis follows axis: a linear mode takes two gathers an axis, not four
-or eight in all. Integers are the exception: they are cut or rounded in the end, and whether a sum reaches 3 or
-2.9999998 depends on its order. For them the products of weights are summed corner by corner, as the reference does.
+Every mode is a product of one-dimensional ones, so one axis follows the other: a linear mode takes two gathers per axis
+instead of four or eight in total. Integers are an exception: they are truncated or rounded at the end, and whether a
+sum reaches 3 or 2.9999998 depends on the order of the terms. For integers, products of weights are summed corner by
+corner, as in the reference.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ovir.kernels.resample_taps import Floats, Index, Method, Taps
 from ovir.kernels.rounding import round_half_away
 
 Passes = Sequence[tuple[int, Taps]]
-"""Axes and the taps along them."""
+"""Axes, each with its taps."""
 Kernel = Callable[[Array, Passes, Array], None]
 """Fills its last argument from its first; both are C-contiguous."""
 
@@ -39,7 +40,7 @@ def resample(method: Method, data: Array, passes: Passes, out: Array) -> None:
 
 
 def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
-    """Call the kernel on groups of slices along the first resized axis, or on parts of one slice where it is large."""
+    """Call the kernel on groups of slices along the first resized axis, or on parts of a single large slice."""
     if not out.size:
         return
     first = min(axis for axis, _ in passes)
@@ -63,7 +64,7 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
         kernel(x[i : i + 1, low:high], list(along.items()), y[i : i + 1, start:stop])
 
     def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):  # infinities and NaN are values like others
+        with np.errstate(all="ignore"):  # infinities and NaN are ordinary values
             for item in range(start, stop):
                 block(item)
 
@@ -71,7 +72,8 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
 
 
 def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
-    """Shrinking axes before growing ones; the last axis, whose gathers cost most, where there is least to do."""
+    """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
+    least to do."""
 
     def rank(item: tuple[int, Taps]) -> tuple[float, int]:
         axis, taps = item
@@ -100,7 +102,7 @@ def _separable(x: Array, passes: Passes, y: Array) -> None:
 
 
 def _weighted(x: Array, axis: int, index: Index, weight: Floats, out: Array | None = None) -> Array:
-    """The sum of the taps along one axis."""
+    """Compute the sum of the taps along one axis."""
     weight = weight.astype(x.dtype, copy=False)
     result = x.take(index[0], axis, out=out, mode="clip")
     result *= _along(axis, x.ndim, weight[0])
@@ -121,20 +123,20 @@ def _along(axis: int, rank: int, weights: Floats) -> Floats:
 
 
 def _integers(x: Array, passes: Passes, y: Array) -> None:
-    """linear_onnx and cubic: cut towards 0."""
+    """Resample integers for linear_onnx and cubic: truncate towards 0."""
     total, _ = _corner_sum(x, passes)
     _store(np.trunc(total), y)
 
 
 def _linear_integers(x: Array, passes: Passes, y: Array) -> None:
-    """linear: divided by the sum of the weights and rounded."""
+    """Resample integers for linear: divide by the sum of the weights and round."""
     total, weights = _corner_sum(x, passes)
     np.divide(total, weights, out=total, where=weights != 0)
     _store(round_half_away(total), y)
 
 
 def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
-    """Rounded and saturated after each axis, the last axis first, as Pillow does."""
+    """Resample integers as Pillow does: round and saturate after each axis, the last axis first."""
     low, high = integer_range(y.dtype)
     result = x.astype(np.float64)
     for axis, taps in reversed(passes):
@@ -144,9 +146,9 @@ def _pillow_integers(x: Array, passes: Passes, y: Array) -> None:
 
 
 def _corner_sum(x: Array, passes: Passes) -> tuple[Array, Array]:
-    """The sum of weight * value over all combinations of taps, and the sum of the weights.
+    """Return the sum of weight * value over all combinations of taps, and the sum of the weights.
 
-    In f32 like the reference; in f64 for integers that f32 does not hold.
+    The computation uses f32 like the reference, or f64 for integers that f32 cannot represent.
     """
     x = x.astype(np.float32 if x.dtype.itemsize < 4 else np.float64)
     total: Any = x.dtype.type(0)
@@ -168,9 +170,9 @@ def _corners(x: Array, passes: Passes, weight: Any) -> Iterator[tuple[Array, Any
 
 
 def _store(values: Array, y: Array) -> None:
-    """Whole numbers into integers, saturated."""
+    """Store whole numbers as integers, saturated."""
     low, high = integer_range(y.dtype)
     top = values.dtype.type(high)
-    if int(top) > high:  # the largest of 64 bits has no f64
+    if int(top) > high:  # the largest 64-bit integer has no exact f64
         top = np.nextafter(top, values.dtype.type(0))
     np.copyto(y, np.clip(values, low, top), casting="unsafe")

@@ -1,7 +1,7 @@
-"""Where the elements of a resized axis come from: for each, positions of the input axis and their weights.
+"""Positions and weights from which each element of a resized axis is computed.
 
-All is computed in f32, in the order of the formulas, as devices do: whether 2.5 / 0.8333333 lies above an integer or
-below it decides which pixel is the nearest. Only the modes of Pillow compute in f64, as Pillow does.
+Everything is computed in f32 and in the order of the formulas, as devices do: whether 2.5 / 0.8333333 lies above or
+below an integer decides which pixel is nearest. Only the Pillow modes compute in f64, as Pillow does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
 
 @dataclass(frozen=True)
 class Method:
-    """How to interpolate; the attributes of the operation that say it."""
+    """How to interpolate: the attributes of the operation that define it."""
 
     mode: str
     coordinates: str = "half_pixel"
@@ -41,10 +41,11 @@ class Method:
 
 @dataclass(frozen=True)
 class Taps:
-    """``out[i] = sum over k of data[index[k, i]] * weight[k, i]``; the nearest pixel is one tap without weight.
+    """Taps of an axis: ``out[i] = sum over k of data[index[k, i]] * weight[k, i]``. Nearest mode has one tap without
+    weight.
 
-    ``unit`` are the weights divided by their sum where the mode asks for it; otherwise they are ``weight``. Before it
-    divides, the reference multiplies all weights by ``gain``, which can decide how an integer is rounded.
+    ``unit`` holds the weights divided by their sum if the mode asks for it, else ``weight`` itself. The reference
+    multiplies all weights by ``gain`` before dividing, which can decide how an integer is rounded.
     """
 
     index: Index
@@ -57,7 +58,7 @@ class Taps:
         return int(self.index.shape[1])
 
     def part(self, start: int, stop: int) -> tuple[int, int, Taps]:
-        """The taps of some of the outputs, and the range of the input that they reach, counted from its begin."""
+        """Return the input range that some of the outputs read, [low, high), and their taps relative to it."""
         index = self.index[:, start:stop]
         low, high = int(index.min()), int(index.max()) + 1
         return low, high, Taps(index - low, self.weight[:, start:stop], self.unit[:, start:stop], self.gain)
@@ -65,9 +66,9 @@ class Taps:
 
 @lru_cache(maxsize=256)
 def taps(method: Method, size: int, length: int, scale: float) -> Taps:
-    """The taps that resize an axis of ``size`` (not 0) to ``length``, ``scale`` times as long.
+    """Return the taps that resize an axis of ``size`` (not 0) to ``length``, scaled by ``scale``.
 
-    ``method.antialias`` must say whether it applies: it does where some axis shrinks.
+    ``method.antialias`` must tell whether antialiasing applies: it does if some axis shrinks.
     """
     ratio = np.float32(scale)
     if method.is_pillow:
@@ -85,12 +86,12 @@ def taps(method: Method, size: int, length: int, scale: float) -> Taps:
         else:
             found = _cubic(position, size, np.float32(method.cube_coeff))
     for array in (found.index, found.weight, found.unit):
-        array.flags.writeable = False  # it is shared with whoever asks next
+        array.flags.writeable = False  # the cached result is shared
     return found
 
 
 def _positions(mode: str, size: int, length: int, scale: np.float32) -> Floats:
-    """The position in the input of each element of the output; an axis that keeps its length is not moved."""
+    """Return the input position of each output element; an axis that keeps its length keeps its positions."""
     x = np.arange(length, dtype=np.float32)
     if scale == 1 or length == size:
         return x
@@ -120,7 +121,8 @@ _ROUNDING: dict[str, Callable[[Floats, bool], Floats]] = {
 
 
 def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> Taps:
-    """A triangle over the position, 2 wide, or with antialias 2 / scale; what lies outside the input has no weight."""
+    """Return the taps of a triangle filter of width 2, or 2 / scale with antialias; positions outside the input have
+    weight 0."""
     slope = scale if antialias else np.float32(1)
     reach = 2 if scale > 1 else ceil(np.float32(2) / slope)
     index = round_half_away(position).astype(np.int64) + np.arange(-reach, reach + 1)[:, np.newaxis]
@@ -131,7 +133,8 @@ def _linear(position: Floats, size: int, scale: np.float32, antialias: bool) -> 
 
 
 def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
-    """As many taps as there are weights in a column, from the first of the column on."""
+    """Drop zero weights: keep as many taps as the fullest column has, starting at the first nonzero weight of each
+    column."""
     some = weight != 0
     row = some.argmax(axis=0) + np.arange(max(int(some.sum(axis=0).max(initial=0)), 1))[:, np.newaxis]
     last = len(weight) - 1
@@ -141,14 +144,14 @@ def _without_zeros(index: Index, weight: Floats) -> tuple[Index, Floats]:
 
 
 def _divided_by_sum(weight: Floats) -> Floats:
-    """The weights, 0 where they have no sum."""
+    """Divide the weights by their sum; they are 0 where the sum is 0."""
     total = weight.sum(axis=0)
     result: Floats = np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
     return result
 
 
 def _linear_onnx(position: Floats, size: int) -> Taps:
-    """The two neighbours of the position, which is moved to the nearest end where it lies outside."""
+    """Return the two neighbours of each position; positions outside the input move to the nearest end."""
     position = np.clip(position, np.float32(0), np.float32(size - 1))
     first = position.astype(np.int64)
     second = np.minimum(first + 1, size - 1)
@@ -159,7 +162,7 @@ def _linear_onnx(position: Floats, size: int) -> Taps:
 
 
 def _cubic(position: Floats, size: int, a: np.float32) -> Taps:
-    """Keys' kernel of parameter a over the four pixels around the position, the ends repeated outside."""
+    """Return the taps of Keys' cubic kernel with parameter a over four pixels; border pixels are repeated."""
     base = np.floor(position)
     s = abs(position - base)
 
@@ -175,7 +178,7 @@ def _cubic(position: Floats, size: int, a: np.float32) -> Taps:
 
 
 def _pillow(method: Method, size: int, length: int) -> Taps:
-    """The filter of Pillow's resize, stretched over the pixels that become one, cut at the ends."""
+    """Return the taps of Pillow's resize filter, stretched over the pixels that are merged and cut at the borders."""
     a = method.cube_coeff
     step = size / length
     stretch = max(step, 1.0)

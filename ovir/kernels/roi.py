@@ -1,6 +1,6 @@
-"""What the poolings of regions of interest compute with: pixels of feature maps, chosen one by one and summed.
+"""Kernels for the pooling of regions of interest: pixels of feature maps, chosen one by one and combined.
 
-Pixels lie as rows that hold all channels of one place, so that a channel costs a region no more than a copy of it.
+Pixels are stored as rows that hold all channels of one position, so that a further channel costs only its copy.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed
 from ovir.kernels.rounding import as_index
 
-# Elements of the pixels that are fetched at a time: they should stay in a cache until they have been summed.
+# Elements of the pixels fetched at a time: they should stay in a cache until they have been summed.
 _FETCHED = 1 << 18
-# Pixels of which the places and shares are worked out at a time.
+# Pixels whose positions and weights are computed at a time.
 _CHOSEN = 1 << 18
-# Elements of fetched pixels that a thread must have at least.
+# Elements of fetched pixels below which another thread does not pay.
 _LEAST_PER_THREAD = 1 << 20
 
 
 def pixel_rows(planes: Array) -> Array:
-    """[planes * rows * columns, channels] of planes [..., channels, rows, columns], in the computing type."""
+    """Return planes [..., channels, rows, columns] as [planes * rows * columns, channels], in the computing type."""
     rows = np.moveaxis(as_computed(planes), -3, -1)
     return np.ascontiguousarray(rows).reshape(prod(rows.shape[:-1]), rows.shape[-1])
 
@@ -34,7 +34,7 @@ def pixel_rows(planes: Array) -> Array:
 
 
 def add_rows(rows: Array, index: Array, weight: Array, out: Array) -> None:
-    """out[p] = the sum over k of weight[p, k] * rows[index[p, k]]."""
+    """Compute out[p] = sum over k of weight[p, k] * rows[index[p, k]]."""
     out[...] = 0
     for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1]):
         fetched = rows.take(index[bins, taps], 0, mode="clip")
@@ -42,7 +42,7 @@ def add_rows(rows: Array, index: Array, weight: Array, out: Array) -> None:
 
 
 def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
-    """out[p] = the largest over k of the sums over c of weight[p, k, c] * rows[index[p, k, c]], and at least out[p]."""
+    """Compute out[p] = max(out[p], max over k of the sum over c of weight[p, k, c] * rows[index[p, k, c]])."""
     for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1] * index.shape[2]):
         fetched = rows.take(index[bins, taps], 0, mode="clip")
         samples = np.matmul(weight[bins, taps, np.newaxis], fetched)[:, :, 0]
@@ -50,14 +50,14 @@ def largest_sums(rows: Array, index: Array, weight: Array, out: Array) -> None:
 
 
 def largest_rows(rows: Array, index: Array, out: Array) -> None:
-    """out[p] = the largest over k of rows[index[p, k]]."""
+    """Compute out[p] = max over k of rows[index[p, k]]."""
     out[...] = -np.inf
     for bins, taps in _blocks(index.shape[0], index.shape[1], rows.shape[1]):
         out[bins] = np.maximum(out[bins], rows.take(index[bins, taps], 0, mode="clip").max(axis=1))
 
 
 def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]]:
-    """Parts of ``bins`` times ``taps`` rows of so many elements, none of them large."""
+    """Split ``bins`` times ``taps`` rows into parts of bounded size."""
     width = max(min(taps, _FETCHED // max(elements, 1)), 1)
     height = max(_FETCHED // max(width * elements, 1), 1)
     for start in range(0, bins, height):
@@ -70,7 +70,7 @@ def _blocks(bins: int, taps: int, elements: int) -> Iterator[tuple[slice, slice]
 
 @dataclass(frozen=True)
 class Neighbours:
-    """For each place the four pixels around it, counted row by row, and the share of each."""
+    """The four pixels around each position, counted row by row, with the weight of each."""
 
     index: Array
     weight: Array
@@ -80,9 +80,10 @@ class Neighbours:
 
 
 def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbours:
-    """The pixels around places (y, x), which are broadcast; a place that is not ``inside`` has no share.
+    """Return the pixels around the positions (y, x), which are broadcast; positions not ``inside`` have weight 0.
 
-    Places beyond the middle of an outer pixel count as there. ``start`` is the number of the first pixel of the plane.
+    Positions beyond the center of a border pixel count as that center. ``start`` is the number of the plane's first
+    pixel.
     """
     rows, columns = (_axis_neighbours(place, size) for place, size in ((y, height), (x, width)))
     shape = (*np.broadcast_shapes(y.shape, x.shape, inside.shape), 4)
@@ -95,8 +96,8 @@ def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start
 
 
 def _axis_neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
-    """On one axis the pixels before and after each place, and their shares."""
-    place = np.fmin(np.fmax(place, 0), size - 1)  # NaN is 0
+    """Return the pixels before and after each position on one axis, with their weights."""
+    place = np.fmin(np.fmax(place, 0), size - 1)  # NaN counts as 0
     low = np.floor(place)
     part = place - low
     return [(low.astype(np.intp), 1 - part), (np.ceil(place).astype(np.intp), part)]
@@ -106,7 +107,7 @@ def _axis_neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
 
 
 def equal_groups(*keys: Array) -> list[Array]:
-    """The indices of elements whose keys are equal, group by group."""
+    """Return the indices of elements with equal keys, group by group."""
     order = np.lexsort(keys)
     changes = np.zeros(max(len(order) - 1, 0), np.bool_)
     for key in keys:
@@ -115,7 +116,7 @@ def equal_groups(*keys: Array) -> list[Array]:
 
 
 def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels: Sequence[int], channels: int) -> None:
-    """``pool(members)`` on parts of each group, several at a time; ``pixels`` is how many one member of it takes."""
+    """Call ``pool(members)`` on parts of each group, several at a time; ``pixels`` counts the pixels per member."""
     parts = []
     for group, count in zip(groups, pixels, strict=True):
         step = max(_CHOSEN // max(count, 1), 1)
@@ -131,9 +132,9 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
 
 
 def pool_places(places: Callable[[Array], Neighbours], taps: int, pixels: Array, out: Array) -> None:
-    """out[region, *bin] = the sum of the ``taps`` places of each bin.
+    """Compute out[region, *bin] = the sum over the ``taps`` positions of each bin.
 
-    ``places`` gives for the indices of some regions their neighbours, with axes for region, bins, taps and the four.
+    ``places`` maps indices of regions to their neighbours, with axes for region, bins, taps and the four pixels.
     """
     regions, *bins, channels = out.shape
 
@@ -153,10 +154,10 @@ Turn = Callable[[Array, Array, Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class SampledRegions:
-    """Regions of images that are cut into ``bins`` rows and columns of bins, each with a grid of samples.
+    """Regions of images, cut into ``bins`` rows and columns of bins, each with a grid of samples.
 
-    ``start``, ``size`` and ``samples`` (per bin) have y and x of each region. ``turn`` moves the samples of some
-    regions: it is given their indices, y and x, and returns y and x.
+    ``start``, ``size`` and ``samples`` (per bin) hold y and x of each region. ``turn`` moves the samples of some
+    regions: it receives their indices, y and x, and returns the new y and x.
     """
 
     images: Array
@@ -167,9 +168,9 @@ class SampledRegions:
     turn: Turn | None = None
 
     def pool(self, pixels: Array, height: int, width: int, out: Array, *, largest: bool = False) -> None:
-        """out[region, bin]: the mean of the bin's samples in images of this size, or the largest if it is above 0.
+        """Compute out[region, bin] = the mean of the bin's samples, or the largest sample if it is above 0.
 
-        ``out`` comes as zeros, and stays so where there are no samples.
+        ``out`` arrives as zeros and stays zero for bins without samples.
         """
         groups = [group for group in equal_groups(*self.samples.T) if self.samples[group[0]].min() > 0]
         bins, channels = self.bins[0] * self.bins[1], pixels.shape[1]
@@ -191,7 +192,7 @@ class SampledRegions:
         pool_groups(pool, groups, taken, channels)
 
     def _neighbours(self, members: Array, height: int, width: int) -> Neighbours:
-        """[members, bins, bins, samples, samples, 4], y before x."""
+        """Return the neighbours of all samples, [members, bins, bins, samples, samples, 4], y before x."""
         y = self._places(0, members)[:, :, np.newaxis, :, np.newaxis]
         x = self._places(1, members)[:, np.newaxis, :, np.newaxis, :]
         if self.turn is not None:
@@ -201,7 +202,7 @@ class SampledRegions:
         return neighbours(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
 
     def _places(self, axis: int, members: Array) -> Array:
-        """[members, bins, samples] on one axis."""
+        """Return the sample positions on one axis, [members, bins, samples]."""
         count = int(self.samples[members[0], axis])
         start, size = (values[members, axis, np.newaxis, np.newaxis] for values in (self.start, self.size))
         step = size / size.dtype.type(self.bins[axis])
@@ -216,21 +217,22 @@ class SampledRegions:
 
 @dataclass(frozen=True)
 class Span:
-    """On one axis, for each region and bin: from which pixel to which, within the data."""
+    """For each region and bin on one axis: the first pixel and the end, within the data."""
 
     start: Array
     stop: Array
 
     @classmethod
     def within(cls, size: int, start: Array, stop: Array) -> Span:
-        """From whole numbers of any type and size."""
+        """Return the span of whole numbers of any type and size, limited to the data."""
         return cls(*(np.clip(as_index(end), 0, size) for end in (start, stop)))
 
 
 def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Array, out: Array, *, mean: bool) -> None:
-    """out[region, row, column] = the mean of the pixels of each bin, or else the largest; 0 for an empty bin.
+    """Compute out[region, row, column] = the mean of the pixels of each bin, or else the maximum; 0 for an empty bin.
 
-    ``planes`` has for each bin (or region) the number of the first pixel of its plane, which is so wide.
+    ``planes`` holds for each bin (or region) the number of the first pixel of its plane; ``width`` is the plane's
+    width.
     """
     heights = (rows.stop - rows.start)[:, :, np.newaxis]
     widths = (columns.stop - columns.start)[:, np.newaxis, :]

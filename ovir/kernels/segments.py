@@ -1,4 +1,4 @@
-"""Reduction over segments of rows: runs of any length, of which some may be empty."""
+"""Reduce segments of rows: runs of any length, some of which may be empty."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.parallel import run_blocks
 
-# Segments up to this long are reduced side by side, row by row; for longer ones a call each is cheaper.
+# Segments up to this length are reduced side by side, row by row; longer ones take one call each.
 _LONG = 64
-_ROWS = 1 << 12  # of a long segment that are fetched at once
+_ROWS = 1 << 12  # rows of a long segment that are fetched at once
 _LEAST_PER_THREAD = 1 << 18
 
 
 def reduce_segments(
     function: np.ufunc, fetch: Callable[[Array], Array], starts: Array, counts: Array, out: Array
 ) -> None:
-    """out[i] = ``function`` over the rows from starts[i] on, counts[i] of them; of an empty segment it stays as it is.
+    """Reduce ``counts[i]`` rows from starts[i] on with ``function`` into out[i]; rows of empty segments stay unchanged.
 
-    ``fetch`` gives the rows at some positions as a new array [rows, width] of the type of ``out``.
+    ``fetch`` returns the rows at some positions as a new array [rows, width] of the type of ``out``.
     """
-    # Not by reduceat, which along the first axis takes several times as long, and knows no empty segment.
+    # reduceat is several times slower along the first axis and cannot handle empty segments.
     work = int(counts.sum()) * out.shape[1] // max(len(counts), 1)
 
     def run(first: int, last: int) -> None:
@@ -42,7 +42,7 @@ def _reduce(function: np.ufunc, fetch: Callable[[Array], Array], starts: Array, 
     short = np.flatnonzero((counts > 0) & (counts <= _LONG))
     if not short.size:
         return
-    # Longest first: those that have a row j more are the first ones.
+    # Longest first: the segments that have a row j are then the first ones.
     short = short[np.argsort(-counts[short], kind="stable")]
     lengths, begins = counts[short], starts[short]
     reduced = fetch(begins)

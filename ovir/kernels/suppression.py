@@ -1,4 +1,4 @@
-"""Non-maximum suppression: which of many overlapping boxes are kept, given how much any two of them overlap."""
+"""Non-maximum suppression: which of many overlapping boxes are kept, given how much any two overlap."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.boxes import Overlaps
 
-# Boxes that are compared with each other in one go, and those kept before that they are compared with in one.
+# Boxes compared with each other at a time, and kept boxes that they are compared with at a time.
 _BLOCK, _KEPT_BLOCK = 128, 256
 _MANY = 1 << 10
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
 def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[tuple[int, Array]]:
-    """For each row of the float32 ``scores`` the indices of its eligible elements: the highest score first, of equal
-    ones the first. There are at most ``most`` of them; rows without any are left out."""
+    """Return, for each row of the float32 ``scores``, the indices of its eligible elements in descending order of
+    score.
+
+    Of equal scores the first comes first. Each row has at most ``most`` indices; rows without any are left out.
+    """
     length = scores.shape[1]
     flat = scores.reshape(-1)
     places = np.flatnonzero(eligible)
@@ -30,14 +33,14 @@ def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[
 
 
 def descending(scores: Array) -> Array:
-    """The stable order of real numbers, from the largest on; NaN is last.
+    """Return the stable descending order of real numbers; NaN is last.
 
-    A float32 and its index are sorted as one integer, where there are many several times faster than a stable sort.
+    A float32 and its index are sorted as one integer, which is several times faster than a stable sort of many numbers.
     """
     if scores.dtype != np.float32 or scores.size < _MANY:
         return np.argsort(-scores, kind="stable")
-    bits = (scores + np.float32(0)).view(np.int32)  # -0 is 0
-    # The bits of a float, taken as an integer, are in its order, but those of negative ones are in the opposite.
+    bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
+    # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
     is_nan = np.isnan(scores)
     if is_nan.any():
@@ -49,10 +52,11 @@ def descending(scores: Array) -> Array:
 
 
 def keep_apart(count: int, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
-    """The indices of the boxes that are kept, at most ``most`` of ``count`` in descending order of their scores.
+    """Return the indices of the boxes that are kept, at most ``most`` of ``count``, in descending order of their
+    scores.
 
-    A box is kept unless it overlaps one that was kept before by more than the threshold, in float32: one number, or
-    item k for the k-th kept box.
+    A box is kept unless it overlaps a kept one by more than the threshold (float32): one number, or item k for the k-th
+    kept box.
     """
     most = min(most, count)
     limits = np.asarray(threshold, np.float32)
@@ -72,9 +76,10 @@ def keep_apart(count: int, most: int, overlaps: Overlaps, threshold: float | Arr
 
 
 def _apart(overlap: Array, limits: Array) -> Array:
-    """Which boxes of a block, that overlap each other so, ``keep_apart`` keeps.
+    """Return which boxes of a block ``keep_apart`` keeps, given how they overlap each other.
 
-    Those that overlap no earlier one are kept. What is left is decided one by one, on sets that are bits of an integer.
+    Boxes that overlap no earlier box are kept. The rest is decided one by one, on sets represented as bits of an
+    integer.
     """
     limits = limits[: len(overlap)]
     lowest = limits.min(initial=np.inf)
@@ -98,10 +103,10 @@ def _apart(overlap: Array, limits: Array) -> Array:
 def soften(
     scores: Array, overlaps: Overlaps, sigma: float, *, least: float, limit: int, removing: float = np.inf
 ) -> tuple[Array, Array]:
-    """Soft-NMS: the indices of at most ``limit`` boxes, and their scores at the time when each was the highest.
+    """Run Soft-NMS: return the indices of at most ``limit`` boxes, and their scores at the time they were the highest.
 
-    Each box that is taken multiplies the scores of the others by exp(-overlap**2 / (2 * sigma)). A box whose score is
-    not above ``least`` is not taken, nor is one that overlaps a box taken by more than ``removing``.
+    Each box that is taken multiplies the scores of the others by exp(-overlap**2 / (2 * sigma)). A box is not taken if
+    its score is at most ``least``, or if it overlaps a taken box by more than ``removing``.
     """
     indices, final = np.empty(limit, np.intp), np.empty(limit, scores.dtype)
     scale = scores.dtype.type(-0.5 / sigma)

@@ -1,9 +1,9 @@
-"""The kernel that combines the elements of each window: the moving maxima and sums of pooling.
+"""Combine the elements of each window: moving maxima and sums for pooling.
 
-A window is a box, so axes are combined one after the other. Planes are first set into their padding, and then are one
-flat array, in which the windows of an axis begin at every position and grow by doubling (1, 2, 4, 5 taps for 5), so
-that operands are long and contiguous. What reaches over the end of a row, or lies between strides, is computed too and
-dropped: that costs less than short loops. Where strides leave out rows, though, these are not computed.
+A window is a box, so the axes are combined one after the other. Planes are first copied into their padding and then
+treated as one flat array, in which the windows of an axis begin at every position and grow by doubling (1, 2, 4, 5 taps
+for 5), so that operands are long and contiguous. Elements that reach over the end of a row or lie between strides are
+computed and dropped, which costs less than short loops; rows that a stride skips are not computed.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def reduce_windows(
     out: Array,
     finish: Callable[[Array], object],
 ) -> None:
-    """out[n, c, p] = ``combine`` over the taps of window ``p`` in data[n, c], computed in the type of ``out``.
+    """Compute out[n, c, p] = ``combine`` over the taps of window ``p`` in data[n, c], in the type of ``out``.
 
-    ``fill`` is what lies around the data. ``combine`` must be associative. ``finish`` is called on each block of
-    ``out``, as [planes, *windows], while it is in cache.
+    ``fill`` surrounds the data. ``combine`` must be associative. ``finish`` is called on each block of ``out``, as
+    [planes, *windows], while it is in the cache.
     """
     if out.size == 0:
         return
@@ -50,7 +50,7 @@ def reduce_windows(
 
 
 class Padding:
-    """What windows cover: planes with ``fill`` around them, or cut where no window reaches."""
+    """What windows cover: planes surrounded by ``fill``, or cut where no window reaches."""
 
     def __init__(
         self, sizes: Sequence[int], counts: Sequence[int], windows: Sequence[Window], fill: Any, dtype: np.dtype[Any]
@@ -69,7 +69,7 @@ class Padding:
         self._source, self._target = tuple(source), tuple(target)
 
     def around(self, planes: Array) -> Array:
-        """The planes with what is around them: new, or themselves if nothing is to be added."""
+        """Return the padded planes: a new array, or the planes themselves if nothing is to be added."""
         if self._is_plain and planes.dtype == self._dtype and planes.flags.c_contiguous:
             return planes
         padded = np.full((len(planes), *self.shape), self._fill, self._dtype)
@@ -80,7 +80,7 @@ class Padding:
 def _combine_axes(
     current: Array, windows: Sequence[Window], counts: Sequence[int], combine: np.ufunc, scratch: list[Array]
 ) -> Array:
-    """The windows of padded planes, as a view of one of the arrays in ``scratch`` or of the planes."""
+    """Return the windows of padded planes, as a view of an array of ``scratch`` or of the planes."""
     picked: list[slice] = [slice(None)]
     for axis, (w, count) in enumerate(zip(windows, counts, strict=True), 1):
         free = [array for array in scratch if not np.may_share_memory(array, current)]
@@ -91,7 +91,7 @@ def _combine_axes(
         step = w.dilation * prod(current.shape[axis + 1 :])
         current = _combine_flat(current.reshape(-1), w.kernel, step, combine, free).reshape(current.shape)
         picked.append(slice(0, (count - 1) * w.stride + 1, w.stride))
-        if w.stride > 1 and axis < len(windows):  # fewer rows for the axes that follow
+        if w.stride > 1 and axis < len(windows):  # the axes that follow then have fewer rows
             rows = current[tuple(picked)]
             free = [array for array in scratch if not np.may_share_memory(array, current)]
             current = free[0][: rows.size].reshape(rows.shape)
@@ -101,7 +101,7 @@ def _combine_axes(
 
 
 def _combine_rows(current: Array, axis: int, w: Window, count: int, combine: np.ufunc, into: Array) -> Array:
-    """The windows of an axis before the last, tap by tap: with a stride, only those that are wanted."""
+    """Combine the windows of an axis other than the last tap by tap; with a stride, only the rows that are needed."""
     result = into[: current.size // current.shape[axis] * count].reshape(
         *current.shape[:axis], count, *current.shape[axis + 1 :]
     )
@@ -117,14 +117,14 @@ def _combine_rows(current: Array, axis: int, w: Window, count: int, combine: np.
 
 
 def _combine_flat(flat: Array, taps: int, step: int, combine: np.ufunc, free: list[Array]) -> Array:
-    """result[i] = flat[i] + flat[i + step] + ... of ``taps`` elements, "+" being ``combine``.
+    """Combine flat[i], flat[i + step], ... over ``taps`` elements into result[i].
 
-    Elements that a tap beyond the end would be part of are undefined. The result is ``flat``, or in a ``free`` array.
+    Elements whose taps reach past the end are undefined. The result is ``flat`` or lies in a ``free`` array.
     """
     current, width = flat, 1
     for bit in bin(taps)[3:]:
         for added, other in ((width, current), (1, flat))[: 1 + int(bit)]:
-            # The result must not overlap an operand at another place, or NumPy makes a copy of it first.
+            # The result must not overlap an operand at another position, or NumPy copies the operand first.
             into = next(array for array in free if array is not current)
             length = len(flat) - (width + added - 1) * step
             combine(current[:length], other[width * step :][:length], out=into[:length])

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 
 def extent(kernel: int, dilation: int) -> int:
-    """The positions that a dilated window covers, from its first tap to its last."""
+    """Return the number of positions that a dilated window covers, from its first tap to its last."""
     return (kernel - 1) * dilation + 1
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A sliding window on one axis of known size, its pads resolved."""
+    """A sliding window on one axis of known size, with resolved pads."""
 
     kernel: int
     stride: int
@@ -21,13 +21,14 @@ class Window:
     pad_end: int
 
     def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:
-        """For each tap that meets data: its number, which windows it does so in, and where in the data.
+        """Yield each tap that meets data: its number, the windows in which it does, and the positions in the data.
 
-        The slices select equally many elements, so ``out[..., windows] += data[..., positions]`` is the tap's part.
+        The two slices select equally many elements, so ``out[..., windows] += data[..., positions]`` adds the tap's
+        part.
         """
         found = []
         for tap in range(self.kernel):
-            offset = tap * self.dilation - self.pad_begin  # of window 0; window w reads offset + w * stride
+            offset = tap * self.dilation - self.pad_begin  # position of window 0; window w reads offset + w * stride
             first = max(-(offset // self.stride), 0)
             last = min((size - 1 - offset) // self.stride, windows - 1)
             if first <= last:
