@@ -12,6 +12,7 @@ from ovir.analysis.random_inputs import RandomInput
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.output import number, plural, say, say_json, say_table
 from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.text import readable
 from ovir.graph.model import Model
 from ovir.runtime.compiled import Results
@@ -95,7 +96,7 @@ class Report:
 
 def _row(name: str, array: Array) -> tuple[str, ...]:
     s = stats(array)
-    shape = f"[{','.join(map(str, array.shape))}]"
+    shape = str(PartialShape(array.shape))
     mean = "-" if s.mean is None else f"{s.mean:.6g}"
     return name, type_name(array), shape, number(s.minimum), number(s.maximum), mean, str(s.nonfinite), _first(array)
 

@@ -37,7 +37,7 @@ class ActivationBase(Operator):
 
     def one_number(self, name: str, array: Array) -> float:
         """The single element of a parameter tensor."""
-        self.require(array.size == 1, "{} must have one element, got shape {}", name, list(array.shape))
+        self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
         return float(array.item())
 
 

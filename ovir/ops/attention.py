@@ -48,9 +48,7 @@ class ScaledDotProductAttention(Operator):
         element_type = self._types(query, key, value, attention_mask, scale, sink)
         tensors = {"query": query.shape, "key": key.shape, "value": value.shape}
         for name, shape in tensors.items():
-            self.require(
-                shape.rank is None or shape.rank >= 3, "{} must have rank 3 or more, got shape {}", name, shape
-            )
+            self.require_rank_at_least(name, shape, 3)
         self.merge_dims("features", query=(query.shape, -1), key=(key.shape, -1))
         keys = self.merge_dims("keys", key=(key.shape, -2), value=(value.shape, -2))
         batch, rows = query.shape.slice(stop=-2), query.shape[-2]

@@ -83,10 +83,9 @@ class Broadcast3(Operator):
 
     def _check_inputs(self, axes_mapping: TensorType | None) -> None:
         if self._is_explicit:
-            self.require(axes_mapping is not None, "mode {} needs the input axes_mapping", self.mode)
-            assert axes_mapping is not None
-            self.require_integers("axes_mapping", axes_mapping.element_type)
-            self.require_rank("axes_mapping", axes_mapping.shape, 1)
+            axes = self.require_known(axes_mapping, "mode {} needs the input axes_mapping", self.mode)
+            self.require_integers("axes_mapping", axes.element_type)
+            self.require_rank("axes_mapping", axes.shape, 1)
         else:
             self.require(axes_mapping is None, "mode {} takes no input axes_mapping", self.mode)
 

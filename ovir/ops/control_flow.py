@@ -69,7 +69,7 @@ class If(BodyOperatorBase):
         return TensorType(element_type, first.union(second))
 
     def run(self, cond: Array, *inputs: Array, bodies: Mapping[str, RunBody]) -> tuple[Array, ...]:
-        self.require(cond.size == 1, "cond must have one element, got shape {}", list(cond.shape))
+        self.require(cond.size == 1, "cond must have one element, got shape {}", cond.shape)
         key = "then" if is_true(cond) else "else"
         wiring = self.wiring[key]
         given = [NOT_FED] * wiring.parameter_count
@@ -156,7 +156,7 @@ class Loop(IterationBase):
         self, trip_count: Array, condition: Array, *inputs: Array, bodies: Mapping[str, RunBody]
     ) -> tuple[Array, ...]:
         for name, array in (("trip_count", trip_count), ("condition", condition)):
-            self.require(array.size == 1, "{} must have one element, got shape {}", name, list(array.shape))
+            self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
         count = int(trip_count.reshape(-1)[0])
         limit = None if count < 0 else count
         if not is_true(condition):

@@ -38,8 +38,8 @@ class CumSum(Operator):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, axis: Array, *, out: Array | None = None) -> Array:
-        self.require(axis.size == 1, "axis must have one element, got shape {}", list(axis.shape))
-        along = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        self.require(axis.size == 1, "axis must have one element, got shape {}", axis.shape)
+        along = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         out = result_array(data, out)
         x, y = np.atleast_1d(data), np.atleast_1d(out)
         if data.dtype.kind in "iu":

@@ -169,11 +169,11 @@ class DetectionOutputBase(Operator):
         for name, (shape, size, each) in parts.items():
             divided = size.exact_div(each)
             message = "the last dimension of {} {} is no multiple of {}, the elements for each {}"
-            self.require(divided is not None, message, name, shape, each, what)
-            merged = None if divided is None else known.merged_with(divided)
+            count = self.require_known(divided, message, name, shape, each, what)
+            merged = known.merged_with(count)
             if merged is None:
                 message = "{} {} has {} elements for each {}, so there are {} of these; otherwise there are {}"
-                self.fail(message, name, shape, each, what, divided, known)
+                self.fail(message, name, shape, each, what, count, known)
             known = merged
         return known
 

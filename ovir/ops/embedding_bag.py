@@ -33,7 +33,7 @@ class EmbeddingBagBase(Operator):
     ) -> list[Dimension]:
         """The dimensions of ``indices``. Types and ranks are checked; ``others`` are of the type of the indices."""
         self.require_numeric("emb_table", table.element_type)
-        self.require(table.shape.rank != 0, "emb_table must have at least one dimension, got a scalar")
+        self.require_rank_at_least("emb_table", table.shape, 1)
         integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
         for name, tensor in integers.items():
             self.require_index_type(name, tensor.element_type)

@@ -57,8 +57,7 @@ class FourierBase(Operator):
 
     def _signal_dims(self, data: PartialShape) -> tuple[Dimension, ...]:
         """The dimensions of the data's numbers: complex ones are pairs."""
-        least = 2 if self.of_pairs else 1
-        self.require(len(data) >= least, "data must have at least {} dimensions, got {}", least, data)
+        self.require_rank_at_least("data", data, 2 if self.of_pairs else 1)
         if not self.of_pairs:
             return data.dims
         self.require(data[-1].contains(2), "the last dimension of data must be 2, for complex numbers; got {}", data)

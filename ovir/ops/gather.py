@@ -44,7 +44,7 @@ class GatherBase(Operator):
     def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
         self.check_types(indices, axis)
         self.require_one_element("axis", axis.shape)
-        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self.require_rank_at_least("data", data.shape, 1)
         self._axis = self._known_axis(data.shape, axis.constant)
         self._batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
         self._check_order(self._axis, self._batch_dims)
@@ -116,8 +116,8 @@ class GatherBase(Operator):
             self.fail("indices must be of an integer type, got {}", indices.dtype)
         where, batch_dims = self._axis, self._batch_dims
         if where is None or where >= data.ndim:
-            self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
-            where = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+            self.require_rank_at_least("data", data.shape, 1)
+            where = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         if batch_dims is None or batch_dims:
             batch_dims = self._known_batch_dims(data.ndim, indices.ndim) or 0
             self._check_order(where, batch_dims)
@@ -207,7 +207,7 @@ class GatherElements(Operator):
         self.require_index_type("indices", indices.element_type)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         for name, tensor in (("data", data), ("indices", indices)):
-            self.require(tensor.shape.rank != 0, "{} must have at least one dimension, got a scalar", name)
+            self.require_rank_at_least(name, tensor.shape, 1)
         return TensorType(data.element_type, self._shape(data.shape, indices.shape, axis))
 
     def _shape(self, data: PartialShape, indices: PartialShape, axis: int) -> PartialShape:
@@ -252,8 +252,8 @@ class GatherElements(Operator):
 
     def _checked_axis(self, data: Array, indices: Array) -> int:
         """The axis counted from the front; what inference could not see is checked on the way."""
-        self.require(data.ndim > 0, "data must have at least one dimension, got a scalar")
-        axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
+        self.require_rank_at_least("data", data.shape, 1)
+        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         before, after = data.shape[:axis], data.shape[axis + 1 :]
         if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
             message = "data {} and indices {} must have equal dimensions beside axis {}"

@@ -37,10 +37,7 @@ class GatherND8(Operator):
         self.require_integers("indices", indices.element_type)
         batch = self.batch_dims
         for name, tensor in (("data", data), ("indices", indices)):
-            rank = tensor.shape.rank
-            self.require(
-                rank is None or rank > batch, "{} {} must have more than {} dimensions", name, tensor.shape, batch
-            )
+            self.require_rank_at_least(name, tensor.shape, batch + 1)
         if data.shape.rank is None or indices.shape.rank is None or not indices.shape[-1].is_static:
             return TensorType(data.element_type, PartialShape(None))
         k = indices.shape[-1].length

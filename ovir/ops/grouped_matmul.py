@@ -43,9 +43,9 @@ class GroupedMatMul(Operator):
         self.merge_dims("elements in a row", a=(a.shape, -1), b=(b.shape, 2))
         shape = a.shape.with_dim(-1, b.shape[1])
         if a.shape.rank == 2:
-            self.require(offsets is not None, "a of shape {} needs offsets, which say where its groups end", a.shape)
-            assert offsets is not None
-            self.merge_dims("groups", offsets=(offsets.shape, 0), b=(b.shape, 0))
+            message = "a of shape {} needs offsets, which say where its groups end"
+            ends = self.require_known(offsets, message, a.shape)
+            self.merge_dims("groups", offsets=(ends.shape, 0), b=(b.shape, 0))
             return TensorType(element_type, shape)
         unused = offsets is None or offsets.shape[0].contains(0)
         self.require(unused, "a of shape {} is in groups already and takes no offsets", a.shape)

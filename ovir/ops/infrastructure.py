@@ -74,9 +74,7 @@ class Const(Operator):
         """``data``, but not held on to where it is decoded for this call."""
         if self._data is not None:
             return self._data
-        self.require(self.content is not None, "this constant has no data")
-        assert self.content is not None
-        return self.content.array()
+        return self.require_known(self.content, "this constant has no data").array()
 
     @property
     def has_slices(self) -> bool:

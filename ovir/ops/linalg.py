@@ -196,14 +196,14 @@ class Inverse(Operator):
         shape = data.shape
         if shape.rank is None:
             return TensorType(data.element_type, shape)
-        self.require(len(shape) >= 2, "data must have rank 2 or more, got shape {}", shape)
+        self.require_rank_at_least("data", shape, 2)
         side = shape[-2].merged_with(shape[-1])
         if side is None:
             self.fail("data must hold square matrices, got shape {}", shape)
         return TensorType(data.element_type, shape.with_dim(-2, side).with_dim(-1, side))
 
     def run(self, data: Array) -> Array:
-        self.require(data.shape[-1] == data.shape[-2], "data must hold square matrices, got shape {}", list(data.shape))
+        self.require(data.shape[-1] == data.shape[-2], "data must hold square matrices, got shape {}", data.shape)
         matrices = data.astype(np.float32)
         try:
             result = np.linalg.inv(matrices)

@@ -49,7 +49,7 @@ class MatMul(Operator):
         if a.shape.rank is None or b.shape.rank is None:
             return TensorType(element_type, PartialShape(None))
         for name, tensor in (("a", a), ("b", b)):
-            self.require(tensor.shape.rank, "{} must have at least one dimension, got a scalar", name)
+            self.require_rank_at_least(name, tensor.shape, 1)
         x, y = list(a.shape), list(b.shape)
         if len(x) == 1:
             x = [_ONE, *x]

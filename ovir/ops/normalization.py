@@ -249,7 +249,7 @@ class BatchNormBase(NormalizationBase):
         element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
         self.require_real("data", element_type)
         shape = data.shape
-        self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
+        self.require_rank_at_least("data", shape, 2)
         per_channel = dict(zip(names[1:], (t.shape for t in channels), strict=True))
         for name, given in per_channel.items():
             self.require_rank(name, given, 1)
@@ -329,7 +329,7 @@ class GroupNormalization(MvnBase):
         element_type = self.merge_types(*types, names=("data", "scale", "bias"))
         self.require_real("data", element_type)
         shape = data.shape
-        self.require(shape.rank is None or shape.rank >= 2, "data must have rank 2 or more, got shape {}", shape)
+        self.require_rank_at_least("data", shape, 2)
         for name, tensor in (("scale", scale), ("bias", bias)):
             self.require_rank(name, tensor.shape, 1)
         channels = self.merge_dims("channels", data=(shape, 1), scale=(scale.shape, 0), bias=(bias.shape, 0))

@@ -63,7 +63,7 @@ class ReverseSequence(Operator):
 
     def infer(self, data: TensorType, seq_lengths: TensorType) -> TensorType:
         self.require_numeric("seq_lengths", seq_lengths.element_type)
-        self.require(data.shape.rank is None or data.shape.rank >= 2, "data {} must have rank 2 or more", data.shape)
+        self.require_rank_at_least("data", data.shape, 2)
         self.require_rank("seq_lengths", seq_lengths.shape, 1)
         rank = data.shape.rank
         batch = self.normalize_axis(self.batch_axis, rank, "batch_axis", of=data.shape)
@@ -147,7 +147,7 @@ class ShuffleChannels(Operator):
     group: int = attribute(default=1, minimum=1)
 
     def infer(self, data: TensorType) -> TensorType:
-        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         size = data.shape[axis]
         message = "dimension {} of data {}, {}, is not a multiple of group {}"

@@ -300,8 +300,8 @@ class DeformablePSROIPooling(RoiPoolingBase):
         message = "offsets {} do not fit to {} regions with output_dim {} and part_size {}"
         self.require(fits, message, offsets.shape, regions, self.output_dim, part)
         if offsets.shape != (regions, classes * 2, part, part):
-            wanted = [regions, classes * 2, part, part]
-            report(f"offsets have the shape {list(offsets.shape)}; their first numbers are read as {wanted}")
+            found, wanted = PartialShape(offsets.shape), PartialShape([regions, classes * 2, part, part])
+            report(f"offsets have shape {found}; their first numbers are read as {wanted}")
         flat = offsets.reshape(-1)[: regions * classes * 2 * part**2]
         bins = np.arange(group) * part // group
         moves = flat.reshape(regions, classes, 2, part, part)[:, :, ::-1, bins[:, np.newaxis], bins]

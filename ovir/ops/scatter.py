@@ -192,7 +192,7 @@ class ScatterNDUpdate4(ScatterBase):
         self.require_index_type("indices", indices.element_type)
         element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
         for name, tensor in (("data", data), ("indices", indices)):
-            self.require(tensor.shape.rank != 0, "{} must have at least one dimension", name)
+            self.require_rank_at_least(name, tensor.shape, 1)
         if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:
             k = indices.shape[-1].length
             message = "indices {} holds tuples of {}, more than data {} has dimensions"

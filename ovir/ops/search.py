@@ -80,7 +80,7 @@ class SearchSorted(SearchSortedBase):
         self.require_types(sorted=sorted_sequence, values=values)
         self.merge_types(sorted_sequence.element_type, values.element_type, names=("sorted", "values"))
         rows, shape = sorted_sequence.shape, values.shape
-        self.require(rows.rank != 0, "sorted must have at least one dimension, got a scalar")
+        self.require_rank_at_least("sorted", rows, 1)
         if shape.rank is None:
             # One row may be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1

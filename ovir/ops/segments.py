@@ -36,7 +36,7 @@ class SegmentMax(Operator):
 
     def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
         self.require_numeric("data", data.element_type)
-        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self.require_rank_at_least("data", data.shape, 1)
         self.require_index_type("segment_ids", segment_ids.element_type)
         self.require_rank("segment_ids", segment_ids.shape, 1)
         self.merge_dims("rows", data=(data.shape, 0), segment_ids=(segment_ids.shape, 0))

@@ -131,9 +131,7 @@ class Reshape(Operator):
             own = [dim for i, dim in enumerate(shape) if i not in copied]
             others = [dim for i, dim in enumerate(dims) if i not in (*copied, index)]
             size = _quotient(own, others, dims[index] if not inferred else None)
-            self.require(size is not None, _NOT_DIVISIBLE, shape, _shown(pattern))
-            assert size is not None
-            dims[index] = size
+            dims[index] = self.require_known(size, _NOT_DIVISIBLE, shape, _shown(pattern))
         result = PartialShape(dims)
         self.require(shape.size().compatible(result.size()), _NO_FIT, shape, result)
         return result

@@ -38,7 +38,7 @@ class TopK3(Operator):
         self.require_integers("k", k.element_type)
         self.require_rank("k", k.shape, 0)
         self.require_index_type("index_element_type", self.index_element_type, known=True)
-        self.require(data.shape.rank != 0, "data must have at least one dimension, got a scalar")
+        self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         shape = (
             data.shape.with_dim(axis, self._count(data.shape[axis], k)) if data.shape.rank is not None else data.shape
@@ -216,12 +216,14 @@ class Unique(Operator):
         self.require_one_element("axis", axis.shape)
         if axis.constant is None:
             self.fail("axis must be a constant")
-        self.require(data.rank != 0, "data must have at least one dimension for an axis, got a scalar")
+        self.require_rank_at_least("data", data, 1)
         return None if data.rank is None else self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
     def run(self, data: Array, axis: Array | None = None) -> tuple[Array, ...]:
-        self.require(axis is None or data.ndim, "data must have at least one dimension for an axis, got a scalar")
-        return self._unique(data, None if axis is None else self.normalize_axis(int(axis.item()), data.ndim))
+        if axis is None:
+            return self._unique(data, None)
+        self.require_rank_at_least("data", data.shape, 1)
+        return self._unique(data, self.normalize_axis(int(axis.item()), data.ndim))
 
     def _unique(self, data: Array, axis: int | None) -> tuple[Array, ...]:
         if axis is None:

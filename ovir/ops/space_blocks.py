@@ -29,7 +29,7 @@ class BatchSpaceBase(Operator):
 
     def known(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """The items of the three inputs if all are known; their shapes and signs are checked."""
-        self.require(data.shape.rank is None or data.shape.rank >= 2, "data {} must have rank 2 or more", data.shape)
+        self.require_rank_at_least("data", data.shape, 2)
         rank = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
         for name, tensor in items.items():
             self.require_integers(name, tensor.element_type)
@@ -161,7 +161,7 @@ class DepthSpaceBase(Operator):
     mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)
 
     def require_space(self, data: PartialShape) -> None:
-        self.require(data.rank is None or data.rank >= 3, "data {} must have rank 3 or more", data)
+        self.require_rank_at_least("data", data, 3)
 
 
 @operator("DepthToSpace", opset=1)

@@ -58,5 +58,5 @@ class StringTensorPack(Operator):
 
     def run(self, begins: Array, ends: Array, symbols: Array) -> Array:
         same = begins.shape == ends.shape
-        self.require(same, "begins {} and ends {} must have equal shapes", list(begins.shape), list(ends.shape))
+        self.require(same, "begins {} and ends {} must have equal shapes", begins.shape, ends.shape)
         return split_strings(symbols, begins, ends)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from copy import copy
 
 from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import constant_type
 from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
@@ -28,7 +29,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
         error = explain_failure(layer, arguments) or error
     if isinstance(error, OperatorError):
         return RunError(diagnose(_code_of(error), error.message, layer.place, hint=error.hint))
-    shown = ", ".join(f"{a.dtype}{list(a.shape)}" for a in arguments)
+    shown = ", ".join(f"{a.dtype}{PartialShape(a.shape)}" for a in arguments)
     message = f"the kernel failed on {shown or 'no inputs'}: {type(error).__name__}: {error}"
     return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, nf4
+from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
@@ -57,12 +58,11 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
     what = f"input '{port.any_name}'"
     array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
     if not port.shape.contains(array.shape):
-        shown = f"[{','.join(map(str, array.shape))}]"
         hint = None
         if port.shape.rank is not None and array.ndim != port.shape.rank:
             hint = f"the input has {port.shape.rank} dimensions, the array {array.ndim}"
-        found = diagnose(BAD_INPUT, f"{what} takes shape {port.shape}, got {shown}", port.layer.place, hint=hint)
-        raise InputError(found)
+        message = f"{what} takes shape {port.shape}, got {PartialShape(array.shape)}"
+        raise InputError(diagnose(BAD_INPUT, message, port.layer.place, hint=hint))
     return array
 
 

@@ -183,7 +183,7 @@ def test_shapes_from_weights_and_counts() -> None:
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2", i32)], "indices is i64 and offsets is i32"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4,1"), tensor("2")], r"indices must have rank 1, got shape \[4,1\]"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("1")], r"default_index must have rank 0, got shape \[1\]"),
-        (EmbeddingBagOffsets(), [tensor("[]", f32), tensor("4"), tensor("2")], "emb_table must have at least one dimension, got a scalar"),
+        (EmbeddingBagOffsets(), [tensor("[]", f32), tensor("4"), tensor("2")], "emb_table must have rank 1 or more, got shape"),
         (EmbeddingBagOffsets(), [tensor("5,3", boolean), tensor("4"), tensor("2")], "emb_table must be of a numeric type, got boolean"),
         (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4")], r"indices must have rank 2, got shape \[4\]"),
         (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2", i8)], "indices must be i32 or i64, got i8"),

@@ -77,8 +77,8 @@ def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> No
             "indices [1,3] holds tuples of 3, data [2,3] has 2 dimensions after the 0 of the batch",
         ),
         (GatherND8(batch_dims=1), "[2,3]", "[3,1]", "data [2,3] and indices [3,1] differ in the first 1 dimensions"),
-        (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data [2,3] must have more than 2 dimensions"),
-        (GatherND8(), "[2,3]", "[]", "indices [] must have more than 0 dimensions"),
+        (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data must have rank 3 or more, got shape [2,3]"),
+        (GatherND8(), "[2,3]", "[]", "indices must have rank 1 or more, got shape []"),
     ],
 )
 def test_what_gather_nd_refuses(op: Any, data: str, indices: str, message: str) -> None:

@@ -121,7 +121,7 @@ def test_matmul_shapes(a: str, b: str, result: str) -> None:
         (tensor("2,3"), tensor("4,5"), r"a of shape \[2,3\] has 3 columns, but b of shape \[4,5\] has 4 rows"),
         (tensor("2,2,3"), tensor("3,3,4"), r"batch dimensions of a of shape \[2,2,3\] and b .* not broadcast: 2 and 3"),
         (tensor("2,3"), tensor("3,4", f16), "a is f32 and b is f16"),
-        (tensor(""), tensor("3"), "a must have at least one dimension, got a scalar"),
+        (tensor(""), tensor("3"), "a must have rank 1 or more, got shape"),
     ],
 )
 def test_matmul_refused(a: TensorType, b: TensorType, message: str) -> None:

@@ -189,7 +189,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
             (tensor("[1,6,2,3]"),),
             "dimension 3 of data [1,6,2,3] is not a multiple of block_size 2",
         ),
-        (SpaceToDepth(block_size=2), (tensor("[1,6]"),), "data [1,6] must have rank 3 or more"),
+        (SpaceToDepth(block_size=2), (tensor("[1,6]"),), "data must have rank 3 or more, got shape [1,6]"),
         (
             BatchToSpace(),
             (tensor("[3,4]"), items(1, 2), items(0, 0), items(0, 0)),

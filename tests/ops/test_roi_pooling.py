@@ -177,7 +177,7 @@ def test_offsets_of_another_part_size_are_read_in_order() -> None:
         found = op.run(PLANE, regions, offsets)
     wanted = op.run(PLANE, regions, offsets.reshape(-1)[:4].reshape(2, 2, 1, 1))
     assert (found == wanted).all()
-    assert reports == ["offsets have the shape [2, 2, 2, 2]; their first numbers are read as [2, 2, 1, 1]"]
+    assert reports == ["offsets have shape [2,2,2,2]; their first numbers are read as [2,2,1,1]"]
     with pytest.raises(OperatorError, match=r"offsets \[1,2,1,1\] do not fit to 2 regions with output_dim 1"):
         op.run(PLANE, regions, offsets[:1, :, :1, :1])
     with pytest.raises(OperatorError, match=r"offsets \[2,4,1,1\] do not fit to 2 regions with output_dim 1"):

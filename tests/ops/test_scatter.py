@@ -258,7 +258,7 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
         (
             ScatterNDUpdate4(),
             (tensor("[4]"), tensor("[]", i64), tensor("[2]")),
-            "indices must have at least one dimension",
+            "indices must have rank 1 or more, got shape []",
         ),
         (
             ScatterNDUpdate4(),

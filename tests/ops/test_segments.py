@@ -94,7 +94,7 @@ def test_shapes(inputs: tuple[TensorType, ...], expected: str) -> None:
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [
-        ((tensor("[]", f32), tensor("1")), "data must have at least one dimension, got a scalar"),
+        ((tensor("[]", f32), tensor("1")), "data must have rank 1 or more, got shape"),
         ((tensor("4", boolean), tensor("4")), "data must be of a numeric type, got boolean"),
         (
             (tensor("4,2", f32), tensor("3")),

@@ -98,7 +98,7 @@ def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
         (TopK3(), (tensor("[2,3]"), constant_type(np.asarray(-1))), "k must not be negative, got -1"),
         (TopK3(), (tensor("[2,3]"), tensor("[1]", i64)), "k must have rank 0, got shape [1]"),
         (TopK3(), (tensor("[2,3]"), tensor("[]")), "k must be of an integer type, got f32"),
-        (TopK3(), (tensor("[]"), tensor("[]", i64)), "data must have at least one dimension, got a scalar"),
+        (TopK3(), (tensor("[]"), tensor("[]", i64)), "data must have rank 1 or more, got shape []"),
         (TopK3(index_element_type=f32), (tensor("[2]"), known(1, 1)), "index_element_type must be i32 or i64, got f32"),
         (NonZero(output_type=f32), (tensor("[2]"),), "output_type must be i32 or i64, got f32"),
         (Unique(), (tensor("[2]"), tensor("[]", i64)), "axis must be a constant"),
@@ -106,11 +106,11 @@ def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
         (
             Unique(),
             (tensor("[]"), constant_type(np.int64(0))),
-            "data must have at least one dimension for an axis, got a scalar",
+            "data must have rank 1 or more, got shape []",
         ),
         (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
         (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
-        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have at least one dimension, got a scalar"),
+        (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have rank 1 or more, got shape []"),
         (SearchSorted(), (tensor("[2,3]"), tensor("[]")), "sorted [2,3] must have one dimension for a scalar"),
         (
             SearchSorted(),

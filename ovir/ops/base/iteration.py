@@ -59,7 +59,7 @@ class BodyOperatorBase(Operator):
         """The arrays, if they have the shapes that later layers count on."""
         for index, (array, expected) in enumerate(zip(arrays, self._outputs, strict=True)):
             fits = expected.shape.contains(array.shape)
-            self.require(fits, "output {} has shape {}, inferred was {}", index, list(array.shape), expected.shape)
+            self.require(fits, "output {} has shape {}, inferred was {}", index, array.shape, expected.shape)
         return tuple(arrays)
 
 
@@ -229,7 +229,7 @@ class IterationBase(BodyOperatorBase):
             first -= item.part_size - 1
         if not 0 <= first <= length - item.part_size:
             message = "iteration {} takes [{}, {}) of axis {} of {}, which has shape {}"
-            self.fail(message, iteration, first, first + item.part_size, axis, item.source, list(array.shape))
+            self.fail(message, iteration, first, first + item.part_size, axis, item.source, array.shape)
         return array[(slice(None),) * axis + (slice(first, first + item.part_size),)]
 
     def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
@@ -244,7 +244,7 @@ class IterationBase(BodyOperatorBase):
         for iteration, part in enumerate(parts):
             same = part.shape[:axis] == parts[0].shape[:axis] and part.shape[axis + 1 :] == parts[0].shape[axis + 1 :]
             message = "{} cannot be joined along axis {}: iteration {} gives shape {}, the first gave {}"
-            self.require(same, message, item.target, axis, iteration, list(part.shape), sizes)
+            self.require(same, message, item.target, axis, iteration, part.shape, sizes)
         if item.stride < 0:
             parts = parts[::-1]
         return np.concatenate([np.atleast_1d(part) for part in parts], axis)

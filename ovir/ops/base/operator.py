@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, Self
+from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
+V = TypeVar("V")
 
 ALL: Final = (-1,)
 """For ``carries`` and ``monotone``: every input."""
@@ -140,6 +141,12 @@ class Operator:
         if not condition:
             self.fail(message, *values, code=code)
 
+    def require_known(self, value: V | None, message: str, *values: object, code: Code | None = None) -> V:
+        """Return the value, or raise the message, its ``{}`` filled with ``values``, where it is None."""
+        if value is None:
+            self.fail(message, *values, code=code)
+        return value
+
     def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
         """Raise the message; whoever called the operation adds file, line and layer."""
         raise OperatorError(message.format(*map(shown, values)) if values else message, code, hint)
@@ -206,6 +213,12 @@ class Operator:
         """Raise unless the shape's rank is one of those given (or not known yet)."""
         if shape.rank is not None and shape.rank not in ranks:
             self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape, code=RANK)
+
+    def require_rank_at_least(self, name: str, shape: PartialShape | tuple[int, ...], least: int) -> None:
+        """Raise unless the shape has that many dimensions or more (or its rank is not known yet)."""
+        rank = len(shape) if isinstance(shape, tuple) else shape.rank
+        if rank is not None and rank < least:
+            self.fail("{} must have rank {} or more, got shape {}", name, least, shape, code=RANK)
 
     def require_one_element(self, name: str, shape: PartialShape) -> None:
         """Raise unless the shape is that of a scalar or of one element (or may be, as far as it is known)."""
