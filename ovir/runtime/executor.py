@@ -19,8 +19,9 @@ from ovir.ops.base.bodies import RunBody
 from ovir.runtime.failures import explain_failure, failed
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
-from ovir.runtime.plan import Plan, Step
+from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
+from ovir.runtime.step import Step
 
 
 class Executor:

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from ovir.graph.layers import Port
-    from ovir.runtime.plan import Step
+from ovir.graph.layers import Port
+from ovir.runtime.step import Step
 
 FOREIGN = -1
 """In place of a storage: memory that the plan does not own (an input, a constant, a fresh array)."""

@@ -21,27 +21,11 @@ from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import failed
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
+from ovir.runtime.step import Step
 
 FOLD_LIMIT = 16 << 20
 """A constant that folding would make larger than this, and larger than what it is made from, is
 computed at each run instead: Broadcast or Tile of a scalar must not fill the memory."""
-
-
-@dataclass(slots=True)
-class Step:
-    """One layer of the plan. ``inputs`` and ``outputs`` are slots; those in ``release`` are not used
-    after it. ``takes`` are the keywords its kernel asks for; ``wanted`` tells which outputs are read. With ``is_open``
-    the sizes of its inputs may turn out not to fit together."""
-
-    layer: Layer
-    operator: Operator
-    kernel: Callable[..., Any]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    takes: frozenset[str]
-    release: tuple[int, ...] = ()
-    wanted: tuple[bool, ...] = ()
-    is_open: bool = False
 
 
 @dataclass
