@@ -8,8 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, boolean, f16, f32, i32
+from ovir.core.element_types import ElementType, boolean, f16, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -20,10 +21,6 @@ from ovir.ops.prelu import PReLU
 from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 
 INF, NAN = np.inf, np.nan
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def applied(op: Operator, *arrays: Any, dtype: Any = np.float32) -> Any:

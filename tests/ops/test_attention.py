@@ -7,19 +7,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, boolean, f16, f32, i32
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import boolean, f16, i32
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import attention
 from ovir.ops.attention import ScaledDotProductAttention
 
 random = np.random.default_rng(0)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def normal(*shape: int) -> Any:

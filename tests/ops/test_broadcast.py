@@ -6,29 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import const, inferred, tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.element_types import f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
-
-
-def inferred(op: Operator, *inputs: TensorType) -> str:
-    result = op.infer(*inputs)
-    assert isinstance(result, TensorType)
-    return str(result.shape)
 
 
 @pytest.mark.parametrize(

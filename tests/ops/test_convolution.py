@@ -8,9 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension, new_symbol
-from ovir.core.element_types import ElementType, boolean, f32, i32, u1
+from ovir.core.element_types import boolean, f32, i32, u1
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -20,10 +21,6 @@ from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolut
 DATA = np.arange(1, 13, dtype=np.float32).reshape(1, 1, 3, 4)
 # Each output is the sum of the pixel to the right and the one below.
 FILTERS = np.array([[[[0, 1], [1, 0]]]], np.float32)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @pytest.mark.parametrize(

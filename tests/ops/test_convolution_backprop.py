@@ -6,17 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @pytest.mark.parametrize(

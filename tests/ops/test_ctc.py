@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, nf4, u8
-from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -17,10 +17,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
 Array = np.ndarray[Any, Any]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def inferred(op: Operator, *inputs: TensorType) -> str:

@@ -9,20 +9,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from builder import Net
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, f16, f32, f64, i32, nf4
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8
 
 CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
 LEFT, RIGHT, NEAR_LEFT = [0.0, 0.0, 0.5, 0.5], [0.5, 0.5, 1.0, 1.0], [0.0, 0.0, 0.5, 0.375]
 PRIORS = np.array([LEFT, RIGHT, NEAR_LEFT])  # the first and the last overlap by 3/4
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def found(scores: Any, deltas: Any = 0.0, priors: Any = PRIORS, aux: Any = (), **attributes: Any) -> Any:

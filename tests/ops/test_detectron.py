@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, nf4
+from ovir.core.element_types import dynamic, f16, i32, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -22,10 +23,6 @@ from ovir.ops.detectron import (
 from ovir.ops.roi_align import ROIAlign9
 
 rng = np.random.default_rng(7)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def array(*rows: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import new_symbol
 from ovir.core.element_types import ElementType, boolean, dynamic, f32, i32, i64, nf4, u3, u8
@@ -25,10 +26,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.select import Select
 
 INF, NAN = np.inf, np.nan
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def inferred(op: Operator, *inputs: TensorType) -> TensorType:

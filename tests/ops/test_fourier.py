@@ -7,20 +7,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32, i64, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import ElementType, bf16, f16, f64, i32, i64, u8
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.fourier import DFT, IDFT, IRDFT, RDFT
 
 Array = np.ndarray[Any, Any]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def const(*values: int) -> TensorType:

@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f32, i32, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.element_types import i32, i64
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
 
 CUBE = np.arange(24).reshape(2, 3, 4)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @pytest.mark.parametrize(

@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
+from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.generate_proposals import ExperimentalDetectronGenerateProposalsSingleImage, GenerateProposals
 
 IMAGE = [100, 200, 1]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def single(**attributes: Any) -> ExperimentalDetectronGenerateProposalsSingleImage:

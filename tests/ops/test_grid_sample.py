@@ -7,18 +7,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f16, f32, i32, nf4, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f16, i32, nf4, u8
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.grid_sample import GridSample
 
 Array = np.ndarray[Any, Any]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def sampled(data: Any, xs: list[float], dtype: Any = np.float32, **attributes: Any) -> list[Any]:

@@ -7,20 +7,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, boolean, f16, f32, i32, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.grouped_matmul import GroupedMatMul
 
 random = np.random.default_rng(0)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def product(*inputs: Any, out: Any = None) -> Any:

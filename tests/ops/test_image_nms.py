@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i16, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import bf16, f16, f32, f64, i16, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.matrix_nms import MatrixNms
@@ -229,10 +229,6 @@ def test_small_types_are_computed_in_f32(cls: Any, dtype: Any) -> None:
     attributes = {} if cls is MatrixNms else {"iou_threshold": 0.7}
     rows, index, _ = cls(**attributes).run(BOXES.astype(dtype), SCORES.astype(dtype))
     assert (rows.dtype, index[:, 0].tolist()) == (dtype, [1, 2, 0])
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 @pytest.mark.parametrize("cls", ALL)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from tensors import tensor
 
 import ovir
 from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, i64, u8
@@ -19,10 +20,6 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.kernels import resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate11
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def const(values: Any, element_type: ElementType = i64) -> TensorType:

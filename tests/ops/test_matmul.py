@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, f16, f32, i32
 from ovir.core.shapes import PartialShape
@@ -17,10 +18,6 @@ from ovir.ops.linalg import Einsum, Inverse
 from ovir.ops.matmul import MatMul
 
 random = np.random.default_rng(0)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def shape_of(op: Operator, *shapes: str) -> str:

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
+from tensors import const, tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, f32, i32, i64, string
+from ovir.core.element_types import i32, i64, string
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 def inferred(op: Operator, *inputs: TensorType) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, boolean, dynamic, f16, f32, f64, i32, i64, nf4
 from ovir.core.shapes import PartialShape
@@ -212,10 +213,6 @@ def test_clockwise_is_from_x_to_y() -> None:
 
 
 # ----- inference
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def constant(value: Any, dtype: Any = np.int64) -> TensorType:

@@ -8,24 +8,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 from builder import Net
+from tensors import const, tensor
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f16, f32, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.element_types import f16, i64
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import normalization as norm
 from ovir.ops.base.operator import Operator
 
 DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 def check(op: Operator, expected: Any, *inputs: Any, data: int = 0) -> None:

@@ -6,19 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f32, i32, i64
-from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.element_types import i32, i64
+from ovir.core.tensor_types import constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.convolution import GroupConvolution
 from ovir.ops.deformable import DeformableConvolution1, DeformableConvolution8
 from ovir.ops.patches import Col2Im, ExtractImagePatches
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
 
 IMAGE = np.arange(1, 26).reshape(1, 1, 5, 5)
 

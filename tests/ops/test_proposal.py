@@ -7,9 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f16, f32, i32
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f16, i32
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.proposal import Proposal1, Proposal4
@@ -23,10 +23,6 @@ ONE_ANCHOR = {
     "nms_thresh": 0.5,
     "min_size": 0,
 }
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def proposed(scores: Any, deltas: Any = None, image: Any = (100, 100, 1), **attributes: Any) -> tuple[Any, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, f16, f32, f64, i32
 from ovir.core.shapes import PartialShape
@@ -17,10 +18,6 @@ from ovir.ops.quantization import FakeConvert, FakeQuantize
 
 NAN, INF = np.nan, np.inf
 BF16 = ml_dtypes.bfloat16
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def quantized(x: Any, ranges: Any, levels: int, dtype: Any = np.float32, **attributes: Any) -> Any:

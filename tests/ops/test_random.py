@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from tensors import tensor
 
 from ovir.core.element_types import ElementType, bf16, dynamic, f16, f32, f64, i8, i32, i64, u64
 from ovir.core.shapes import PartialShape
@@ -17,10 +18,6 @@ from ovir.kernels import mersenne, philox
 from ovir.ops.random import Multinomial, RandomUniform
 
 Array = np.ndarray[Any, Any]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def const(values: Any, element_type: ElementType = i64) -> TensorType:

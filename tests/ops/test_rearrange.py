@@ -6,19 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, boolean, f32, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import boolean, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.rearrange import Reverse, ReverseSequence, Roll, ShuffleChannels
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 
 GRID = np.arange(1, 13).reshape(4, 3)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def items(*values: int) -> TensorType:

@@ -7,9 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension, new_symbol
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i32, i64, nf4
+from ovir.core.element_types import dynamic, f16, f32, i32, i64, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -24,10 +25,6 @@ KINDS = {"rnn": (RNNCell, RNNSequence, 1), "gru": (GRUCell, GRUSequence, 3), "ls
 
 def normal(*shape: int) -> Any:
     return random.standard_normal(shape).astype(np.float32)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def tensors(*shapes: str) -> list[TensorType]:

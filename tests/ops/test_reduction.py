@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import const, tensor
 
 from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import ElementType, boolean, f32, i64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops import reduction as red
@@ -20,14 +21,6 @@ from ovir.ops.cumsum import CumSum
 
 INF, NAN = np.inf, np.nan
 FLOAT_MIN = float(np.finfo(np.float32).min)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 def reduced(op: Operator, data: Any, axes: Any, dtype: Any = np.float32) -> Any:

@@ -9,9 +9,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, dynamic, f16, f32, i32
+from ovir.core.element_types import dynamic, f16, f32, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
@@ -21,10 +22,6 @@ rng = np.random.default_rng(5)
 
 # Interpolation gives of a plane 10 y + x the number itself.
 PLANE = (10 * np.arange(8)[:, np.newaxis] + np.arange(8)).astype(np.float32)[np.newaxis, np.newaxis]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def boxes(*rows: Any) -> Any:

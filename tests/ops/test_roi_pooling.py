@@ -9,9 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f16, f32, i32, nf4
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f16, f32, i32, nf4
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -20,10 +20,6 @@ from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPoolin
 rng = np.random.default_rng(6)
 
 PLANE = (10 * np.arange(6)[:, np.newaxis] + np.arange(6)).astype(np.float32)[np.newaxis, np.newaxis]
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def rois(*rows: list[float]) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, boolean, f32, i64
+from ovir.core.element_types import boolean, f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
@@ -23,10 +24,6 @@ from ovir.ops.scatter import (
 )
 
 AXIS0 = constant_type(np.asarray(0))
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def array(values: Any, dtype: Any = np.float32) -> Any:

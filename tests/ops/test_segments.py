@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import const
 
 from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i8, i32, i64, u8
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops.segments import SegmentMax
@@ -17,10 +18,6 @@ from ovir.ops.segments import SegmentMax
 
 def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
     return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 @pytest.mark.parametrize(

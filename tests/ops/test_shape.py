@@ -2,34 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from builder import Net
+from tensors import const, inferred, tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, f32, i32, i64
+from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
-
-
-def inferred(op: Operator, *inputs: TensorType) -> str:
-    result = op.infer(*inputs)
-    assert isinstance(result, TensorType)
-    return str(result.shape)
-
 
 # ----- ShapeOf
 

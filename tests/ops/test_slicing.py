@@ -7,31 +7,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import inferred, tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, f32, i64
+from ovir.core.element_types import f32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.base.operator import Operator
 from ovir.ops.slicing import Position, Slice, SliceScatter, StridedSlice, clamped, sliced
 
 INT_MAX, INT_MIN = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
-
-
 def const(*values: int, dtype: Any = np.int64) -> TensorType:
     return constant_type(np.array(values, dtype))
-
-
-def inferred(op: Operator, *inputs: TensorType) -> str:
-    result = op.infer(*inputs)
-    assert isinstance(result, TensorType)
-    return str(result.shape)
 
 
 # ----- the dimension after slicing

@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from numpy.dtypes import StringDType
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f32, f64, i32, i64
+from ovir.core.element_types import f32, f64, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
@@ -18,10 +19,6 @@ from ovir.ops.search import Bucketize, SearchSorted
 from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
 
 NAN, INF = np.nan, np.inf
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 # ----- TopK

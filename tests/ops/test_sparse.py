@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tensors import const
 
 from ovir.core.element_types import ElementType, f16, f32, i32, i64, string
 from ovir.core.shapes import PartialShape
-from ovir.core.tensor_types import TensorType, constant_type
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.sparse import SparseFillEmptyRows
@@ -19,10 +20,6 @@ Array = np.ndarray[Any, Any]
 
 def tensor(shape: str, element_type: ElementType = i64) -> TensorType:
     return TensorType(element_type, PartialShape.parse(shape))
-
-
-def const(values: Any) -> TensorType:
-    return constant_type(np.array(values, np.int64))
 
 
 def filled(values: Any, dense_shape: Any, indices: Any, default: Any, dtype: Any = np.float32) -> tuple[Any, ...]:

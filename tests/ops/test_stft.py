@@ -7,10 +7,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, f16, f32, i16, i32, i64
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f16, i16, i32, i64
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import from_bounds
 from ovir.diagnostics.errors import OperatorError
@@ -18,10 +18,6 @@ from ovir.ops.stft import ISTFT, STFT
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def const(value: int) -> TensorType:

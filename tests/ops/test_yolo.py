@@ -7,18 +7,14 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from tensors import tensor
 
-from ovir.core.element_types import ElementType, f16, f32, i32, u8
-from ovir.core.shapes import PartialShape
+from ovir.core.element_types import f16, i32, u8
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
 REGION = {"axis": 1, "end_axis": 3, "coords": 4, "classes": 3, "num": 2, "mask": (0, 1, 2)}
-
-
-def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
-    return TensorType(element_type, PartialShape.parse(shape))
 
 
 def sigmoid(x: Any) -> Any:

@@ -1,0 +1,29 @@
+"""Types of tensors in few words, for tests of what operations infer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovir.core.element_types import ElementType, f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.ops.base.operator import Operator
+
+
+def tensor(shape: str, element_type: ElementType = f32) -> TensorType:
+    """Return the type of a tensor of which only the shape is known, given as ``1,?,2..5``."""
+    return TensorType(element_type, PartialShape.parse(shape))
+
+
+def const(values: Any) -> TensorType:
+    """Return the type of a constant of i64."""
+    return constant_type(np.array(values, np.int64))
+
+
+def inferred(op: Operator, *inputs: TensorType) -> str:
+    """Return the shape of the one output, as it is shown."""
+    result = op.infer(*inputs)
+    assert isinstance(result, TensorType)
+    return str(result.shape)
