@@ -1,8 +1,8 @@
-"""Files that are broken at random, from seeds that are whole: what a disk, a merge or a bad writer makes of them.
+"""Break files at random, as a disk, a merge or a bad writer does, and see that ovir copes with them.
 
-``python tests/mutants.py --count 20000 [FOLDER ...]`` checks so many, made from the files in the folders (else the
-examples), each within limits of time and memory, and tells of each that breaks them. ``tests/ir/test_mutants.py`` does the
-same with a few.
+``python tests/mutants.py --count 20000 [FOLDER ...]`` makes mutants of the files in the folders (else of the examples),
+checks, reads and runs each within limits of time and memory, and prints those that ovir does not cope with.
+``tests/checks/test_mutants.py`` does the same with a few hundred.
 """
 
 from __future__ import annotations
