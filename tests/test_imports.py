@@ -1,0 +1,135 @@
+"""Imports between the files of ovir go the way that docs/architecture.md says."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import networkx as nx
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "ovir"
+
+# Every package, and those that its files may import.
+_BASE = {"core", "diagnostics"}
+_OPERATIONS = {*_BASE, "kernels"}
+_INFERENCE = {*_BASE, "ops", "graph"}
+_READING = {*_INFERENCE, "inference"}
+_RUNNING = {*_READING, "ir", "kernels"}
+_TOOLS = {*_RUNNING, "runtime"}
+ALLOWED: dict[str, set[str]] = {
+    "diagnostics": set(),
+    "core": {"diagnostics"},
+    "kernels": _BASE,
+    "ops": _OPERATIONS,
+    "graph": _BASE,
+    "inference": _INFERENCE,
+    "ir": _READING,
+    "runtime": _RUNNING,
+    "analysis": _TOOLS,
+    "io": _TOOLS,
+    "checks": _TOOLS,
+    "cli": {*_TOOLS, "analysis", "io", "checks", "ovir"},
+}
+
+# What does not follow the rules yet. A test fails for an entry that is no longer needed.
+EXCEPTIONS = {
+    ("ovir.graph.model", "ovir.inference.engine"),
+    ("ovir.graph.layers", "ovir.ops.base.operator"),
+    ("ovir.graph.model", "lxml"),
+    ("ovir.graph.layers", "lxml"),
+}
+
+
+@cache
+def modules() -> dict[str, Path]:
+    """Return the file of each module."""
+    names = {
+        ".".join(("ovir", *path.relative_to(PACKAGE).with_suffix("").parts)): path for path in PACKAGE.rglob("*.py")
+    }
+    return {name.removesuffix(".__init__"): path for name, path in names.items()}
+
+
+def imported(tree: ast.AST) -> Iterator[str]:
+    """Yield the modules that a file imports, those inside of functions included."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.module is not None, "relative imports are not used"
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in modules() else node.module
+
+
+def without_types(tree: ast.Module) -> ast.Module:
+    """Return the module without what only type checkers import."""
+    kept = [
+        node
+        for node in tree.body
+        if not (isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"))
+    ]
+    return ast.Module(kept, [])
+
+
+@cache
+def imports(*, with_types: bool = True) -> frozenset[tuple[str, str]]:
+    """Return the pairs of a module of ovir and a module that it imports."""
+    found = set()
+    for name, path in modules().items():
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        found.update((name, target) for target in imported(tree if with_types else without_types(tree)))
+    return frozenset(found)
+
+
+def package(module: str) -> str:
+    """Return the package of ovir that a module is in; ``ovir`` for those that are in none."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 and parts[1] in ALLOWED else parts[0]
+
+
+def violations() -> set[tuple[str, str]]:
+    """Return the imports that the rules do not allow."""
+    found = set()
+    for importer, target in imports():
+        one, other = package(importer), package(target)
+        if one == "ovir" or one == other:
+            continue
+        if target.split(".")[0] == "ovir" and other not in ALLOWED[one]:
+            found.add((importer, target))
+        if other == "lxml" and one not in ("ir", "checks"):
+            found.add((importer, "lxml"))
+    return found
+
+
+def test_every_package_has_its_rule() -> None:
+    folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+    assert folders == set(ALLOWED)
+
+
+def test_imports_never_go_back_up() -> None:
+    assert sorted(violations() - EXCEPTIONS) == []
+
+
+def test_no_exception_is_stale() -> None:
+    assert sorted(EXCEPTIONS - violations()) == [], "these imports are gone: remove them from EXCEPTIONS"
+
+
+def test_no_files_import_each_other() -> None:
+    pairs = {pair for pair in imports(with_types=False) - EXCEPTIONS if pair[1] in modules() and pair[0] != pair[1]}
+    circles = [sorted(group) for group in nx.strongly_connected_components(nx.DiGraph(sorted(pairs))) if len(group) > 1]
+    assert circles == []
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import ovir.core.values", ["ovir.core.values"]),
+        ("def f():\n    from ovir.core import values, shapes", ["ovir.core.values", "ovir.core.shapes"]),
+        ("from ovir.core.values import Value", ["ovir.core.values"]),
+    ],
+)
+def test_imports_are_found(text: str, expected: list[str]) -> None:
+    assert list(imported(ast.parse(text))) == expected
