@@ -17,6 +17,7 @@ from builder import Net
 import ovir
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+pytestmark = pytest.mark.oracle
 CASES = 60
 
 

@@ -13,6 +13,7 @@ import pytest
 import ovir
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
+pytestmark = pytest.mark.oracle
 STEPS = 20
 PROMPT = [5, 17, 42, 8]
 

@@ -1,0 +1,185 @@
+"""Documents say what happens: their links lead somewhere, their code runs, and their commands print what they show."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
+from itertools import zip_longest
+from pathlib import Path
+
+import pytest
+
+from ovir.cli.main import main
+from ovir.ops.base import registry
+
+pytestmark = pytest.mark.documents
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]
+SET_UP = {"README.md", "CONTRIBUTING.md"}
+"""Their bash blocks install things: .ci/run runs those of README.md."""
+
+EVERY_DOCUMENT = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+
+
+@cache
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[object]:
+    """Return a parameter for each block of code in the language: the document and the code."""
+    found = []
+    for path in DOCUMENTS:
+        for match in re.finditer(rf"^( *)```{language}\n(.*?)^ *```$", text_of(path), re.MULTILINE | re.DOTALL):
+            code = re.sub(rf"^{match[1]}", "", match[2], flags=re.MULTILINE)
+            line = text_of(path).count("\n", 0, match.start()) + 1
+            found.append(pytest.param(path, code, id=f"{path.relative_to(ROOT).as_posix()}:{line}"))
+    return found
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Go to a folder with what the documents mention: the examples, and models of a user's own."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    for name in ("models/detector", "exported/detector"):
+        for suffix in (".xml", ".bin"):
+            target = (tmp_path / name).with_suffix(suffix)
+            target.parent.mkdir(exist_ok=True)
+            shutil.copy(ROOT / "examples" / "xml" / f"digits{suffix}", target)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+# --------------------------------------------------------------------------- links and paths
+
+
+def without_code(text: str) -> str:
+    return re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+
+
+@cache
+def anchors(path: Path) -> frozenset[str]:
+    """Return the anchors that code hosts give to the headings of a document."""
+    found: dict[str, int] = {}
+    result = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", without_code(text_of(path)), re.MULTILINE):
+        plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
+        anchor = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
+        count = found.get(anchor, 0)
+        found[anchor] = count + 1
+        result.add(f"{anchor}-{count}" if count else anchor)
+    return frozenset(result)
+
+
+def links(path: Path) -> Iterator[tuple[str, str]]:
+    """Yield the file and the anchor of each link that stays in the project."""
+    for target in re.findall(r"\]\(([^)\s]+)\)", without_code(text_of(path))):
+        if not re.match(r"\w+:", target):
+            file, _, anchor = target.partition("#")
+            yield file, anchor
+
+
+@EVERY_DOCUMENT
+def test_links_lead_somewhere(path: Path) -> None:
+    for file, anchor in links(path):
+        target = (path.parent / file).resolve() if file else path
+        assert target.exists(), f"{file} does not exist"
+        if anchor:
+            assert anchor in anchors(target), f"{file or path.name} has no heading for #{anchor}"
+
+
+def test_every_document_is_linked_from_the_readme() -> None:
+    linked = {(ROOT / file).resolve() for file, _ in links(ROOT / "README.md")}
+    assert [path.name for path in DOCUMENTS if path not in linked and path.name != "README.md"] == []
+
+
+@EVERY_DOCUMENT
+def test_named_files_exist(path: Path) -> None:
+    # A name with a part to fill in, as <family> or nnn, is a pattern.
+    folders = "ovir|tests|docs|examples|benchmarks"
+    for name in re.findall(rf"(?<![\w/.])(?!\S*nnn)((?:{folders})/[\w/.-]*[\w/])(?![\w<]|\*)", text_of(path)):
+        assert (ROOT / name).exists(), f"{name} does not exist"
+    for name in re.findall(r"python -m ((?:benchmarks|ovir)[\w.]*)", text_of(path)):
+        assert (ROOT / name.replace(".", "/")).with_suffix(".py").exists() or (ROOT / name).is_dir(), name
+
+
+# --------------------------------------------------------------------------- code
+
+
+def same(found: str, expected: str) -> bool:
+    """Return whether words are equal, or numbers that differ no more than those of two machines do."""
+    try:
+        return math.isclose(float(found), float(expected), rel_tol=1e-2, abs_tol=1e-6)
+    except ValueError:
+        return found == expected
+
+
+def assert_same_text(found: str, expected: str) -> None:
+    for line, wanted in zip_longest(found.splitlines(), expected.splitlines(), fillvalue=""):
+        pairs = zip_longest(re.findall(r"[^\s,()]+", line), re.findall(r"[^\s,()]+", wanted), fillvalue="")
+        assert all(same(*pair) for pair in pairs), f"\nfound    {line}\nexpected {wanted}"
+
+
+def printed(*arguments: str) -> str:
+    """Return what a command prints to stdout and stderr."""
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
+        main(list(arguments))
+    return output.getvalue()
+
+
+@pytest.mark.parametrize(("path", "code"), blocks("console"))
+def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
+    commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
+    assert commands.pop(0) == "", "a console block begins with a command"
+    for block in commands:
+        command, _, expected = block.partition("\n")
+        name, *arguments = shlex.split(command)
+        assert name == "ovir"
+        assert_same_text(printed(*arguments), expected)
+
+
+@pytest.mark.parametrize(("path", "code"), blocks("python"))
+def test_python_runs(path: Path, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_users", {})
+    if "@operator(" in code:  # one that ovir has, shown as an example
+        monkeypatch.setattr(registry, "_operations", {})
+    output = io.StringIO()
+    with redirect_stdout(output):
+        exec(compile(code, path.name, "exec"), {})
+    lines = iter(output.getvalue().splitlines())
+    for expected in re.findall(r"^print\(.*?\)  # ([\[(].*)$", code, re.MULTILINE):
+        assert expected in lines, f"{expected} is not printed, or not in this order"
+
+
+@pytest.mark.parametrize(("path", "code"), blocks("bash"))
+def test_commands_of_the_shell_pass(path: Path, code: str, folder: Path) -> None:
+    if path.name in SET_UP:
+        pytest.skip("it installs packages")
+    script = f'ovir() {{ {shlex.quote(sys.executable)} -m ovir "$@"; }}\n{code}'
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, env=environment, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+EXAMPLES = [
+    command
+    for path in DOCUMENTS
+    for command in re.findall(r"`(ovir (?:run|infer|show) examples/[^`]*)`", text_of(path))
+]
+
+
+@pytest.mark.parametrize("command", dict.fromkeys(EXAMPLES))
+def test_commands_in_sentences_pass(command: str, folder: Path) -> None:
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as errors:
+        assert main(shlex.split(command)[1:]) == 0, errors.getvalue()
