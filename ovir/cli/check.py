@@ -18,6 +18,7 @@ import ovir
 from ovir.checks.checker import check
 from ovir.checks.releases import parse_release
 from ovir.cli.arguments import add_command, check_target, file_name, misused
+from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain, plural, say, say_json
 from ovir.cli.progress import FileProgress
 from ovir.cli.status import is_unreadable, status_of
@@ -46,6 +47,7 @@ def add_to(commands: Any) -> None:
         "--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only"
     )
     parser.add_argument("--no-weights", action="store_true", help="look at the topology only; no .bin is needed")
+    add_extension(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print the diagnostics as a JSON list")
     form.add_argument(
@@ -78,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         misused("--weights gives weights, and --no-weights says that none are to be looked at: give one of them")
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
+    load_extensions(arguments.extension)
     select, ignore = _codes("--select", arguments.select), _codes("--ignore", arguments.ignore)
     files, diagnostics = _files(arguments.models)
     skip = frozenset(code for code in CODES if not _is_selected(code, select, ignore))
@@ -94,7 +97,8 @@ def run(arguments: argparse.Namespace) -> int:
     times: Counter[str] = Counter()
     checked = 0
     with FileProgress(len(files)) as progress:
-        for (_, in_folder), (found, took) in zip(files, _each(one, [name for name, _ in files]), strict=True):
+        results = _each(one, [name for name, _ in files], arguments.extension)
+        for (_, in_folder), (found, took) in zip(files, results, strict=True):
             progress.advance()
             if in_folder and any(d.code == NOT_IR.id for d in found):
                 continue  # a folder holds other XML, too
@@ -144,13 +148,15 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
     return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
 
 
-def _each(one: Any, names: Sequence[str]) -> Iterator[tuple[list[Diagnostic], dict[str, float]]]:
+def _each(
+    one: Any, names: Sequence[str], extensions: Sequence[str]
+) -> Iterator[tuple[list[Diagnostic], dict[str, float]]]:
     """The diagnostics of each file in order, by several processes where there are many files."""
     workers = min(os.cpu_count() or 1, len(names))
     if workers < 2 or len(names) < _FEW:
         yield from map(one, names)
         return
-    with ProcessPoolExecutor(workers) as pool:
+    with ProcessPoolExecutor(workers, initializer=load_extensions, initargs=(extensions,)) as pool:
         yield from pool.map(one, names)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ovir.analysis.dynamic_dimensions import Origins, is_only_declared
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
+from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
@@ -23,6 +24,7 @@ def add_to(commands: Any) -> None:
         "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n",
     )
     add_model(parser)
+    add_extension(parser)
     add_shape(parser)
     add_json(parser)
     parser.add_argument(
@@ -33,6 +35,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     complain_of(model.diagnostics)
     origins = Origins(model)

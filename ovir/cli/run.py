@@ -28,6 +28,7 @@ from ovir.cli.arguments import (
     open_model,
     split_name,
 )
+from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain, complain_of, listed_layers
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
@@ -56,6 +57,7 @@ def add_to(commands: Any) -> None:
         "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
     )
     add_model(parser)
+    add_extension(parser)
     parser.add_argument(
         "--input",
         action="append",
@@ -119,6 +121,7 @@ def _pattern(text: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         check_target("--output", arguments.output)
+    load_extensions(arguments.extension)
     model = open_model(arguments)
     complain_of(model.diagnostics)
     if not model.outputs:

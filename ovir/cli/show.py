@@ -7,6 +7,7 @@ from typing import Any
 
 from ovir.analysis.summary import Summary, summarize
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
+from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain_of, count, listed_layers, plural, say, say_json, say_table, size
 from ovir.diagnostics.text import escaped, readable
 from ovir.graph.layers import Port
@@ -21,11 +22,13 @@ def add_to(commands: Any) -> None:
         "  ovir show model.xml\n  ovir show model.xml --shape 1,3,224,224 --json\n",
     )
     add_model(parser)
+    add_extension(parser)
     add_shape(parser)
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
     model = open_model(arguments)
     complain_of(model.diagnostics)
     summary = summarize(model, arguments.weights)

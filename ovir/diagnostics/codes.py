@@ -92,6 +92,7 @@ INPUT_COUNT = _code(217, "an operation has more or fewer inputs than it takes")
 OUTPUT_COUNT = _code(218, "a layer declares more outputs than its operation has", tolerated=True)
 NAME_COLLISION = _code(219, "in a file of version 10, a tensor is named as the layer of another")
 RESULT_NAME = _warning(220, "two Results answer to one name")
+EXTENSION = _code(221, "layers need an extension, which is not registered", tolerated=True)
 
 # --------------------------------------------------------------------------- attributes
 

@@ -45,6 +45,7 @@ from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import ChoiceError, split_names
+from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
 
@@ -306,11 +307,13 @@ class LayerReader:
     def _unresolved(self, layer: Layer) -> None:
         if opsets.resolve(layer.type, layer.version) is not None:
             return  # it is known what it is, and ovir has none of it
+        if is_extension(layer.type, layer.version):
+            return  # all of them have one cause, which is reported once
         why, hint = opsets.why_unresolved(layer.type, layer.version)
-        code = UNKNOWN_TYPE
-        if opsets.canonical_type(layer.type) is not None:
-            code = NOT_IN_OPSET if opsets.is_opset(layer.version) else UNKNOWN_OPSET
-        hint = hint or "its declared shapes are used; it can be run once it is registered with `ovir.register`"
+        code = UNKNOWN_OPSET
+        if opsets.is_opset(layer.version):
+            code = UNKNOWN_TYPE if opsets.canonical_type(layer.type) is None else NOT_IN_OPSET
+        hint = hint or "its declared shapes are used; to run the layer, register its operation with `ovir.register`"
         self.diagnostics.report(code, why, layer.place, hint)
 
     def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:

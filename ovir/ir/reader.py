@@ -35,6 +35,7 @@ from ovir.graph.model import Model
 from ovir.inference.engine import infer_into
 from ovir.ir.edges import Lost, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
+from ovir.ir.extensions import missing_extensions
 from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
@@ -144,6 +145,7 @@ class _Reader:
     def document(self, root: etree._Element, texts: Texts | None) -> Model:
         version = self._version(root)
         model = self.network(root, "", version, Lost(), texts=texts)
+        self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             model = apply_pre_process(model, pre_process, self.weights, self.diagnostics)
             self.layers.form_of.clear()  # it may change what was read

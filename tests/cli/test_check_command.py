@@ -196,9 +196,9 @@ def test_several_processes_tell_the_same(cli: Any, monkeypatch: pytest.MonkeyPat
     started: list[int] = []
 
     class Pool(ProcessPoolExecutor):
-        def __init__(self, workers: int) -> None:
+        def __init__(self, workers: int, **options: Any) -> None:
             started.append(workers)
-            super().__init__(workers)
+            super().__init__(workers, **options)
 
     monkeypatch.setattr(check, "ProcessPoolExecutor", Pool)
     monkeypatch.setattr(check.os, "cpu_count", lambda: 2)

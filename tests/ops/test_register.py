@@ -61,7 +61,12 @@ def test_its_attributes_are_checked() -> None:
 def test_without_it_the_model_is_read_and_not_run() -> None:
     model = ovir.read_model(model_text())
     assert str(model.outputs[0].type) == "f32[2,3]"
-    assert [d.code for d in ovir.check(model_text())] == ["OVIR201"]
+    (found,) = ovir.check(model_text())
+    assert (found.code, found.severity) == ("OVIR221", ovir.Severity.INFO)
+    assert found.message == (
+        "1 layer needs a user's extension (Swirl), and no such operation is registered; "
+        "inference goes on with the declared types"
+    )
     with pytest.raises(ovir.RunError, match=r"Swirl.*\n?.*ovir\.register"):
         ovir.compile_model(model)
 
@@ -85,3 +90,43 @@ def test_its_faults_are_its_own() -> None:
 
     (found,) = (d for d in ovir.check(model_text()) if d.code == "OVIR999")
     assert found.hint == "this is a fault of the class Broken, which was registered for Swirl"
+
+
+def extended(kind: str, version: str, precision: str = "FP32") -> str:
+    text = model_text().decode().replace('type="Swirl" version="extension"', f'type="{kind}" version="{version}"')
+    return text.replace('precision="FP32"', f'precision="{precision}"')
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "code", "message"),
+    [
+        ("RegexNormalization", "extension", "OVIR221", "1 layer needs openvino_tokenizers (RegexNormalization), and"),
+        ("StringTensorUnpack", "extension", "OVIR221", "1 layer needs openvino_tokenizers (StringTensorUnpack), and"),
+        ("NumericToString", "openvino_tokenizers", "OVIR221", "1 layer needs openvino_tokenizers (NumericToString)"),
+        ("Swirl", "my_library", "OVIR221", "1 layer needs a user's extension (Swirl), and"),
+        ("ReLU", "1", "OVIR202", "'1' is not an opset"),
+        ("Swirl", "1", "OVIR202", "'1' is not an opset"),
+        ("Swirl", "opset99", "OVIR202", "'opset99' is not an opset"),
+        ("Swirl", "opset1", "OVIR201", "no opset has an operation 'Swirl'"),
+    ],
+)
+def test_one_code_for_one_cause(kind: str, version: str, code: str, message: str) -> None:
+    (found,) = ovir.check(extended(kind, version))
+    assert found.code == code
+    assert found.message.startswith(message)
+    assert "did you mean" not in (found.hint or "")
+
+
+def test_an_extension_is_reported_once() -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    for _ in range(3):
+        x = net.op("CaseFold", net.op("Swirl", x))
+    net.result(x)
+    text = net.xml()
+    for kind in ("CaseFold", "Swirl"):
+        text = text.replace(f'type="{kind}" version="opset1"', f'type="{kind}" version="extension"')
+    (found,) = ovir.check(text)
+    assert (found.code, found.severity, found.layer_id) == ("OVIR221", ovir.Severity.ERROR, 1)
+    assert "6 layers need openvino_tokenizers (CaseFold) and a user's extension (Swirl)" in found.message
+    assert [d.code for d in ovir.read_model(text).diagnostics] == ["OVIR221"]

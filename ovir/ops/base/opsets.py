@@ -269,12 +269,12 @@ def is_opset(version: str) -> bool:
 def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
     """A sentence on why ``resolve`` found nothing, and a hint on what may be meant."""
     name = canonical_type(type_name)
+    if not is_opset(version):
+        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None
     if name is None:
         meant = closest(type_name.lower(), _CANONICAL, cutoff=0.75)
         hint = f"did you mean {_CANONICAL[meant]}?" if meant else None
         return f"no opset has an operation '{type_name}'", hint
-    if not is_opset(version):
-        return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None
     return f"{version} does not contain {name}; it is in {', '.join(_opset_ranges(name))}", None
 
 

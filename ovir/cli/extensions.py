@@ -1,0 +1,51 @@
+"""``--extension MODULE.py``: modules of the user that register operations."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+from collections.abc import Iterable
+from importlib.machinery import ModuleSpec, SourceFileLoader
+
+from ovir.cli.arguments import file_name, misused
+
+_loaded: set[str] = set()
+
+
+def add_extension(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--extension",
+        type=file_name,
+        action="append",
+        default=[],
+        metavar="MODULE.py",
+        help="run this Python file first: it registers operations with `ovir.register`; may be repeated",
+    )
+
+
+def load_extensions(files: Iterable[str]) -> None:
+    """Run each module once in this process; InputError for one that cannot be run."""
+    for file in files:
+        path = os.path.realpath(file)
+        if path not in _loaded:
+            _load(file, path)
+            _loaded.add(path)
+
+
+def _load(file: str, path: str) -> None:
+    if not os.path.isfile(path):
+        misused(f"--extension {file}: there is no such file")
+    if not path.endswith(".py"):
+        misused(f"--extension {file}: not a Python module; its name must end in .py")
+    name = f"ovir_extension_{os.path.splitext(os.path.basename(path))[0]}"
+    loader = SourceFileLoader(name, path)
+    module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=path))
+    module.__file__ = path
+    sys.modules[name] = module  # dataclasses, among others, look their module up
+    try:
+        loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        misused(f"--extension {file}: the module fails: {type(error).__name__}: {error}")

@@ -1,0 +1,77 @@
+"""`--extension`: modules that register operations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builder import Net
+
+from ovir.cli import extensions
+from ovir.ops.base import registry
+
+MODULE = """
+import ovir
+
+@ovir.register("Swirl", version="extension")
+class Swirl(ovir.Operator):
+    def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+        return data
+
+    def run(self, data):
+        return data[::-1]
+"""
+
+
+@pytest.fixture(autouse=True)
+def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_users", {})
+    monkeypatch.setattr(extensions, "_loaded", set())
+
+
+@pytest.fixture
+def swirling(tmp_path: Path) -> Path:
+    net = Net()
+    net.result(net.op("Swirl", net.parameter("x", "2,3")))
+    path = net.write(tmp_path, "swirling")
+    text = path.read_text().replace('type="Swirl" version="opset1"', 'type="Swirl" version="extension"')
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
+def test_a_module_registers_operations(cli: Any, swirling: Path, tmp_path: Path, command: str) -> None:
+    assert "OVIR221" in "".join(map(str, cli(command, swirling)[1:]))
+    module = tmp_path / "swirl.py"
+    module.write_text(MODULE)
+    result = cli(command, swirling, "--extension", module)
+    assert result.status == 0
+    assert "OVIR221" not in result.out + result.err
+
+
+def test_many_files_are_checked_with_it(cli: Any, swirling: Path, tmp_path: Path) -> None:
+    for i in range(6):
+        swirling.with_name(f"copy{i}.xml").write_text(swirling.read_text())
+    module = tmp_path / "swirl.py"
+    module.write_text(MODULE)
+    assert cli("check", tmp_path, "--extension", module) == (0, "", "7 files checked: nothing found\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("none.py", None, "there is no such file"),
+        ("module.txt", "", "not a Python module; its name must end in .py"),
+        ("fails.py", "1 / 0", "the module fails: ZeroDivisionError: division by zero"),
+    ],
+)
+def test_modules_that_cannot_be_run(
+    cli: Any, swirling: Path, tmp_path: Path, name: str, text: str | None, message: str
+) -> None:
+    module = tmp_path / name
+    if text is not None:
+        module.write_text(text)
+    result = cli("check", swirling, "--extension", module)
+    assert result.status == 2
+    assert f"--extension {module}: {message}" in result.err
