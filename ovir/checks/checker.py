@@ -9,6 +9,7 @@ from typing import Any
 
 import ovir.checks.rules  # noqa: F401  (registers them)
 from ovir.checks.releases import parse_release
+from ovir.checks.repeats import sum_up
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
@@ -51,8 +52,8 @@ def check(
     depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``"2022.3"``: what it does
     not know is told. ``skip`` names codes (``OVIR510``) whose rules need not run. ``clock`` is told what took how long.
 
-    A diagnostic that only follows from another is left out. Nothing is raised for a file that is wrong or unreadable;
-    InputError for what is none of a file.
+    A diagnostic that only follows from another is left out; warnings and notes that repeat are summed up. Nothing is
+    raised for a file that is wrong or unreadable; InputError for what is none of a file.
     """
     if isinstance(model, Model):
         message = "check() takes a file or its content, not a Model: a Model has been checked when it was read"
@@ -62,7 +63,7 @@ def check(
     with collecting_no_garbage():
         diagnostics = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
     rank = list(Severity)
-    return sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity)))
+    return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
 
 def _look(

@@ -27,6 +27,8 @@ class Code:
     """Whether the file, not what it says, is at fault: it is not there, is something else, or ends in its middle."""
     tolerated: bool = False
     """Whether a reader can live with it, although it is an error: ``read_model`` only warns."""
+    summed: bool = False
+    """Whether ``check`` reports many of them in one file as one, whatever their messages say."""
 
 
 CODES: dict[str, Code] = {}
@@ -39,12 +41,12 @@ def _code(number: int, meaning: str, severity: Severity = Severity.ERROR, **kind
     return CODES.setdefault(code.id, code)
 
 
-def _warning(number: int, meaning: str) -> Code:
-    return _code(number, meaning, Severity.WARNING)
+def _warning(number: int, meaning: str, **kind: bool) -> Code:
+    return _code(number, meaning, Severity.WARNING, **kind)
 
 
-def _info(number: int, meaning: str) -> Code:
-    return _code(number, meaning, Severity.INFO)
+def _info(number: int, meaning: str, **kind: bool) -> Code:
+    return _code(number, meaning, Severity.INFO, **kind)
 
 
 # --------------------------------------------------------------------------- the file and its XML
@@ -84,8 +86,8 @@ FED_TWICE = _code(209, "two edges lead into one port")
 UNFED_INPUT = _code(210, "no edge leads to an input port")
 CYCLE = _code(211, "layers depend on each other")
 DEAD_LAYER = _info(212, "no result and no state depends on a layer, which OpenVINO drops")
-DUPLICATE_NAME = _warning(213, "two layers have one name")
-TENSOR_NAME = _warning(214, "one tensor name stands for two tensors")
+DUPLICATE_NAME = _warning(213, "two layers have one name", summed=True)
+TENSOR_NAME = _warning(214, "one tensor name stands for two tensors", summed=True)
 NO_RESULT = _warning(215, "the model has no Result")
 UNUSED_PARAMETER = _info(216, "nothing reads a Parameter")
 INPUT_COUNT = _code(217, "an operation has more or fewer inputs than it takes")
@@ -137,7 +139,7 @@ INDEX_RANGE = _warning(511, "a constant index lies outside the axis that it inde
 F16_OVERFLOW = _warning(512, "a constant holds a value beyond the range of f16")
 BOOLEAN_BYTES = _warning(513, "a boolean constant holds bytes other than 0 and 1")
 ZERO_DIVISOR = _warning(514, "a constant divisor of integers holds zero")
-NARROWED = _info(515, "a 64-bit constant holds values that devices cut to 32 bits")
+NARROWED = _info(515, "a 64-bit constant holds values that devices cut to 32 bits", summed=True)
 ZERO_SCALE = _warning(516, "a compressed weight's scale is zero, or not finite")
 
 # --------------------------------------------------------------------------- subgraphs and state
@@ -162,11 +164,11 @@ MAP_IDLE = _warning(616, "a back edge, or an attribute of a port map, has no eff
 # --------------------------------------------------------------------------- advice
 
 NEWER_THAN_RUNTIME = _warning(701, "an operation that the given OpenVINO release does not know")
-NO_OP = _info(702, "a layer that hands on its input unchanged")
-NEGATIVE_INDEX = _info(703, "a negative index on which devices differ")
-DOUBLE = _info(704, "a tensor of f64, which CPU and GPU plugins compute in f32")
-DUPLICATE_CONSTANT = _info(705, "equal constants stand in the weights more than once")
-CANCELLED = _info(706, "two layers in a row undo each other")
+NO_OP = _info(702, "a layer that hands on its input unchanged", summed=True)
+NEGATIVE_INDEX = _info(703, "a negative index on which devices differ", summed=True)
+DOUBLE = _info(704, "a tensor of f64, which CPU and GPU plugins compute in f32", summed=True)
+DUPLICATE_CONSTANT = _info(705, "equal constants stand in the weights more than once", summed=True)
+CANCELLED = _info(706, "two layers in a row undo each other", summed=True)
 UNKNOWN_RANK = _info(707, "an input of the model is of unknown rank")
 
 # --------------------------------------------------------------------------- running, and use of the API
