@@ -21,6 +21,7 @@ from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import failed
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
+from ovir.runtime.promises import held_to_promise
 from ovir.runtime.step import Step
 
 FOLD_LIMIT = 16 << 20
@@ -137,6 +138,8 @@ class _Builder:
         else:
             kernel = self._prepared(layer, op, inputs)
         takes = signature(kernel)[3]
+        if not op.opset:  # an operation of a user
+            kernel = held_to_promise(layer, kernel)
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
         is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)

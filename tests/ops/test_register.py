@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 from builder import Net
@@ -130,3 +133,28 @@ def test_an_extension_is_reported_once() -> None:
     assert (found.code, found.severity, found.layer_id) == ("OVIR221", ovir.Severity.ERROR, 1)
     assert "6 layers need openvino_tokenizers (CaseFold) and a user's extension (Swirl)" in found.message
     assert [d.code for d in ovir.read_model(text).diagnostics] == ["OVIR221"]
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda data: data[:1], r"Broken\.run gives output 0 as f32\[1,3\]; its infer promised f32\[2,3\]"),
+        (lambda data: data.astype(np.int64), r"Broken\.run gives output 0 as i64\[2,3\]; its infer promised f32"),
+        (lambda data: data.tolist(), r"Broken\.run gives output 0 as list, which is no array"),
+        (lambda data: None, r"Broken\.run gives output 0 as NoneType"),
+    ],
+)
+def test_a_run_that_breaks_the_promise_of_infer(returned: Callable[[Array], Any], message: str) -> None:
+    @ovir.register("Swirl", version="extension")
+    class Broken(ovir.Operator):
+        """Returns something else than it infers."""
+
+        def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+            return data
+
+        def run(self, data: Array) -> Any:
+            return returned(data)
+
+    compiled = ovir.compile_model(ovir.read_model(model_text()))
+    with pytest.raises(ovir.RunError, match=message):
+        compiled([np.zeros((2, 3), np.float32)])

@@ -1,0 +1,44 @@
+"""Hold what an operation of a user returns against what its ``infer`` promised."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer, Port
+
+
+def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the kernel with a check of its outputs: later layers rely on the inferred types and shapes.
+
+    Raises OperatorError, which names the class, for an output that is none of the inferred type and shape.
+    """
+
+    def run(*arguments: Any, **keywords: Any) -> Any:
+        result = kernel(*arguments, **keywords)
+        outputs = result if type(result) is tuple else (result,)
+        for port, output in zip(layer.outputs, outputs, strict=False):
+            if output is not None or port.readers:  # None stands for an output that is not wanted
+                _check(layer, port, output)
+        return result
+
+    return run
+
+
+def _check(layer: Layer, port: Port, output: Any) -> None:
+    name = f"{type(layer.operator).__name__}.run gives output {port.index} as"
+    promised = f"its infer promised {port.element_type}{port.shape}"
+    if not isinstance(output, (np.ndarray, np.generic)):
+        raise OperatorError(f"{name} {type(output).__name__}, which is no array; {promised}")
+    try:
+        element_type = str(ElementType.from_dtype(output.dtype))
+    except ValueError:
+        element_type = str(output.dtype)
+    expected = port.element_type
+    is_right_type = expected.is_dynamic or element_type == str(expected) or output.dtype == expected.to_dtype()
+    if not (is_right_type and port.shape.contains(output.shape)):
+        raise OperatorError(f"{name} {element_type}[{','.join(map(str, output.shape))}]; {promised}")
