@@ -101,13 +101,17 @@ def run(arguments: argparse.Namespace) -> int:
         for (_, in_folder), (found, took) in zip(files, results, strict=True):
             progress.advance()
             if in_folder and any(d.code == NOT_IR.id for d in found):
-                continue  # a folder holds other XML, too
+                continue  # a folder may hold XML of other kinds
             checked += 1
             times.update(took)
             wanted = [d for d in found if _is_wanted(d, select, ignore)]
             diagnostics += wanted
             for diagnostic in wanted if is_text else ():
                 progress.print(lambda diagnostic=diagnostic: say(_coloured(diagnostic)))  # type: ignore[misc]
+    if not checked and files:
+        diagnostics.append(nothing := _nothing_checked(len(files), arguments.models))
+        if is_text:
+            say(_coloured(nothing))
     if arguments.json:
         say_json([found.to_dict() for found in diagnostics])
     if arguments.sarif is not None:
@@ -146,6 +150,13 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
 
     paths = (os.path.join(root, file) for root, _, files in os.walk(folder, onerror=refused) for file in files)
     return sorted(path for path in paths if path.lower().endswith(".xml") and os.path.isfile(path))
+
+
+def _nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
+    """Return the error where the folders hold .xml files and no model: nothing was checked, so nothing has passed."""
+    folder = next(name for name in given if os.path.isdir(name))
+    message = f"no OpenVINO IR was found: {plural(files, '.xml file')} with another root element than <net>"
+    return diagnose(UNREADABLE, message, Place(folder))
 
 
 def _each(

@@ -165,6 +165,26 @@ def test_a_folder_without_models(cli: Any, tmp_path: Path, faulty: Path) -> None
     assert WRONG_TYPE in result.out
 
 
+@pytest.mark.parametrize("version", [' version="11.0"', ' version="abc"', ' version="-1"', ""])
+def test_a_model_of_no_version_is_not_passed_over(cli: Any, folder: Path, version: str) -> None:
+    right = folder / "right.xml"
+    text = right.read_text()
+    assert ' version="11">' in text
+    right.write_text(text.replace(' version="11">', f"{version}>"))
+    result = cli("check", folder)
+    assert result.status == 2
+    assert "error[OVIR106]" in result.out
+    assert result.err.startswith("2 files checked: 1 error")
+
+
+def test_nothing_checked_is_no_success(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "pom.xml").write_text("<project/>")
+    result = cli("check", tmp_path)
+    assert result.status == 2
+    assert f"{tmp_path}: error[OVIR101] no OpenVINO IR was found: 1 .xml file with another root" in result.out
+    assert result.err == "0 files checked: 1 error\n"
+
+
 def test_a_file_given_twice_is_checked_once(cli: Any, faulty: Path) -> None:
     (faulty.parent / "link.xml").symlink_to(faulty)
     assert cli("check", faulty, faulty.parent, faulty).err.startswith("1 file checked")
