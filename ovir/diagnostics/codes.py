@@ -71,6 +71,7 @@ REPEATED_ELEMENT = _warning(117, "an element of which there may be one stands tw
 REPEATED_RT_INFO = _code(118, "an attribute stands twice in one <rt_info>")
 PRE_PROCESS = _code(119, "a <pre-process> section that does not fit the model")
 TOO_DEEP = _code(120, "bodies are nested deeper than ovir follows")
+ENCODING = _warning(121, "the text is not in the encoding that the file declares")
 
 # --------------------------------------------------------------------------- the graph
 
@@ -105,7 +106,10 @@ UNKNOWN_ATTRIBUTE = _warning(304, "an attribute that the operation does not have
 AXIS = _code(305, "an axis is outside the rank of its tensor, or named twice")
 NO_ELEMENT_TYPE = _warning(306, "a Parameter does not declare its element type")
 IGNORED_PADS = _info(307, "pads stand beside an auto_pad that overrules them")
-UNSPECIFIED = _warning(308, "an attribute that the specification requires is missing; readers take a default")
+UNSPECIFIED = _code(
+    308, "an attribute that the specification requires is missing; readers take a default", Severity.WARNING,
+    tolerated=True,
+)  # fmt: skip
 
 # --------------------------------------------------------------------------- types and shapes
 

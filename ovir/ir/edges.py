@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lxml import etree
 
@@ -74,7 +74,13 @@ class Lost:
         return (layer, port) in self.inputs or (layer, None) in self.inputs
 
 
-def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, diagnostics: Diagnostics) -> list[Edge]:
+def parse_edges(
+    groups: Iterable[etree._Element],
+    layers: Sequence[Layer],
+    lost: Lost,
+    file: str | None,
+    diagnostics: Diagnostics,
+) -> list[Edge]:
     """The edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
     known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
@@ -88,7 +94,7 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
             text = item.get(key)
             number = known.get(text)
             if number is None:
-                number = unsigned(item, key, diagnostics, file)
+                number = _end(item, key, layers, file, diagnostics)
                 if number is None:
                     break
                 known[text] = number
@@ -101,6 +107,17 @@ def parse_edges(groups: Iterable[etree._Element], lost: Lost, file: str | None, 
             origin = [unsigned(item, key, Diagnostics(), file) for key in ("from-layer", "from-port")]
             lost.astray.append(Astray((-1 if origin[0] is None else origin[0], -1 if origin[1] is None else origin[1])))
     return edges
+
+
+def _end(
+    item: etree._Element, key: str, layers: Sequence[Layer], file: str | None, diagnostics: Diagnostics
+) -> int | None:
+    """Return the number at one end of an edge; None where it is none, with a hint where it is a layer's name."""
+    number = unsigned(item, key, found := Diagnostics(), file)
+    named = [layer.id for layer in layers if layer.name == item.get(key)] if key.endswith("-layer") and found else []
+    hint = f"edges use ids; {item.get(key)} is layer {named[0]}" if len(named) == 1 else None
+    diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in found)
+    return number
 
 
 def connect(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from lxml import etree
@@ -31,7 +32,9 @@ from ovir.diagnostics.codes import (
     UNKNOWN_ELEMENT,
     UNKNOWN_OPSET,
     UNKNOWN_TYPE,
+    UNSPECIFIED,
     Code,
+    Severity,
 )
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -44,9 +47,9 @@ from ovir.ir.forms import Form
 from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
-from ovir.ops.base.attributes import ChoiceError, split_names
+from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Operator, assumed
 from ovir.ops.infrastructure import Const
 
 
@@ -296,6 +299,12 @@ class LayerReader:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
         wrong = wrong or bool(missing)
+        for spec, misspelt in misspelt_attributes(cls, texts):
+            unknown.remove(misspelt)
+            given = f"<data> gives '{misspelt}' instead, which is not known"
+            message = f"{cls.type} needs the attribute '{spec.name}'; {given}, and {assumed(spec)} is assumed"
+            hint = f"did you mean '{spec.name}'?"
+            self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
         for name in unknown:
             self._unknown_attribute(name, cls, layer)
         if wrong:
@@ -347,6 +356,20 @@ class LayerReader:
             else:
                 self.diagnostics.report(code, error.message, place, error.hint)
             layer.operator = None
+
+
+def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
+    """Return the attributes that the specification requires and that are given under a name that looks like theirs."""
+    missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
+    if not missing:
+        return []
+    unknown = [name for name in given if name not in cls.attributes and name not in _ALWAYS_KNOWN]
+    found = []
+    for spec in missing:
+        if (misspelt := closest(spec.name, unknown)) is not None:
+            unknown.remove(misspelt)
+            found.append((spec, misspelt))
+    return found
 
 
 _PARTS = ("data", "input", "output", "rt_info")

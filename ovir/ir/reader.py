@@ -183,7 +183,8 @@ class _Reader:
             message = f"the version of the <net> element: {error}"
             if text is None:
                 message = "the <net> element has no version"
-            raise ReadError(diagnose(NOT_IR, message, self.at(root), hint="ovir reads versions 10 and 11")) from None
+            hint = "ovir reads versions 10 and 11"
+            raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint)) from None
         if version in (10, 11):
             return version
         if version < 10:
@@ -238,7 +239,7 @@ class _Reader:
             self.diagnostics.report(REPEATED_ELEMENT, message, self.at(group))
         edges = texts.edges if texts is not None else None
         if edges is None:
-            edges = parse_edges(edge_groups[:1], lost, self.file, self.diagnostics)
+            edges = parse_edges(edge_groups[:1], found, lost, self.file, self.diagnostics)
         if edge_groups and not (edges or lost.inputs or lost.astray) and sum(len(layer.inputs) for layer in found) > 1:
             self.diagnostics.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
             lost.inputs.update((layer.id, None) for layer in found)

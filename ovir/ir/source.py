@@ -6,12 +6,13 @@ from __future__ import annotations
 import os
 import re
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from lxml import etree
 
-from ovir.diagnostics.codes import DOCTYPE, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
+from ovir.diagnostics.codes import DOCTYPE, ENCODING, ENTITIES, LFS_POINTER, NOT_XML, TRUNCATED, UNREADABLE, USAGE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -40,10 +41,55 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, 
             if texts.fit(root):
                 return root, name, texts
     try:
-        _look_at_doctype(data, encoding, name, diagnostics)
-        return etree.fromstring(data, xml_parser(encoding)), name, None
+        return _parse(data, encoding, name, diagnostics), name, None
+    except etree.XMLSyntaxError as error:
+        actual = _actual_encoding(data) if encoding is None else None
+        if actual is None:
+            raise ReadError(syntax_error(error, data, name)) from None
+    try:
+        root = _parse(data, actual.name, name, diagnostics)
     except etree.XMLSyntaxError as error:
         raise ReadError(syntax_error(error, data, name)) from None
+    hint = "declare the encoding of the file, or save it as UTF-8"
+    diagnostics.report(ENCODING, actual.message, Place(name, actual.line), hint)
+    return root, name, None
+
+
+def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
+    _look_at_doctype(data, encoding, name, diagnostics)
+    return etree.fromstring(data, xml_parser(encoding))
+
+
+@dataclass(frozen=True)
+class _Encoding:
+    """The encoding in which a text is read though it declares another, and why."""
+
+    name: str
+    message: str
+    line: int
+
+
+def _actual_encoding(data: bytes) -> _Encoding | None:
+    """Return the encoding of a text that cannot be read as declared; None where the encoding is not the reason."""
+    if b"\0" in data[:4]:
+        return None  # UTF-16 or UTF-32, as the first bytes say
+    found = _DECLARED_ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
+    declared = found[1].decode() if found is not None else None
+    is_utf8 = declared is None or declared.lower() in ("utf-8", "utf8", "us-ascii", "ascii")
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if not is_utf8:
+            return None
+        line = data.count(b"\n", 0, error.start) + 1
+        says = f"declares {declared}" if declared is not None else "declares no encoding"
+        byte = f"byte 0x{data[error.start]:02x} is not UTF-8"
+        return _Encoding("iso-8859-1", f"the file {says}, and {byte}; it is read as Latin-1", line)
+    message = f"the file declares the encoding {declared}, and its text is UTF-8, as which it is read"
+    return None if is_utf8 else _Encoding("utf-8", message, 1)
+
+
+_DECLARED_ENCODING = re.compile(rb"""<\?xml\b[^>]*?\bencoding\s*=\s*["']([\w.:-]{1,40})["']""")
 
 
 _CHUNK = 1 << 16

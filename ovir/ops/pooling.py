@@ -40,8 +40,8 @@ class PoolBase(UndilatedWindowBase):
 
     kernel: tuple[int, ...] = attribute(minimum=1)
     strides: tuple[int, ...] = attribute(minimum=1)
-    pads_begin: tuple[int, ...] = attribute(default=(), minimum=0, specified=True)
-    pads_end: tuple[int, ...] = attribute(default=(), minimum=0, specified=True)
+    pads_begin: tuple[int, ...] = attribute(default=(), minimum=0, specified=True, assumed="0 for each axis")
+    pads_end: tuple[int, ...] = attribute(default=(), minimum=0, specified=True, assumed="0 for each axis")
     rounding_type: str = attribute(default="floor", choices=_FLOOR_CEIL)
 
     def pooled(self, data: PartialShape) -> PartialShape:

@@ -136,3 +136,20 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
     assert declared.replace("FP32", "UNSPECIFIED") in text
     found = ovir.check(text.replace(declared.replace("FP32", "UNSPECIFIED"), declared), bytes(net.blob))
     assert [(d.code, str(d.severity)) for d in found] == [("OVIR403", severity)]
+
+
+def test_a_misspelt_attribute_that_the_specification_requires() -> None:
+    """One error names both and the value that is assumed."""
+    net = Net()
+    filters = net.const(np.zeros((1, 1, 1, 1), np.float32))
+    data = net.parameter("data", "1,1,4,4")
+    pads = {"pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    net.result(net.op("Convolution", data, filters, stride="2,2", **pads))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
+    assert (found.code, str(found.severity), found.hint) == ("OVIR308", "error", "did you mean 'strides'?")
+    assert found.message == (
+        "Convolution needs the attribute 'strides'; <data> gives 'stride' instead, which is not known, "
+        "and 1 for each axis is assumed"
+    )
+    (read,) = ovir.read_model(net.xml(), bytes(net.blob)).diagnostics
+    assert (read.message, str(read.severity)) == (found.message, "warning")

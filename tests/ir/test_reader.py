@@ -1,5 +1,6 @@
 """Reading: what a good file gives, and what each fault in a file is told."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -89,6 +90,7 @@ TO_ITSELF = 'from-layer="1" from-port="1" to-layer="1"'
         ('shape="2,?"', f'shape="2,{2**63}"', r"a size is at most 9223372036854775807"),
         (INPUT_PORT, f'<port id="0"><dim>{2**64}</dim></port>', r"a size is at most"),
         ('to-port="0"', f'to-port="{2**64}"', r"outside the range of unsigned 64-bit integers"),
+        ('from-layer="0"', 'from-layer="relu"', r"'relu' is not an integer\n  hint: edges use ids; relu is layer 1"),
         ('from-layer="0"', 'from-layer="-1"', r"outside the range of unsigned 64-bit integers"),
         ('<net name="test" version="11">', '<net name="test" version="1_1">', r"version of the <net> .* '1_1' is not"),
     ],
@@ -218,3 +220,40 @@ def test_constants_past_the_end_have_one_cause() -> None:
     (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
     assert found.code == "OVIR502"
     assert found.message.endswith("; so do 6 other constants")
+
+
+@pytest.mark.parametrize(
+    ("declaration", "encoding", "message"),
+    [
+        ("", "iso-8859-1", r"the file declares no encoding, and byte 0xe9 is not UTF-8; it is read as Latin-1"),
+        (
+            '<?xml version="1.0" encoding="utf-8"?>',
+            "iso-8859-1",
+            r"the file declares utf-8, and byte 0xe9 is not UTF-8",
+        ),
+        ('<?xml version="1.0" encoding="UTF-16"?>', "utf-8", r"declares the encoding UTF-16, and its text is UTF-8"),
+        (
+            '<?xml version="1.0" encoding="none-such"?>',
+            "utf-8",
+            r"declares the encoding none-such, and its text is UTF",
+        ),
+    ],
+)
+def test_texts_in_another_encoding_than_they_declare(declaration: str, encoding: str, message: str) -> None:
+    """OpenVINO reads them, too."""
+    text = replaced('name="relu"', 'name="caf\u00e9"').decode()
+    text = declaration + text[text.index("?>") + 2 if text.startswith("<?xml") else 0 :]
+    model = ovir.read_model(text.encode(encoding))
+    assert model.layer("caf\u00e9").type == "ReLU"
+    (found,) = (d for d in model.diagnostics if d.code == "OVIR121")
+    assert re.search(message, found.message)
+    assert found.severity is Severity.WARNING
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8", "iso-8859-1"])
+def test_texts_in_the_encoding_that_they_declare(encoding: str) -> None:
+    text = replaced('name="relu"', 'name="caf\u00e9"').decode()
+    text = (
+        f'<?xml version="1.0" encoding="{encoding}"?>' + text[text.index("?>") + 2 if text.startswith("<?xml") else 0 :]
+    )
+    assert ovir.read_model(text.encode(encoding)).diagnostics == []

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.diagnostics.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.ops.base.operator import shown
+from ovir.ir.layers import misspelt_attributes
+from ovir.ops.base.operator import assumed
 
 
 @rule(NO_ELEMENT_TYPE)
@@ -31,8 +32,9 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
             expected[type(op)] = [a for a in op.attributes.values() if a.specified]
         for spec in expected[type(op)]:
             if spec.name not in layer.attributes:
-                assumed = shown(spec.default) if spec.default != "" else "''"
-                message = f"the specification requires '{spec.name}' of {layer.type}; {assumed} is assumed"
+                if spec in [found for found, _ in misspelt_attributes(type(op), layer.attributes)]:
+                    continue  # the reader has reported it
+                message = f"the specification requires '{spec.name}' of {layer.type}; {assumed(spec)} is assumed"
                 yield diagnostic(UNSPECIFIED, message, layer.data_place)
 
 

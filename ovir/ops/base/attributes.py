@@ -40,6 +40,7 @@ class Attribute:
     choices: tuple[str, ...]
     minimum: int | float | None
     specified: bool = False
+    assumed: str | None = None
 
     @property
     def required(self) -> bool:
@@ -72,6 +73,7 @@ class _Declared:
     choices: tuple[str, ...]
     minimum: int | float | None
     specified: bool
+    assumed: str | None
 
 
 def attribute(
@@ -81,6 +83,7 @@ def attribute(
     choices: tuple[str, ...] = (),
     minimum: int | float | None = None,
     specified: bool = False,
+    assumed: str | None = None,
 ) -> Any:
     """Declare an attribute in the body of an Operator class.
 
@@ -88,9 +91,10 @@ def attribute(
     ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``. Without ``default`` the file must give it.
     ``choices`` makes a text an enumeration, written in any case; ``name`` is the file's name where
     it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks one that
-    the specification requires, although readers go on without it, with the default: ``ovir check`` warns.
+    the specification requires, although readers go on without it, with the default: ``ovir check`` warns. ``assumed``
+    is what messages say of a default that does not speak for itself.
     """
-    return _Declared(default, name, choices, minimum, specified)
+    return _Declared(default, name, choices, minimum, specified, assumed)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
@@ -109,6 +113,7 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
                 declared.choices,
                 declared.minimum,
                 declared.specified,
+                declared.assumed,
             )
     return found
 

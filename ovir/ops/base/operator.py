@@ -304,6 +304,11 @@ def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value
     return values
 
 
+def assumed(spec: Attribute) -> object:
+    """Return what messages say that a reader assumes where an attribute is missing."""
+    return spec.assumed or (shown(spec.default) if spec.default != "" else "''")
+
+
 def shown(value: object) -> object:
     """A value as messages show it: sequences of integers, most of them shapes, as a PartialShape shows itself."""
     if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):

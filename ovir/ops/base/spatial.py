@@ -100,10 +100,10 @@ def output_dim(
 class UndilatedWindowBase(Operator):
     """The attributes of windows, one item for each spatial axis; those left out are 1 (``strides``) and 0 (pads)."""
 
-    strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
+    strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")
     dilations: tuple[int, ...] = ()
-    pads_begin: tuple[int, ...] = attribute(default=(), specified=True)
-    pads_end: tuple[int, ...] = attribute(default=(), specified=True)
+    pads_begin: tuple[int, ...] = attribute(default=(), specified=True, assumed="0 for each axis")
+    pads_end: tuple[int, ...] = attribute(default=(), specified=True, assumed="0 for each axis")
     auto_pad: str = attribute(default="explicit", choices=("explicit", "notset", "valid", *SAME))
 
     def per_axis(self, axes: int) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
@@ -158,4 +158,4 @@ class UndilatedWindowBase(Operator):
 class SlidingWindowBase(UndilatedWindowBase):
     """The attributes of windows whose taps may stand apart: ``dilations`` left out are 1."""
 
-    dilations: tuple[int, ...] = attribute(default=(), minimum=1, specified=True)
+    dilations: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")
