@@ -36,10 +36,7 @@ ALLOWED: dict[str, set[str]] = {
 
 # What does not follow the rules yet. A test fails for an entry that is no longer needed.
 EXCEPTIONS = {
-    ("ovir.graph.model", "ovir.inference.engine"),
     ("ovir.graph.layers", "ovir.ops.base.operator"),
-    ("ovir.graph.model", "lxml"),
-    ("ovir.graph.layers", "lxml"),
 }
 
 

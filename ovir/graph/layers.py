@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
-
-from lxml import etree
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import OWN_FAULT
+from ovir.graph.rt_info import DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
-    from lxml.etree import _Element
-
-    from ovir.graph.model import Model
     from ovir.ops.base.operator import Operator
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
+
+
+class Owner(Protocol):
+    """What a layer asks of the model that it belongs to."""
+
+    @property
+    def dead_layers(self) -> AbstractSet[Layer]:
+        """The layers that no result and no state depends on."""
 
 
 @dataclass(eq=False, slots=True)
 class Port:
     """An input or output of a layer.
 
-    ``shape`` and ``element_type`` are inferred; ``declared_shape`` and ``stated_element_type`` are what
-    the file claims (None where it says nothing). ``id`` is the file's number.
+    ``shape`` and ``element_type`` are inferred; ``declared_shape`` and ``declared_element_type`` are what the file
+    declares (None where it declares nothing). ``id`` is the file's number.
+
+    The connections of ports are all that a model knows of its graph: an input has one ``source`` or none, an output has
+    its ``readers``. They change through ``Model.connect`` and the other edits of a model only.
     """
 
     layer: Layer
@@ -37,20 +45,42 @@ class Port:
     is_output: bool
     declared_shape: PartialShape | None = None
     declared_element_type: ElementType | None = None
-    names: frozenset[str] = frozenset()
+    own_names: frozenset[str] = frozenset()
+    """The tensor names that the port itself has; see ``names``."""
     line: int | None = None
-    rt_info: _Element | None = None
-    source: Port | None = None
-    """For an input: the output port that feeds it."""
-    readers: Sequence[Port] = ()
-    """For an output: the input ports that it feeds."""
+    rt_info: RtInfo | None = None
     inferred: TensorType | None = None
     """For an output: what inference knows of it; None before inference."""
+    edge_line: int | None = None
+    """For an input: the line of the edge that leads to it."""
+    _source: Port | None = field(default=None, init=False)
+    _readers: dict[Port, None] | None = field(default=None, init=False)
+
+    @property
+    def source(self) -> Port | None:
+        """For an input: the output port that feeds it."""
+        return self._source
+
+    @property
+    def readers(self) -> Sequence[Port]:
+        """For an output: the input ports that it feeds, in the order in which they were connected."""
+        return tuple(self._readers) if self._readers else ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the tensor; the input of a Result has those of the tensor that arrives there, too."""
+        if self._source is not None and self.layer.type == "Result":
+            return self.own_names | self._source.own_names
+        return self.own_names
+
+    @names.setter
+    def names(self, names: frozenset[str]) -> None:
+        self.own_names = names
 
     @property
     def type(self) -> TensorType:
-        """Element type, shape and known content."""
-        return (self if self.source is None else self.source).inferred or UNKNOWN_TENSOR
+        """Element type, shape and known value."""
+        return (self if self._source is None else self._source).inferred or UNKNOWN_TENSOR
 
     @property
     def shape(self) -> PartialShape:
@@ -91,24 +121,29 @@ class Layer:
     operator: Operator | None = None
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
-    bodies: dict[str, Model] = field(default_factory=dict)
+    bodies: dict[str, Any] = field(default_factory=dict)
+    """The models inside, each a ``Model``; by name: ``body``, or ``then`` and ``else``."""
     line: int | None = None
     data_line: int | None = None
     """That of its <data>."""
     file: str | None = None
     scope: str = ""
     """Of a layer in a body: the names of the layers around it, as ``loop/body/``."""
-    rt_info_source: _Element | str | None = None
-    """Its <rt_info>, or the text of it."""
-    is_dead: bool = False
-    """Whether no result and no state depends on it; OpenVINO drops such layers."""
+    rt_info_source: RtInfo | DeferredRtInfo | None = None
+    owner: Owner | None = field(default=None, init=False)
+    """The model that it belongs to."""
 
     @property
-    def rt_info(self) -> _Element | None:
-        """What its writer wanted to be kept with it; the text of it is parsed when it is first asked for."""
-        if isinstance(self.rt_info_source, str):
-            self.rt_info_source = etree.fromstring(self.rt_info_source, etree.XMLParser(huge_tree=True))
+    def rt_info(self) -> RtInfo | None:
+        """What its writer wanted to be kept with it; None where the file has no <rt_info>."""
+        if callable(self.rt_info_source):
+            self.rt_info_source = self.rt_info_source()
         return self.rt_info_source
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether no result and no state depends on it; OpenVINO drops such layers."""
+        return self.owner is not None and self in self.owner.dead_layers
 
     @property
     def title(self) -> str:
@@ -138,6 +173,27 @@ class Layer:
 
     def __repr__(self) -> str:
         return f"<{self.title}>"
+
+
+def join(source: Port, target: Port, line: int | None = None) -> None:
+    """Feed an input port, which has no source yet, from an output port.
+
+    Nothing is checked, and no model takes notice: this is for layers of which a model is yet to be made. The
+    connections of a model change through its own methods.
+    """
+    target._source = source
+    target.edge_line = line
+    if source._readers is None:
+        source._readers = {target: None}
+    else:
+        source._readers[target] = None
+
+
+def part(target: Port) -> None:
+    """Take an input port's source away; the counterpart of ``join``."""
+    if target._source is not None and target._source._readers is not None:
+        target._source._readers.pop(target, None)
+    target._source = target.edge_line = None
 
 
 def path_text(layers: Sequence[Layer]) -> str:

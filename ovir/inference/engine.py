@@ -17,7 +17,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.graph.model import Model, ShapeLike
+from ovir.graph.model import Model, ShapeLike, provide_inference
 from ovir.inference.cache import InferenceCache
 from ovir.inference.declared import agrees, declared_type, difference, has_declared
 from ovir.inference.known_values import with_content
@@ -57,6 +57,9 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
         _set_shapes(model, before)
         infer_model(model)
         raise
+
+
+provide_inference(infer_model, reshape_model)
 
 
 def _set_shapes(model: Model, shapes: Mapping[Parameter, PartialShape]) -> None:

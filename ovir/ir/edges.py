@@ -11,8 +11,8 @@ from lxml import etree
 from ovir.diagnostics.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE, FED_TWICE, UNFED_INPUT, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place
-from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Edge
+from ovir.graph.connections import Edge
+from ovir.graph.layers import Layer, Port, join, part
 from ovir.ir.elements import line_of, read_as, unsigned
 
 
@@ -122,8 +122,8 @@ def _end(
 
 def connect(
     edges: list[Edge], layers: Mapping[int, Layer], lost: Lost, file: str | None, diagnostics: Diagnostics
-) -> list[Edge]:
-    """The edges that join two ports, which now are joined; what is wrong is added to ``diagnostics``."""
+) -> None:
+    """Join the ports that edges name; what is wrong is added to ``diagnostics``."""
     known: dict[tuple[int, bool], dict[int, Port]] = {}
 
     def find(number: int, port: int, is_output: bool) -> Port | None:
@@ -140,7 +140,6 @@ def connect(
 
     for astray in lost.astray:
         astray.source = find(*astray.origin, True)
-    joined: list[Edge] = []
     twice: list[tuple[Edge, Port, Port]] = []
     for edge in edges:
         from_layer, from_port, to_layer, to_port, _ = edge
@@ -150,25 +149,18 @@ def connect(
         elif target.source is not None:
             twice.append((edge, source, target))
         else:
-            target.source = source
-            joined.append(edge)
+            join(source, target, edge.line)
     if twice:
-        _second_edges(twice, joined, edges, lost, diagnostics)
-    joined = [edge for edge in joined if edge.to_layer not in lost.mixed]
+        _second_edges(twice, edges, lost, diagnostics)
     for number in lost.mixed:
         for port in layers[number].inputs:
-            port.source = None
+            part(port)
             lost.inputs.add((number, port.id))
     _unfed(layers, lost, file, diagnostics)
-    return joined
 
 
 def _second_edges(
-    twice: Sequence[tuple[Edge, Port, Port]],
-    joined: list[Edge],
-    edges: list[Edge],
-    lost: Lost,
-    diagnostics: Diagnostics,
+    twice: Sequence[tuple[Edge, Port, Port]], edges: list[Edge], lost: Lost, diagnostics: Diagnostics
 ) -> None:
     """Two edges into one port; where another port of the layer then has none, one fault explains both.
 
@@ -178,7 +170,6 @@ def _second_edges(
     starts = Counter((edge.from_layer, edge.from_port) for edge in edges)
     for edge in edges:
         fed.setdefault(edge.to_layer, set()).add(edge.to_port)
-    places = {(edge.to_layer, edge.to_port): i for i, edge in enumerate(joined)}
     for edge, source, target in twice:
         layer = target.layer
         if layer.id in lost.doubled | lost.ports:
@@ -192,9 +183,11 @@ def _second_edges(
             lost.mixed.add(layer.id)
         else:
             if _state_the_same(source, target) and not _state_the_same(target.source, target):
-                place = places[layer.id, target.id]
-                wrong, other, joined[place] = joined[place], source, edge
-                source, target.source = target.source, source
+                other = source
+                source = target.source
+                wrong = Edge(source.layer.id, source.id, layer.id, target.id, target.edge_line)
+                part(target)
+                join(other, target, edge.line)
             origin = wrong.from_layer, wrong.from_port
             if starts[origin] == 1:  # nothing else reads its source, which some input may miss
                 lost.astray.append(Astray(origin, source))

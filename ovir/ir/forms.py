@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ovir.graph.layers import Layer, Port
+from ovir.ir.rt_info import deferred_rt_info
 from ovir.ir.texts import LayerText
 from ovir.ops.base.attributes import split_names
 
@@ -31,7 +32,11 @@ class Form:
     def of(cls, layer: Layer, text: LayerText) -> Form | None:
         """The form of a layer that has just been read; None where its text does not say all of it."""
         named = [port.names for port in layer.outputs if port.names]
-        if layer.operator is None or layer.line != text.line or (layer.rt_info is None) != (text.rt_info is None):
+        if (
+            layer.operator is None
+            or layer.line != text.line
+            or (layer.rt_info_source is None) != (text.rt_info is None)
+        ):
             return None
         if named != [_names(names) for names in text.names]:
             return None
@@ -52,7 +57,7 @@ class Form:
         outputs: list[Port] = []
         layer = Layer(
             *(text.id, text.name, self.type, self.version, attributes, op, inputs, outputs, {}),
-            *(line, data_line, file, scope, text.rt_info),
+            *(line, data_line, file, scope, None if text.rt_info is None else deferred_rt_info(text.rt_info)),
         )
         for index, number, shape, element_type, names, below in self.inputs:
             inputs.append(Port(layer, index, number, False, shape, element_type, names, line + below))

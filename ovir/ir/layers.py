@@ -44,6 +44,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.ir.edges import Lost
 from ovir.ir.elements import line_of, read_as, tag_of, unsigned
 from ovir.ir.forms import Form
+from ovir.ir.rt_info import deferred_rt_info, read_rt_info
 from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
@@ -119,8 +120,8 @@ class LayerReader:
                 else:
                     self._repeated(child, layer)
             elif tag == "rt_info":
-                if layer.rt_info is None:
-                    layer.rt_info_source = child
+                if layer.rt_info_source is None:
+                    layer.rt_info_source = deferred_rt_info(child)
                 self._rt_info(child, layer)
         for ports in (layer.inputs, layer.outputs):
             if len(ports) > 1:
@@ -202,7 +203,7 @@ class LayerReader:
             if item.tag == "dim":
                 texts.append(item.text)
             elif item.tag == "rt_info":
-                port.rt_info = item
+                port.rt_info = read_rt_info(item)
                 self._rt_info(item, port.layer)
             else:
                 message = f"<{tag_of(item)}> is not part of a port; it is ignored"

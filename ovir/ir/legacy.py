@@ -1,13 +1,12 @@
 """What OpenVINO does to files of IR version 10 when it reads them.
 
-That is pre-processing, and the types and names of inputs and outputs. A model is built from layers and edges, so each
-function gives a new one with layers put in.
+That is pre-processing, and the types and names of inputs and outputs. Layers are added to the model for these.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NoReturn, TypeVar
 
 import numpy as np
@@ -22,7 +21,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Edge, Model
+from ovir.graph.model import Model
 from ovir.ir.elements import line_of
 from ovir.ir.weights import Weights
 from ovir.ops.base.attributes import parse_float
@@ -31,84 +30,50 @@ from ovir.ops.infrastructure import Const, Parameter
 N = TypeVar("N", int, float)
 
 
-class _Extension:
-    """Collects layers to be put into a model; their ids are above all others."""
+def _add(
+    model: Model, name: str, kind: str, sources: Sequence[Port] = (), attributes: Mapping[str, str] | None = None
+) -> Port:
+    """Add a layer of opset1 with one output, fed by the given ports, to the model; return its output."""
+    layer = Layer(model.next_id, name, kind, "opset1", file=model.path)
+    cls = ops.resolve(kind, "opset1")
+    if cls is not None:
+        specs = {key: cls.attributes[key] for key in attributes or {}}
+        layer.attributes = {key: spec.parse((attributes or {})[key]) for key, spec in specs.items()}
+        layer.operator = cls(**{spec.field: layer.attributes[key] for key, spec in specs.items()})
+    layer.inputs = [Port(layer, index, index, False) for index in range(len(sources))]
+    layer.outputs = [Port(layer, 0, len(sources), True)]
+    return model.add_layer(layer, sources).outputs[0]
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.layers: list[Layer] = []
-        self.edges = list(model.edges)
-        self._next_id = max((layer.id for layer in model.layers), default=-1) + 1
 
-    def add(
-        self, name: str, kind: str, inputs: Iterable[Port] = (), attributes: Mapping[str, str] | None = None
-    ) -> Port:
-        """A layer of opset1 with one output, fed by the given ports; its output."""
-        layer = Layer(self._next_id, name, kind, "opset1", file=self.model.path)
-        self._next_id += 1
-        self.layers.append(layer)
-        cls = ops.resolve(kind, "opset1")
-        if cls is not None:
-            specs = {key: cls.attributes[key] for key in attributes or {}}
-            layer.attributes = {key: spec.parse((attributes or {})[key]) for key, spec in specs.items()}
-            layer.operator = cls(**{spec.field: layer.attributes[key] for key, spec in specs.items()})
-        for index, source in enumerate(inputs):
-            layer.inputs.append(Port(layer, index, index, False))
-            self._connect(source, layer.inputs[index])
-        layer.outputs.append(Port(layer, 0, len(layer.inputs), True))
-        return layer.outputs[0]
-
-    def constant(self, name: str, array: Array, element_type: ElementType) -> Port:
-        shape = ",".join(map(str, array.shape))
-        attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
-        port = self.add(name, "Const", attributes=attributes)
-        assert isinstance(port.layer.operator, Const)
-        data = Weights.of(np.ascontiguousarray(array))
-        port.layer.operator.content = data.constant(element_type, array.shape, 0, array.nbytes)
-        return port
-
-    def consumers(self, port: Port) -> list[Port]:
-        """The input ports that ``port`` feeds now."""
-        inputs = (p for layer in self.model.layers for p in layer.inputs)
-        return [p for p in inputs if p.source is port]
-
-    def reconnect(self, consumers: Iterable[Port], source: Port) -> None:
-        """Feed these inputs from another port."""
-        for port in consumers:
-            self.edges = [e for e in self.edges if (e.to_layer, e.to_port) != (port.layer.id, port.id)]
-            self._connect(source, port)
-
-    def _connect(self, source: Port, target: Port) -> None:
-        target.source = source
-        self.edges.append(Edge(source.layer.id, source.id, target.layer.id, target.id))
-
-    def finish(self) -> Model:
-        return self.model.extended(self.layers, self.edges)
+def _add_constant(model: Model, name: str, array: Array, element_type: ElementType) -> Port:
+    shape = ",".join(map(str, array.shape))
+    attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
+    port = _add(model, name, "Const", attributes=attributes)
+    assert isinstance(port.layer.operator, Const)
+    data = Weights.of(np.ascontiguousarray(array))
+    port.layer.operator.content = data.constant(element_type, array.shape, 0, array.nbytes)
+    return port
 
 
 # --------------------------------------------------------------------------- <pre-process>
 
 
-def apply_pre_process(model: Model, element: etree._Element, weights: Weights, diagnostics: Diagnostics) -> Model:
+def apply_pre_process(model: Model, element: etree._Element, weights: Weights, diagnostics: Diagnostics) -> None:
     """Subtract from an input the means that a ``<pre-process>`` gives: one number or one image for each channel.
 
-    What is wrong with the element is added to ``diagnostics``, and the model returned as it is.
+    What is wrong with the element is added to ``diagnostics``, and the model stays as it is.
     """
     try:
         reader = _PreProcess(model, element, weights)
         mean = reader.mean()
     except ModelError as error:
-        for found in error.diagnostics:
-            diagnostics.add(found)
-        return model
+        diagnostics.extend(error.diagnostics)
+        return
     if mean is None:
-        return model
+        return
     port, parameter = reader.port, reader.parameter
-    extension = _Extension(model)
-    consumers = extension.consumers(port)
-    constant = extension.constant(f"{port.layer.name}/mean", mean, parameter.element_type)
-    extension.reconnect(consumers, extension.add(f"{port.layer.name}/minus_mean", "Subtract", [port, constant]))
-    return extension.finish()
+    constant = _add_constant(model, f"{port.layer.name}/mean", mean, parameter.element_type)
+    model.move_readers(port, _add(model, f"{port.layer.name}/minus_mean", "Subtract", [port, constant]))
 
 
 class _PreProcess:
@@ -242,37 +207,32 @@ def node_name(port: Port) -> str:
     return f"{layer.name}.{port.index}" if len(layer.outputs) > 1 else layer.name
 
 
-def apply_legacy_io(model: Model) -> Model:
-    """The model with the inputs and outputs that OpenVINO gives a file of version 10; shapes must have been inferred.
+def apply_legacy_io(model: Model) -> None:
+    """Give the model the inputs and outputs that OpenVINO gives a file of version 10; shapes must have been inferred.
 
     An f16 input takes f32. An output of i64, u64 or u32 is i32, any other f32. Layer names become tensor names.
     """
-    extension = _Extension(model)
     for port in model.inputs:
         port.names |= {node_name(port)}
-    for port in model.outputs:
-        source = port.source
-        if source is None:
-            continue
+    outputs = [(port, port.source) for port in model.outputs if port.source is not None]
+    names = {source: source.names | {node_name(source)} for _, source in outputs}
+    for port, source in outputs:
         wanted = _output_type(source.element_type)
-        names = source.names | {node_name(source)}
-        if wanted != source.element_type:
-            name = f"{node_name(source)}/{port.layer.name}_to_{wanted}"
-            converted = extension.add(name, "Convert", [source], {"destination_type": str(wanted)})
-            extension.reconnect([port], converted)
-            converted.names = names
-            if source.layer.type != "Parameter":  # the names are those of the output
-                source.names = frozenset()
-        else:
-            source.names = names
+        if wanted == source.element_type:
+            source.names = names[source]
+            continue
+        name = f"{node_name(source)}/{port.layer.name}_to_{wanted}"
+        converted = _add(model, name, "Convert", [source], {"destination_type": str(wanted)})
+        model.connect(converted, port)
+        converted.names = names[source]
+        if source.layer.type != "Parameter":  # the names are those of the output
+            source.names = frozenset()
     for port in model.inputs:
         parameter = _parameter(port)
         if parameter.element_type == f16:
-            consumers = extension.consumers(port) + [p for x in extension.layers for p in x.inputs if p.source is port]
             parameter.element_type = port.layer.attributes["element_type"] = f32
             name = f"{port.layer.name}/to_f16"
-            extension.reconnect(consumers, extension.add(name, "Convert", [port], {"destination_type": "f16"}))
-    return extension.finish()
+            model.move_readers(port, _add(model, name, "Convert", [port], {"destination_type": "f16"}))
 
 
 def _output_type(element_type: ElementType) -> ElementType:

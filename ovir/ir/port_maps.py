@@ -307,9 +307,8 @@ class _MapReader:
                 self.diagnostics.report(MAP_UNFED, message, self._at(group), port=port.id)
                 self.is_wrong = True
         fed = {item.parameter for item in wiring.inputs if item.external >= 0 or item.purpose == "current_iteration"}
-        used = {edge.from_layer for edge in self.body.edges if not self.body.layer(edge.to_layer).is_dead}
         for index, parameter in enumerate(self.body.inputs):
-            if index not in fed and parameter.layer.id in used:
+            if index not in fed and any(not reader.layer.is_dead for reader in parameter.readers):
                 title = f"{parameter.layer.id} '{parameter.layer.name}'"
                 message = f"no <input> of the port map feeds parameter {title} of the body"
                 self.diagnostics.report(MAP_UNFED, message, self._at(group))

@@ -39,7 +39,8 @@ from ovir.ir.extensions import missing_extensions
 from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
-from ovir.ir.repair import distinct, without_cycles
+from ovir.ir.repair import cut_cycles, distinct
+from ovir.ir.rt_info import read_rt_info
 from ovir.ir.source import Source, find_weights, parse_xml, syntax_error
 from ovir.ir.texts import Texts
 from ovir.ir.weights import Weights
@@ -69,7 +70,7 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
         if result.version == 10:
             check_names(result, diagnostics)
             if legacy_io and not diagnostics.fatal:
-                result = apply_legacy_io(result)
+                apply_legacy_io(result)
                 found = infer_into(result, diagnostics)
     diagnostics.raise_errors()
     result.inference_diagnostics = found
@@ -147,7 +148,7 @@ class _Reader:
         model = self.network(root, "", version, Lost(), texts=texts)
         self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
-            model = apply_pre_process(model, pre_process, self.weights, self.diagnostics)
+            apply_pre_process(model, pre_process, self.weights, self.diagnostics)
             self.layers.form_of.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
@@ -245,20 +246,17 @@ class _Reader:
             lost.inputs.update((layer.id, None) for layer in found)
         lost.name_layers(edges, {layer.id for layer in found} if lost.places else set())
         layers = distinct(found, edges, lost, self.diagnostics)
-        edges = connect(edges, layers, lost, self.file, self.diagnostics)
-        edges = without_cycles(layers, edges, self.diagnostics)
-        model = Model(
+        connect(edges, layers, lost, self.file, self.diagnostics)
+        cut_cycles(layers, self.diagnostics)
+        info = element.find("rt_info")
+        return Model(
             layers.values(),
-            edges,
             name=element.get("name", ""),
             version=version,
             path=self.file,
-            rt_info=element.find("rt_info"),
+            rt_info=None if info is None else read_rt_info(info),
+            has_gaps=self._count_holes() > known,
         )
-        if self._count_holes() > known:
-            for layer in model.layers:
-                layer.is_dead = False  # a result may depend on it by what could not be read
-        return model
 
     def _count_holes(self) -> int:
         """The errors so far after which layers or edges may be missing."""

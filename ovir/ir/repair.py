@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ovir.diagnostics.codes import CYCLE, DUPLICATE_ID
 from ovir.diagnostics.collector import Diagnostics
-from ovir.graph.layers import Layer, path_text
-from ovir.graph.model import Edge
+from ovir.graph.connections import Edge
+from ovir.graph.layers import Layer, part, path_text
+from ovir.graph.order import is_ordered
 from ovir.ir.edges import Lost
 
 
@@ -72,28 +73,24 @@ def _in_order(layer: Layer, number: int, found: Sequence[Layer]) -> bool:
     return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
 
-def without_cycles(layers: Mapping[int, Layer], edges: Sequence[Edge], diagnostics: Diagnostics) -> list[Edge]:
-    """The edges without those that lead backwards in the file within a cycle; each cycle is told."""
-    position = {number: i for i, number in enumerate(layers)}
-    if all(position[e.from_layer] < position[e.to_layer] for e in edges):
-        return list(edges)
+def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:
+    """Take away the edges that lead backwards in the file within a cycle; each cycle is reported."""
+    if is_ordered(layers.values()):
+        return
     import networkx as nx
 
-    graph: nx.DiGraph[int] = nx.DiGraph((e.from_layer, e.to_layer) for e in edges)
-    component = {number: i for i, found in enumerate(nx.strongly_connected_components(graph)) for number in found}
-    kept: list[Edge] = []
-    told: set[int] = set()
-    for edge in edges:
-        inside = component[edge.from_layer] == component[edge.to_layer]
-        if not inside or position[edge.from_layer] < position[edge.to_layer]:
-            kept.append(edge)
+    position = {layer: i for i, layer in enumerate(layers.values())}
+    inputs = [(port.source.layer, port) for layer in position for port in layer.inputs if port.source is not None]
+    graph: nx.DiGraph[Layer] = nx.DiGraph((source, port.layer) for source, port in inputs)
+    component = {layer: i for i, found in enumerate(nx.strongly_connected_components(graph)) for layer in found}
+    reported: set[int] = set()
+    for source, port in inputs:
+        target = port.layer
+        if component[source] != component[target] or position[source] < position[target]:
             continue
-        target = layers[edge.to_layer]
-        port = next(port for port in target.inputs if port.id == edge.to_port)
-        port.source = None
-        if component[edge.to_layer] not in told:
-            told.add(component[edge.to_layer])
-            ids = [*nx.shortest_path(graph, edge.to_layer, edge.from_layer), edge.to_layer]
-            path = path_text([layers[i] for i in ids])
-            diagnostics.report(CYCLE, f"these layers depend on each other: {path}", target.at(edge.line))
-    return kept
+        line = port.edge_line
+        part(port)
+        if component[target] not in reported:
+            reported.add(component[target])
+            path = path_text([*nx.shortest_path(graph, target, source), target])
+            diagnostics.report(CYCLE, f"these layers depend on each other: {path}", target.at(line))

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from lxml import etree
 
-from ovir.graph.model import Edge
+from ovir.graph.connections import Edge
 from ovir.ir.elements import is_plain_number, line_of, xml_parser
 from ovir.ir.port_maps import BODY_OPERATIONS
 

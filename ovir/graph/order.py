@@ -1,0 +1,150 @@
+"""What follows from the connections of layers: their order, the paths between them, and which are dead.
+
+An Assign writes a variable that a ReadValue has read before, so it comes after it although no edge joins the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from ovir.diagnostics.codes import CYCLE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.graph.layers import Layer, path_text
+
+Followers = Callable[[Layer], Iterable[Layer]]
+
+
+def is_ordered(layers: Iterable[Layer]) -> bool:
+    """Return whether every layer stands behind those that feed it."""
+    seen: set[Layer] = set()
+    for layer in layers:
+        for port in layer.inputs:
+            source = port._source
+            if source is not None and source.layer not in seen:
+                return False
+        seen.add(layer)
+    return True
+
+
+def topological_order(layers: list[Layer]) -> list[Layer]:
+    """Return the layers in topological order; ModelError names a cycle.
+
+    It is the given list itself where that is in order, or else one with each layer as near to its start as it can be.
+    """
+    by_state = state_followers(layers)
+    if is_ordered(layers) and _state_is_ordered(layers, by_state):
+        return layers
+    position = {layer: i for i, layer in enumerate(layers)}
+    waiting_for = [sum(port.source is not None for port in layer.inputs) for layer in layers]
+    for assigns in by_state.values():
+        for assign in assigns:
+            waiting_for[position[assign]] += 1
+    ready = [i for i, count in enumerate(waiting_for) if not count]
+    heapify(ready)
+    order: list[Layer] = []
+    while ready:
+        layer = layers[heappop(ready)]
+        order.append(layer)
+        for follower in followers(layer, by_state):
+            place = position[follower]
+            waiting_for[place] -= 1
+            if not waiting_for[place]:
+                heappush(ready, place)
+    if len(order) < len(layers):
+        raise _cycle_error(layers, set(order), by_state)
+    return order
+
+
+def state_followers(layers: Iterable[Layer]) -> dict[Layer, list[Layer]]:
+    """Return for each ReadValue the Assigns of its variable."""
+    readers: dict[Any, list[Layer]] = {}
+    assigns: list[Layer] = []
+    for layer in layers:
+        if layer.type == "ReadValue":
+            readers.setdefault(layer.attributes.get("variable_id"), []).append(layer)
+        elif layer.type == "Assign":
+            assigns.append(layer)
+    found: dict[Layer, list[Layer]] = {}
+    for assign in assigns:
+        for reader in readers.get(assign.attributes.get("variable_id"), ()):
+            found.setdefault(reader, []).append(assign)
+    return found
+
+
+def followers(layer: Layer, by_state: dict[Layer, list[Layer]]) -> Iterator[Layer]:
+    """Yield the layers that must come after one: once for each input that it feeds, and for its state."""
+    for port in layer.outputs:
+        for reader in port.readers:
+            yield reader.layer
+    yield from by_state.get(layer, ())
+
+
+def find_path(starts: Iterable[Layer], end: Layer, next_of: Followers) -> list[Layer] | None:
+    """Return a shortest way from one of some layers to another, both ends included; None where there is none."""
+    came_from: dict[Layer, Layer | None] = dict.fromkeys(starts)
+    frontier = list(came_from)
+    while frontier and end not in came_from:
+        behind: list[Layer] = []
+        for layer in frontier:
+            for follower in next_of(layer):
+                if follower not in came_from:
+                    came_from[follower] = layer
+                    behind.append(follower)
+        frontier = behind
+    if end not in came_from:
+        return None
+    path: list[Layer] = []
+    step: Layer | None = end
+    while step is not None:
+        path.append(step)
+        step = came_from[step]
+    return path[::-1]
+
+
+def dead_layers(layers: Iterable[Layer]) -> set[Layer]:
+    """Return the layers that no result and no state depends on; Parameters are never dead.
+
+    A model without any result or state has no dead layers, as it cannot be said what it is for.
+    """
+    everything = list(layers)
+    pending = [layer for layer in everything if layer.type in ("Result", "Assign")]
+    if not pending:
+        return set()
+    alive = set(pending)
+    while pending:
+        for port in pending.pop().inputs:
+            source = port._source
+            if source is not None and source.layer not in alive:
+                alive.add(source.layer)
+                pending.append(source.layer)
+    return {layer for layer in everything if layer not in alive and layer.type != "Parameter"}
+
+
+def _state_is_ordered(layers: Sequence[Layer], by_state: dict[Layer, list[Layer]]) -> bool:
+    if not by_state:
+        return True
+    position = {layer: i for i, layer in enumerate(layers)}
+    return all(position[reader] < position[assign] for reader, assigns in by_state.items() for assign in assigns)
+
+
+def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer, list[Layer]]) -> ModelError:
+    """Return the error that names a cycle among the layers that are not ``done``."""
+    waiting = {layer for layer in layers if layer not in done}
+    before: dict[Layer, Layer] = {}
+    for layer in waiting:
+        for follower in followers(layer, by_state):
+            before[follower] = layer
+    step = next(layer for layer in layers if layer in waiting)
+    seen: dict[Layer, None] = {}
+    while step not in seen:  # each of them waits for another one
+        seen[step] = None
+        step = before[step]
+    walked = list(seen)
+    cycle = walked[walked.index(step) :][::-1]
+    first = min(cycle, key=lambda layer: layer.line or 0)
+    at = cycle.index(first)
+    cycle = [*cycle[at:], *cycle[:at], first]
+    return ModelError(diagnose(CYCLE, f"these layers depend on each other: {path_text(cycle)}", first.place))

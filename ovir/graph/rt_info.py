@@ -1,0 +1,116 @@
+"""Runtime information: what the writer of a file wanted to be kept with a model, a layer or a port.
+
+It is a small tree of elements. ``RtInfo`` keeps it as plain data from which the same XML can be written: tags,
+attributes, order, nesting and text. It is also a read-only mapping, because most of it is names and values::
+
+    model.rt_info["framework"]                                 # "onnx"
+    model.rt_info["conversion_parameters", "input_model"]      # an entry of an entry
+    layer.rt_info["fused_names"]                               # "conv1,relu1"
+    model.rt_info.to_dict()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+_NAMED = ("attribute", "custom")
+"""Elements that stand for the entry that their attribute ``name`` names."""
+
+
+class RtElement(NamedTuple):
+    """One element, without those that it holds."""
+
+    depth: int
+    """How many elements it stands in; 0 for the ``<rt_info>`` itself."""
+    tag: str
+    """A tag of a namespace is written as ``{namespace}tag``."""
+    attributes: tuple[tuple[str, str], ...] = ()
+    """Names and values, in the order of the file."""
+    text: str = ""
+    """The text between the start tag and the first inner element, or the end tag."""
+    tail: str = ""
+    """The text behind the end tag."""
+
+    @property
+    def key(self) -> str:
+        """The name of the entry that the element is in a mapping."""
+        if self.tag in _NAMED:
+            return dict(self.attributes).get("name", self.tag)
+        return self.tag
+
+
+@dataclass(frozen=True)
+class RtInfo(Mapping[str, "str | RtInfo"]):
+    """The elements of an ``<rt_info>`` in the order of the file; immutable.
+
+    They are held as a flat sequence, so that no operation on them recurses however deep they are nested.
+    As a mapping it has one entry for each inner element: the key is the tag, or the ``name`` of an ``<attribute>`` or
+    ``<custom>``. The value is the attribute ``value``, or else the text, or else an RtInfo with what the element
+    holds. Where several elements have one key, the first counts.
+    """
+
+    elements: tuple[RtElement, ...] = (RtElement(0, "rt_info"),)
+
+    def __getitem__(self, key: str | tuple[str, ...]) -> str | RtInfo:
+        """Return an entry, or with a tuple of keys an entry of an entry; KeyError where there is none."""
+        if isinstance(key, str):
+            return self._entries[key]
+        found: str | RtInfo = self
+        for part in key:
+            if isinstance(found, str):
+                raise KeyError(key)
+            found = found[part]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<RtInfo: {', '.join(self)}>"
+
+    def __reduce__(self) -> tuple[type[RtInfo], tuple[tuple[RtElement, ...]]]:
+        return RtInfo, (self.elements,)  # without the entries, which may be nested deeply
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the entries as nested dictionaries of texts."""
+        result: dict[str, Any] = {}
+        pending: list[tuple[RtInfo, dict[str, Any]]] = [(self, result)]
+        while pending:
+            info, target = pending.pop()
+            for key, value in info.items():
+                if isinstance(value, RtInfo):
+                    target[key] = {}
+                    pending.append((value, target[key]))
+                else:
+                    target[key] = value
+        return result
+
+    @cached_property
+    def _entries(self) -> dict[str, str | RtInfo]:
+        root, *inner = self.elements
+        skipped = ("name", "version") if root.tag in _NAMED else ()
+        entries: dict[str, str | RtInfo] = {name: text for name, text in root.attributes if name not in skipped}
+        starts = [i for i, item in enumerate(inner) if item.depth == root.depth + 1]
+        for start, end in zip(starts, [*starts[1:], len(inner)], strict=True):
+            entries.setdefault(inner[start].key, _value_of(tuple(inner[start:end])))
+        return entries
+
+
+def _value_of(elements: tuple[RtElement, ...]) -> str | RtInfo:
+    first = elements[0]
+    value = dict(first.attributes).get("value")
+    if value is not None and len(elements) == 1:
+        return value
+    if len(elements) == 1 and (first.text.strip() or not first.attributes):
+        return first.text
+    return RtInfo(elements)
+
+
+DeferredRtInfo = Callable[[], RtInfo]
+"""What makes an RtInfo once it is asked for: a file may have one in every layer, and few are looked at."""
