@@ -101,9 +101,11 @@ def violations() -> set[tuple[str, str]]:
     return found
 
 
-def test_every_package_has_its_rule() -> None:
+def test_every_package_has_its_rule_and_its_row_in_the_document() -> None:
     folders = {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert folders == set(ALLOWED)
+    text = (PACKAGE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    assert [name for name in sorted(folders) if f"| `ovir/{name}/` |" not in text] == []
 
 
 def test_imports_never_go_back_up() -> None:
