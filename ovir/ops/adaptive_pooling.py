@@ -23,6 +23,8 @@ class AdaptivePoolBase(Operator):
     data is [N, C, *spatial] with one to three spatial axes, output_shape has the number of windows on each.
     """
 
+    value_inputs = (1,)
+
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
         """The shape of the output."""
         self.require_real("data", data.element_type)

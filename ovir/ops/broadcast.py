@@ -32,6 +32,7 @@ class Broadcast3(Operator):
 
     views = True
     carries = (0,)
+    value_inputs = (1, 2)
 
     def infer(self, data: TensorType, target_shape: TensorType, axes_mapping: TensorType | None = None) -> TensorType:
         self._check_inputs(axes_mapping)
@@ -161,6 +162,7 @@ class Tile(Operator):
 
     views = True
     carries = (0,)
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, repeats: TensorType) -> TensorType:
         self.require_integers("repeats", repeats.element_type)

@@ -34,6 +34,8 @@ class TransposedConvolutionBase(ConvolutionBase):
 
     output_padding: tuple[int, ...] = attribute(default=())
 
+    value_inputs = (2,)
+
     def grouped(self, filters: Array) -> Array:
         raise NotImplementedError
 

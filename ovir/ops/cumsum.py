@@ -28,6 +28,7 @@ class CumSum(Operator):
     exclusive: bool = attribute(default=False)
     reverse: bool = attribute(default=False)
     monotone = (0,)
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, axis: TensorType) -> TensorType:
         self.require_numeric("data", data.element_type)

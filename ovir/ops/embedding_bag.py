@@ -208,6 +208,8 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     Source: EmbeddingSegmentsSum-3
     """
 
+    value_inputs = (3,)
+
     def infer(
         self,
         emb_table: TensorType,

@@ -32,6 +32,8 @@ class FourierBase(Operator):
     """Whether the last axis of ``data`` holds real and imaginary part."""
     to_pairs: ClassVar[bool] = True
 
+    value_inputs = (1, 2)
+
     def infer(self, data: TensorType, axes: TensorType, signal_size: TensorType | None = None) -> TensorType:
         allowed = (f16, bf16, f32, f64)
         self.require_type("data", data.element_type, lambda t: t in allowed, "f16, bf16, f32 or f64")

@@ -34,6 +34,7 @@ class GatherBase(Operator):
     """
 
     carries = (0,)
+    value_inputs = (2,)
     batch_dims: int = 0
     wraps: ClassVar[bool] = False
     """Whether the specification allows negative indices."""

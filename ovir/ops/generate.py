@@ -14,7 +14,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.codes import ATTRIBUTE_CHOICE
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import ALL, Operator
 from ovir.ops.base.registry import operator
 
 Number = int | float
@@ -22,6 +22,8 @@ Number = int | float
 
 class RangeBase(Operator):
     """The kernel, and the length of the result."""
+
+    value_inputs = ALL
 
     def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
         element_type = self.output_types[0]
@@ -159,6 +161,8 @@ class Eye(Operator):
 
     output_type: ElementType = attribute()
 
+    value_inputs = (0, 1, 3)
+
     def infer(
         self,
         num_rows: TensorType,
@@ -224,6 +228,8 @@ class OneHot1(Operator):
     """
 
     axis: int = attribute(default=0, specified=True)
+
+    value_inputs = (1,)
 
     def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)

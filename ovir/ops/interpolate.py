@@ -142,6 +142,8 @@ class Interpolate1(InterpolateBase):
     align_corners: bool = attribute(default=True)
     antialias: bool = attribute(default=False)
 
+    value_inputs = (1,)
+
     def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
         self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
         return self._infer(data, sorted(self.axes), target_spatial_shape, "target_spatial_shape")
@@ -212,6 +214,8 @@ class Interpolate4(Interpolate4Base):
     Source: Interpolate-4
     """
 
+    value_inputs = (1, 2, 3)
+
     def infer(
         self, data: TensorType, sizes: TensorType, scales: TensorType, axes: TensorType | None = None
     ) -> TensorType:
@@ -243,6 +247,8 @@ class Interpolate11(Interpolate4Base):
         choices=("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"),
         specified=True,
     )
+
+    value_inputs = (1, 2)
 
     def infer(self, image: TensorType, scales_or_sizes: TensorType, axes: TensorType | None = None) -> TensorType:
         if self.shape_calculation_mode == "scales":

@@ -103,6 +103,8 @@ class Split(SplitBase):
 
     num_splits: int = attribute(minimum=1)
 
+    value_inputs = (1,)
+
     def infer(self, data: TensorType, axis: TensorType) -> tuple[TensorType, ...]:
         self.require_rank("axis", axis.shape, 0)
         position = self.known_axis(data, axis)
@@ -131,6 +133,8 @@ class VariadicSplit(SplitBase):
 
     Source: VariadicSplit-1
     """
+
+    value_inputs = (1, 2)
 
     def infer(self, data: TensorType, axis: TensorType, split_lengths: TensorType) -> tuple[TensorType, ...]:
         self.require_one_element("axis", axis.shape)
@@ -182,6 +186,7 @@ class Pad1(Operator):
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 
     carries = (0, 3)
+    value_inputs = (1, 2)
 
     def infer(
         self, data: TensorType, pads_begin: TensorType, pads_end: TensorType, pad_value: TensorType | None = None

@@ -102,6 +102,8 @@ class MVN6(MvnBase):
     normalize_variance: bool = attribute(default=False, specified=True)
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
 
+    value_inputs = (1,)
+
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)
         self.check_axes(data, axes, 1)
@@ -129,6 +131,8 @@ class NormalizeL2(NormalizationBase):
 
     eps: float = attribute(default=0.0, specified=True)
     eps_mode: str = attribute(default="add", choices=("add", "max"), specified=True)
+
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)
@@ -182,6 +186,8 @@ class LRN(NormalizationBase):
     beta: float = attribute(default=0.5, specified=True)
     bias: float = attribute(default=1.0, specified=True)
     size: int = attribute(default=1, minimum=1, specified=True)
+
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.require_numbers(data)

@@ -104,6 +104,8 @@ class Col2Im(Operator):
     pads_begin: tuple[int, ...] = attribute(default=(0, 0), minimum=0)
     pads_end: tuple[int, ...] = attribute(default=(0, 0), minimum=0)
 
+    value_inputs = (1, 2)
+
     def infer(self, data: TensorType, output_size: TensorType, kernel_size: TensorType) -> TensorType:
         for name in ("strides", "dilations", "pads_begin", "pads_end"):
             given: tuple[int, ...] = getattr(self, name)

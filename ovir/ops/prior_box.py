@@ -34,6 +34,8 @@ class PriorBoxBase(Operator):
     variance: tuple[float, ...] = attribute(default=())
     clip: bool
 
+    value_inputs = (0,)
+
     def boxes_per_point(self) -> int:
         """How many boxes of each point are in the output."""
         raise NotImplementedError

@@ -19,7 +19,7 @@ from ovir.core.values import Value
 from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import ALL, Kernel, Operator
 from ovir.ops.base.registry import operator
 
 
@@ -54,6 +54,8 @@ class RandomUniform(RandomBase):
 
     output_type: ElementType = attribute()
     alignment: str = attribute(default="tensorflow", choices=("tensorflow", "pytorch"))
+
+    value_inputs = ALL
 
     def infer(self, shape: TensorType, minval: TensorType, maxval: TensorType) -> TensorType:
         self.require_index_type("shape", shape.element_type)
@@ -208,6 +210,8 @@ class Multinomial(RandomBase):
     convert_type: ElementType = attribute()
     with_replacement: bool = attribute(default=False, specified=True)
     log_probs: bool = attribute(default=False, specified=True)
+
+    value_inputs = (1,)
 
     def infer(self, probs: TensorType, num_samples: TensorType) -> TensorType:
         self.require_real("probs", probs.element_type)

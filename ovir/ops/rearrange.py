@@ -27,6 +27,7 @@ class Reverse(Operator):
     """
 
     carries = (0,)
+    value_inputs = (1,)
 
     mode: str = attribute(default="index", choices=("index", "mask"), specified=True)
 
@@ -97,6 +98,7 @@ class Roll(Operator):
     """
 
     carries = (0,)
+    value_inputs = (2,)
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
         for name, tensor in (("shift", shift), ("axes", axes)):

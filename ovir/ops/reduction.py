@@ -42,6 +42,8 @@ class ReductionBase(Operator):
 
     keep_dims: bool = attribute(default=False)
 
+    value_inputs = (1,)
+
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.check_type(data.element_type)
         self.require_integers("axes", axes.element_type)

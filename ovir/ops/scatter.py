@@ -77,6 +77,8 @@ class ScatterUpdate(ScatterBase):
     Source: ScatterUpdate-3
     """
 
+    value_inputs = (3,)
+
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)
         element_type = self.merge_types(data.element_type, updates.element_type, names=("data", "updates"))
@@ -123,6 +125,8 @@ class ScatterElementsUpdate3(ScatterBase):
     """
 
     use_init_val: bool = True
+
+    value_inputs = (3,)
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)

@@ -34,6 +34,8 @@ class SegmentMax(Operator):
 
     fill_mode: str = attribute(default="zero", choices=("zero", "lowest"), specified=True)
 
+    value_inputs = (1, 2)
+
     def infer(self, data: TensorType, segment_ids: TensorType, num_segments: TensorType | None = None) -> TensorType:
         self.require_numeric("data", data.element_type)
         self.require_rank_at_least("data", data.shape, 1)

@@ -74,6 +74,7 @@ class Reshape(Operator):
 
     views = True
     carries = (0,)
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
         self.require_integers("shape", shape.element_type)
@@ -180,6 +181,7 @@ class AxesBase(Operator):
 
     views = True
     carries = (0,)
+    value_inputs = (1,)
 
     def check_axes(self, axes: TensorType) -> None:
         self.require_integers("axes", axes.element_type)
@@ -288,6 +290,7 @@ class Transpose(Operator):
 
     views = True
     carries = (0,)
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, order: TensorType) -> TensorType:
         self.require_integers("order", order.element_type)

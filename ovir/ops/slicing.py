@@ -189,6 +189,7 @@ class Slice(SliceOperatorBase):
 
     views = True
     carries = (0,)
+    value_inputs = (1, 2, 3, 4)
 
     def infer(
         self, data: TensorType, start: TensorType, stop: TensorType, step: TensorType, axes: TensorType | None = None
@@ -210,6 +211,7 @@ class SliceScatter(SliceOperatorBase):
 
     carries = (0, 1)
     inplace = (0,)
+    value_inputs = (2, 3, 4, 5)
 
     def infer(
         self,
@@ -273,6 +275,7 @@ class StridedSlice(SlicingBase):
 
     views = True
     carries = (0,)
+    value_inputs = (1, 2, 3)
 
     def infer(
         self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None

@@ -13,7 +13,7 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import ALL, Operator
 from ovir.ops.base.registry import operator
 
 # --------------------------------------------------------------------------- TopK
@@ -33,6 +33,8 @@ class TopK3(Operator):
     mode: str = attribute(default="max", choices=("max", "min"), specified=True)
     sort: str = attribute(default="none", choices=("value", "index", "none"), specified=True)
     index_element_type: ElementType = attribute(default=i32)
+
+    value_inputs = (1,)
 
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
         self.require_integers("k", k.element_type)
@@ -149,6 +151,8 @@ class NonZero(Operator):
 
     output_type: ElementType = attribute(default=i64)
 
+    value_inputs = (0,)
+
     def infer(self, data: TensorType) -> TensorType:
         self.require_index_type("output_type", self.output_type, known=True)
         if data.shape.rank is None:
@@ -190,6 +194,8 @@ class Unique(Operator):
     sorted: bool = attribute(default=True)
     index_element_type: ElementType = attribute(default=i64)
     count_element_type: ElementType = attribute(default=i64)
+
+    value_inputs = ALL
 
     def infer(self, data: TensorType, axis: TensorType | None = None) -> tuple[TensorType, ...]:
         for name in ("index_element_type", "count_element_type"):

@@ -26,6 +26,7 @@ class BatchSpaceBase(Operator):
     """
 
     carries = (0,)
+    value_inputs = (1, 2, 3)
 
     def known(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """The items of the three inputs if all are known; their shapes and signs are checked."""

@@ -24,6 +24,8 @@ class SparseFillEmptyRows(Operator):
     Source: FillEmptyRows-16
     """
 
+    value_inputs = (1, 2)
+
     def infer(
         self, values: TensorType, dense_shape: TensorType, indices: TensorType, default_value: TensorType
     ) -> tuple[TensorType, ...]:

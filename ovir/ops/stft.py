@@ -82,6 +82,8 @@ class STFT(ShortTimeFourierBase):
 
     transpose_frames: bool = attribute(default=False, specified=True)
 
+    value_inputs = (2, 3)
+
     def infer(
         self, signal: TensorType, window: TensorType, frame_size: TensorType, frame_step: TensorType
     ) -> TensorType:
@@ -147,6 +149,8 @@ class ISTFT(ShortTimeFourierBase):
 
     center: bool = attribute(default=False, specified=True)
     normalized: bool = attribute(default=False, specified=True)
+
+    value_inputs = (2, 3, 4)
 
     def infer(
         self,

@@ -23,6 +23,8 @@ class StringTensorUnpack(Operator):
     Source: StringTensorUnpack-15
     """
 
+    value_inputs = (0,)
+
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType, TensorType]:
         self.require_type("data", data.element_type, lambda t: t == string, "string")
         place = TensorType(i32, data.shape)

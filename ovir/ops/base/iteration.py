@@ -16,7 +16,7 @@ from ovir.diagnostics.codes import BODY
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.bodies import Connection, InferBody, InputMap, OutputMap, RunBody
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import ALL, Operator
 
 NOT_FED = np.empty(0)
 """Stands for a parameter of a body that nothing feeds; the reader lets it pass only where nothing uses it."""
@@ -35,6 +35,8 @@ def at(part: Connection) -> Iterator[None]:
 class BodyOperatorBase(Operator):
     _outputs: tuple[TensorType, ...] = ()
     """What inference found, against which a run is checked."""
+
+    value_inputs = ALL
 
     def require_condition(self, name: str, tensor: TensorType) -> None:
         """Raise unless the tensor can be one truth value."""

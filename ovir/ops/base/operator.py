@@ -29,7 +29,7 @@ Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
 
 ALL: Final = (-1,)
-"""For ``carries`` and ``monotone``: every input."""
+"""For ``value_inputs``, ``carries`` and ``monotone``: every input."""
 
 
 class Operator:
@@ -66,6 +66,10 @@ class Operator:
     guards_sizes: ClassVar[bool] = False
     """Whether ``run`` itself fails on inputs whose sizes do not fit together. Where they were unknown to inference,
     that of any other operation is asked again, with the sizes of the run."""
+    value_inputs: ClassVar[tuple[int, ...]] = ()
+    """The inputs whose known values ``infer`` may read, such as the target shape of Reshape: those that determine the
+    sizes of outputs, and axes that inference checks. Of all other inputs it may read the element type and the shape
+    only: layers that agree in these and in the values named here share one inference."""
     carries: ClassVar[tuple[int, ...]] = ()
     """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
     monotone: ClassVar[tuple[int, ...]] = ()
@@ -110,6 +114,11 @@ class Operator:
         values = vars(self)
         vars(op).update(values if len(values) == len(self.fields) else {name: values[name] for name in self.fields})
         return op
+
+    @classmethod
+    def reads_value(cls, index: int) -> bool:
+        """Return whether ``infer`` may read the known value of this input."""
+        return index in cls.value_inputs or cls.value_inputs == ALL
 
     # ----- to be defined by each operation
 

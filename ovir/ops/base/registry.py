@@ -10,7 +10,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import declared_attributes
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import ALL, Operator
 
 T = TypeVar("T", bound=type[Operator])
 
@@ -65,6 +65,8 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
         if not hasattr(cls, "infer"):
             message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
             raise InputError(diagnose(USAGE, message))
+        if not any("value_inputs" in vars(base) for base in cls.__mro__ if base is not Operator):
+            cls.value_inputs = ALL  # a class that declares none may read any
         _declare(cls, type_name, 0)
         _users[type_name.lower(), version.lower()] = cls
         return cls

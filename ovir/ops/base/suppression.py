@@ -18,7 +18,7 @@ from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import keep_apart, ranked, soften
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, can_fold
+from ovir.ops.base.operator import ALL, Operator, can_fold
 
 # --------------------------------------------------------------------------- sizes and types
 
@@ -83,6 +83,8 @@ class SuppressionBase(Operator):
     """Whether iou_threshold holds in Soft-NMS too."""
 
     # ----- inference
+
+    value_inputs = ALL
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
         """How many triplets there are; ``most`` of a class."""
@@ -227,6 +229,8 @@ class ImageNmsBase(Operator):
     keep_top_k: int = attribute(default=-1, minimum=-1)
     background_class: int = attribute(default=-1, minimum=-1)
     normalized: bool = attribute(default=True)
+
+    value_inputs = ALL
 
     @property
     def last_pixel(self) -> float:

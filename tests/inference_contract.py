@@ -1,0 +1,80 @@
+"""What every ``infer`` promises (see ``Operator``), checked at each call while tests run.
+
+The inference of all operations is wrapped. What a call breaks is noted and not raised on the spot, where it could be
+taken for the error that a test expects.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
+from ovir.ops import import_all
+from ovir.ops.base.operator import Operator
+
+faults: list[str] = []
+_local = threading.local()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _watched_inference() -> Iterator[None]:
+    import_all()
+    with pytest.MonkeyPatch.context() as patch:
+        for cls in _classes(Operator):
+            if "infer" in vars(cls):
+                patch.setattr(cls, "infer", watched_infer(vars(cls)["infer"]))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _inference_keeps_its_contract() -> Iterator[None]:
+    faults.clear()
+    yield
+    assert not faults, "\n".join(dict.fromkeys(faults))
+
+
+def _classes(cls: type[Operator]) -> set[type[Operator]]:
+    return {cls}.union(*map(_classes, cls.__subclasses__()))
+
+
+class Probe(TensorType):
+    """A tensor type that notes a fault when its known value is read."""
+
+    def __init__(self, tensor: TensorType, fault: str) -> None:
+        vars(self).update(element_type=tensor.element_type, shape=tensor.shape, tensor=tensor, fault=fault)
+
+    @property
+    def value(self) -> Value | None:  # type: ignore[override]
+        faults.append(vars(self)["fault"])
+        return vars(self)["tensor"].value  # type: ignore[no-any-return]
+
+    @property
+    def has_value(self) -> bool:
+        return vars(self)["tensor"].has_value  # type: ignore[no-any-return]
+
+
+def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(infer)
+    def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
+        active = _local.__dict__.setdefault("active", set())
+        if id(op) in active:  # the inference of a base class
+            return infer(op, *inputs, **keywords)
+        active.add(id(op))
+        try:
+            return infer(op, *(_probed(op, i, tensor) for i, tensor in enumerate(inputs)), **keywords)
+        finally:
+            active.discard(id(op))
+
+    return watched
+
+
+def _probed(op: Operator, index: int, tensor: Any) -> Any:
+    if not isinstance(tensor, TensorType) or op.reads_value(index):
+        return tensor
+    return Probe(tensor, f"{op.type}-{op.opset} reads the value of input {index}: value_inputs is {op.value_inputs}")
