@@ -47,9 +47,15 @@ class LayerGraph:
         self._layers: list[Layer] | None = None
         self._position: dict[Layer, int] | None = None
         self._in_file_order = False
+        self._next_id: int | None = None
         self._set_order()
         for layer in self._file_order:
             layer.owner = self
+
+    @property
+    def scope(self) -> str:
+        """Of a body: the names of the layers around it, as ``loop/body/``."""
+        return self._file_order[0].scope if self._file_order else ""
 
     @property
     def layers(self) -> list[Layer]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
@@ -26,6 +26,9 @@ class Owner(Protocol):
     @property
     def dead_layers(self) -> AbstractSet[Layer]:
         """The layers that no result and no state depends on."""
+
+    def layer(self, key: str | int) -> Layer:
+        """The layer of this id or name."""
 
 
 @dataclass(eq=False, slots=True)
@@ -99,6 +102,11 @@ class Port:
         """A tensor name (the first in order that is no mere number), or the layer's name where there is none."""
         return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        if self.layer.owner is None:
+            return object.__reduce_ex__(self, protocol)
+        return _port_of, (self.layer, self.is_output, self.index)
+
     def __repr__(self) -> str:
         kind = "output" if self.is_output else "input"
         return f"<{kind} {self.index} of {self.layer.name!r}: {self.type}>"
@@ -171,8 +179,20 @@ class Layer:
         """A line that says something of the layer; without one, its own."""
         return Place(self.file, line or self.line, self.title, self.id)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
+        """Go by the model, which does not recurse from layer to layer."""
+        return object.__reduce_ex__(self, protocol) if self.owner is None else (_layer_of, (self.owner, self.id))
+
     def __repr__(self) -> str:
         return f"<{self.title}>"
+
+
+def _layer_of(owner: Owner, number: int) -> Layer:
+    return owner.layer(number)
+
+
+def _port_of(layer: Layer, is_output: bool, index: int) -> Port:
+    return (layer.outputs if is_output else layer.inputs)[index]
 
 
 def join(source: Port, target: Port, line: int | None = None) -> None:

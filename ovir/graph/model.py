@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.connections import Edge
 from ovir.graph.edits import EditableGraph
+from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer
 from ovir.graph.rt_info import RtInfo
 
@@ -75,10 +78,76 @@ class Model(EditableGraph):
         message = f"the model has no input {key!r}; its inputs are {known}"
         raise InputError(diagnose(USAGE, message, Place(self.path)))
 
+    # ----- copies
+
+    def clone(self) -> Self:
+        """Return an equal model that shares nothing with this one that can change; the data of weights is shared."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        layers = [
+            layer._replace(
+                attributes=copy.deepcopy(layer.attributes, memo),
+                operator=copy.deepcopy(layer.operator, memo),
+                bodies={key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()},
+            )
+            for layer in flatten(self._file_order)
+        ]
+        clone = type(self).__new__(type(self))
+        clone._restore({**self._own_state(), "layers": layers})
+        memo[id(self)] = clone
+        return clone
+
+    def __getstate__(self) -> dict[str, Any]:
+        layers = [
+            layer._replace(
+                rt_info=origin.rt_info,
+                inputs=[_without_value(port) for port in layer.inputs],
+                outputs=[_without_value(port) for port in layer.outputs],
+            )
+            for layer, origin in zip(flatten(self._file_order), self._file_order, strict=True)
+        ]
+        return {**self._own_state(), "layers": layers, "inference": _provided[:1]}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._restore(state)
+        _provided[:] = _provided or state["inference"]
+        if self.revision:
+            try:
+                self.infer_shapes()  # for the known values, which no pickle holds
+            except ModelError:
+                return  # it was pickled amid its edits; it has the types that it had then
+
+    def _own_state(self) -> dict[str, Any]:
+        return {
+            "settings": {
+                "name": self.name,
+                "version": self.version,
+                "path": self.path,
+                "rt_info": self.rt_info,
+                "has_gaps": self.has_gaps,
+            },
+            "diagnostics": (list(self.read_diagnostics), list(self.inference_diagnostics)),
+            "revision": self.revision,
+        }
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        layers: list[FlatLayer] = state["layers"]
+        Model.__init__(self, restore(layers), **state["settings"])
+        self.read_diagnostics, self.inference_diagnostics = state["diagnostics"]
+        self.revision = state["revision"]
+
     def __repr__(self) -> str:
         return (
             f"<Model {self.name!r}: {len(self.layers)} layers, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
         )
+
+
+def _without_value(port: FlatPort) -> FlatPort:
+    """Return the port without known values, which refer to much else."""
+    if port.inferred is None or port.inferred.value is None:
+        return port
+    return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))
 
 
 _provided: list[tuple[Infer, Reshape]] = []

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 _NAMED = ("attribute", "custom")
@@ -97,7 +98,7 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
         skipped = ("name", "version") if root.tag in _NAMED else ()
         entries: dict[str, str | RtInfo] = {name: text for name, text in root.attributes if name not in skipped}
         starts = [i for i, item in enumerate(inner) if item.depth == root.depth + 1]
-        for start, end in zip(starts, [*starts[1:], len(inner)], strict=True):
+        for start, end in pairwise([*starts, len(inner)]):
             entries.setdefault(inner[start].key, _value_of(tuple(inner[start:end])))
         return entries
 

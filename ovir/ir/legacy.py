@@ -230,7 +230,8 @@ def apply_legacy_io(model: Model) -> None:
     for port in model.inputs:
         parameter = _parameter(port)
         if parameter.element_type == f16:
-            parameter.element_type = port.layer.attributes["element_type"] = f32
+            port.layer.operator = Parameter(element_type=f32, shape=parameter.shape)
+            port.layer.attributes["element_type"] = f32
             name = f"{port.layer.name}/to_f16"
             model.move_readers(port, _add(model, name, "Convert", [port], {"destination_type": "f16"}))
 

@@ -154,6 +154,10 @@ class Constant:
     def __deepcopy__(self, memo: Any) -> Constant:
         return self  # as the weights
 
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        own = self.data[self.offset : self.offset + self.size].tobytes()  # of a file that may not be there later
+        return _constant_of, (own, self.element_type, self.shape)
+
     def array(self) -> NDArray[Any]:
         """The read-only array; a view wherever that is possible."""
         if self._view is not None:
@@ -169,6 +173,10 @@ class Constant:
         stride = math.prod(rest) // 8 * self.element_type.bits
         rows = self.data[self.offset : self.offset + length * stride].reshape(length, stride)[which]
         return decode(rows.reshape(-1), self.element_type, (len(rows), *rest))
+
+
+def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...]) -> Constant:
+    return Constant(Weights.of(data).data, element_type, shape, 0, len(data))
 
 
 def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:

@@ -63,6 +63,12 @@ class Const(Operator):
     """Where the data comes from when it is first asked for."""
     _data: Array | None = None
 
+    def __getstate__(self) -> dict[str, object]:
+        state = vars(self).copy()
+        if self.content is not None:
+            state.pop("_data", None)  # it can be decoded again
+        return state
+
     @property
     def data(self) -> Array:
         """The decoded, read-only array; for types that a .bin holds as they are, a view of it."""

@@ -1,0 +1,101 @@
+"""Layers as flat data, from which equal layers are made: for copies and pickles of a model.
+
+A chain of layers refers to itself from port to port, thousands deep. Here connections are positions instead, so that
+neither ``pickle`` nor ``copy.deepcopy`` recurses over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.graph.layers import Layer, Port, join
+from ovir.graph.rt_info import RtInfo
+
+
+class FlatPort(NamedTuple):
+    """A port without its layer and connections."""
+
+    id: int
+    declared_shape: PartialShape | None
+    declared_element_type: ElementType | None
+    names: frozenset[str]
+    line: int | None
+    rt_info: RtInfo | None
+    inferred: TensorType | None
+
+
+class FlatEdge(NamedTuple):
+    """The source of an input port."""
+
+    layer: int
+    """The position of the layer that it comes from."""
+    output: int
+    line: int | None
+
+
+class FlatLayer(NamedTuple):
+    """A layer with its ports; ``sources`` has an entry for each input, None where nothing feeds it."""
+
+    id: int
+    name: str
+    type: str
+    version: str
+    attributes: dict[str, Any]
+    operator: Any
+    bodies: dict[str, Any]
+    place: tuple[int | None, int | None, str | None, str]
+    rt_info: Any
+    inputs: list[FlatPort]
+    outputs: list[FlatPort]
+    sources: list[FlatEdge | None]
+
+
+def flatten(layers: Sequence[Layer]) -> list[FlatLayer]:
+    """Return the layers as flat data, which refers to their attributes, operators and bodies."""
+    position = {layer: i for i, layer in enumerate(layers)}
+
+    def edge(port: Port) -> FlatEdge | None:
+        source = port.source
+        return None if source is None else FlatEdge(position[source.layer], source.index, port.edge_line)
+
+    return [
+        FlatLayer(
+            *(layer.id, layer.name, layer.type, layer.version, layer.attributes, layer.operator, layer.bodies),
+            place=(layer.line, layer.data_line, layer.file, layer.scope),
+            rt_info=layer.rt_info_source,
+            inputs=[_flat_port(port) for port in layer.inputs],
+            outputs=[_flat_port(port) for port in layer.outputs],
+            sources=[edge(port) for port in layer.inputs],
+        )
+        for layer in layers
+    ]
+
+
+def _flat_port(port: Port) -> FlatPort:
+    declared = port.declared_shape, port.declared_element_type
+    return FlatPort(port.id, *declared, port.own_names, port.line, port.rt_info, port.inferred)
+
+
+def restore(flat: Sequence[FlatLayer]) -> list[Layer]:
+    """Return the layers of which the data was made, their ports joined."""
+    layers = [_layer(item) for item in flat]
+    for layer, item in zip(layers, flat, strict=True):
+        for port, edge in zip(layer.inputs, item.sources, strict=True):
+            if edge is not None:
+                join(layers[edge.layer].outputs[edge.output], port, edge.line)
+    return layers
+
+
+def _layer(item: FlatLayer) -> Layer:
+    layer = Layer(item.id, item.name, item.type, item.version, item.attributes, item.operator, bodies=item.bodies)
+    layer.line, layer.data_line, layer.file, layer.scope = item.place
+    layer.rt_info_source = item.rt_info
+    for is_output, ports, target in ((False, item.inputs, layer.inputs), (True, item.outputs, layer.outputs)):
+        for index, port in enumerate(ports):
+            number, shape, element_type, names, line, info, inferred = port
+            target.append(Port(layer, index, number, is_output, shape, element_type, names, line, info, inferred))
+    return layer

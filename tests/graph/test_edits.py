@@ -1,0 +1,284 @@
+"""Edits of a model: what is derived from connections stays right, and an edit that fails changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import ITERATOR, RESULT, Net, document, layer_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ovir
+from ovir.graph.flat import flatten, restore
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.activation import ReLU
+from ovir.ops.arithmetic import Add
+
+
+def sample() -> Model:
+    """Two inputs, a chain, a state and two results; one layer is dead."""
+    net = Net()
+    x, y = net.parameter("x", "2,3"), net.parameter("y", "2,3")
+    add = net.op("Add", x, y, name="add")
+    relu = net.op("ReLU", add, name="relu")
+    net.op("Abs", x, name="dead")
+    state = net.op(
+        "ReadValue", relu, opset=6, name="state", variable_id="v", variable_type="f32", variable_shape="-1,-1"
+    )
+    product = net.op("Multiply", state, y, name="product")
+    net.op("Assign", product, opset=6, name="assign", variable_id="v")
+    net.result(product, "out")
+    net.result(add, "sum")
+    return net.model()
+
+
+def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | None = None) -> Layer:
+    layer = Layer(model.next_id if number is None else number, f"new {kind} {model.next_id}", kind, "opset1")
+    layer.operator = Add() if kind == "Add" else ReLU()
+    layer.inputs = [Port(layer, i, i, False) for i in range(inputs)]
+    layer.outputs = [Port(layer, 0, inputs, True)]
+    return layer
+
+
+def state_of(model: Model) -> Any:
+    """All that an edit can change."""
+    return [
+        (
+            *(layer.id, layer.name, layer.scope, [sorted(port.names) for port in (*layer.inputs, *layer.outputs)]),
+            [(p.source.layer.id, p.source.index, p.edge_line) if p.source else None for p in layer.inputs],
+            [[(reader.layer.id, reader.index) for reader in port.readers] for port in layer.outputs],
+        )
+        for layer in model._file_order
+    ]
+
+
+def derived_of(model: Model) -> Any:
+    """All that is derived from connections, by ids."""
+    graph = model.graph
+    return (
+        [layer.id for layer in model.layers],
+        model.edges,
+        [port.layer.id for port in model.inputs],
+        [port.layer.id for port in model.outputs],
+        {layer.id for layer in model.layers if layer.is_dead},
+        list(graph.nodes),
+        sorted(
+            (a, b, key, data["from_port"], data["to_port"]) for a, b, key, data in graph.edges(keys=True, data=True)
+        ),
+        [sorted(port.names) for port in model.outputs],
+    )
+
+
+def require_consistent(model: Model) -> None:
+    anew = Model(restore(flatten(model._file_order)), name=model.name)
+    assert derived_of(model) == derived_of(anew)
+    for layer in model.layers:
+        assert layer.owner is model
+        assert model.layer(layer.id) is layer
+        assert model.graph.nodes[layer.id]["layer"] is layer
+        for port in layer.inputs:
+            assert port.source is None or port in port.source.readers
+        for port in layer.outputs:
+            assert len(set(port.readers)) == len(port.readers)
+            assert all(reader.source is port for reader in port.readers)
+
+
+# --------------------------------------------------------------------------- random edits
+
+
+def pick(items: list[Any], number: int) -> Any:
+    return items[number % len(items)]
+
+
+def edit(model: Model, kind: int, a: int, b: int, flag: bool) -> None:
+    outputs = [port for layer in model._file_order for port in layer.outputs]
+    inputs = [port for layer in model._file_order for port in layer.inputs]
+    layer = pick(model._file_order, a)
+    edits: list[Callable[[], object]] = [
+        lambda: model.connect(pick(outputs, a), pick(inputs, b)),
+        lambda: model.disconnect(pick(inputs, a)),
+        lambda: model.move_readers(pick(outputs, a), pick(outputs, b)),
+        lambda: model.add_layer(new_layer(model, "Add", 2), [pick(outputs, a), pick(outputs, b)]),
+        lambda: model.insert_after(pick(outputs, a), new_layer(model)),
+        lambda: model.insert_after(pick(outputs, a), new_layer(model, "Add", 2), [pick(outputs, b)]),
+        lambda: model.insert_before(pick(inputs, a), new_layer(model)),
+        lambda: model.remove_layer(layer, bypass=flag),
+        lambda: model.replace_layer(layer, new_layer(model, number=layer.id if flag else None)),
+        lambda: model.replace_layer(layer, new_layer(model, "Add", 2), [pick(outputs, a), pick(outputs, b)]),
+        lambda: model.rename_layers({layer.name: pick(model._file_order, b).name if flag else f"name {b}"}),
+        lambda: model.rename_tensors({layer.name: pick(model._file_order, b).name if flag else f"tensor {b}"}),
+    ]
+    pick(edits, kind)()
+
+
+numbers = st.integers(0, 40)
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.lists(st.tuples(st.integers(0, 11), numbers, numbers, st.booleans()), max_size=12), st.booleans())
+def test_random_edits(edits: list[tuple[int, int, int, bool]], look_between: bool) -> None:
+    model = sample()
+    for kind, a, b, flag in edits:
+        before = state_of(model)
+        try:
+            edit(model, kind, a, b, flag)
+        except ovir.OvirError:
+            assert state_of(model) == before
+        if look_between:  # so that there is something cached that an edit must renew
+            require_consistent(model)
+    require_consistent(model)
+
+
+# --------------------------------------------------------------------------- single ones
+
+
+def test_a_layer_is_inserted_and_the_model_infers_and_runs() -> None:
+    model = sample()
+    relu = model.layer("relu")
+    clip = model.insert_after(relu.outputs[0], new_layer(model, "Add", 2), [model.layer("y").outputs[0]])
+    model.infer_shapes()
+    assert [reader.layer.name for reader in relu.outputs[0].readers] == [clip.name]
+    assert model.layer("state").inputs[0].source is clip.outputs[0]
+    names = [layer.name for layer in model.layers]
+    assert names.index("relu") < names.index(clip.name) < names.index("state")
+    ones = np.ones((2, 3), np.float32)
+    assert ovir.compile_model(model)([ones, ones])[0].tolist() == [[3.0] * 3] * 2  # relu(1 + 1) + 1
+
+
+def test_an_edge_keeps_its_line() -> None:
+    model = sample()
+    lines = [edge.line for edge in model.edges]
+    assert all(lines)
+    assert model.graph[0][2][0]["line"] == model.layer("add").inputs[0].edge_line == lines[0]
+    relu = model.layer("relu")
+    model.replace_layer(relu, new_layer(model, number=relu.id))
+    assert [edge.line for edge in model.edges] == lines
+
+
+def test_the_graph_is_derived_and_frozen() -> None:
+    model = sample()
+    with pytest.raises(Exception, match=r"[Ff]rozen"):
+        model.graph.remove_node(0)
+
+
+def test_a_dead_layer_comes_to_life_and_dies() -> None:
+    model = sample()
+    dead, product = model.layer("dead"), model.layer("product")
+    assert dead.is_dead
+    model.connect(dead.outputs[0], product.inputs[1])
+    assert not dead.is_dead
+    model.disconnect(product.inputs[1])
+    assert dead.is_dead
+
+
+def test_cycles_are_refused_by_name() -> None:
+    model = sample()
+    with pytest.raises(ovir.ModelError, match=r"close a cycle: 3 'relu' -> 5 'state' -> 6 'product' -> 3 'relu'"):
+        model.connect(model.layer("product").outputs[0], model.layer("relu").inputs[0])
+    with pytest.raises(ovir.ModelError, match=r"close a cycle: 3 'relu' -> 3 'relu'"):
+        model.connect(model.layer("relu").outputs[0], model.layer("relu").inputs[0])
+
+
+def test_a_cycle_by_way_of_a_state_is_refused() -> None:
+    model = sample()
+    assign = model.layer("assign")
+    assign.outputs.append(Port(assign, 0, 1, True))
+    with pytest.raises(ovir.ModelError, match=r"5 'state' -> 7 'assign' -> 5 'state'"):
+        model.connect(assign.outputs[0], model.layer("state").inputs[0])
+    other = new_layer(model, "ReadValue")
+    other.attributes["variable_id"] = "v"
+    with pytest.raises(ovir.ModelError, match=r"7 'assign' -> 10 'new ReadValue 10' -> 7 'assign'"):
+        model.add_layer(other, [assign.outputs[0]])
+    require_consistent(model)
+
+
+REFUSED: dict[str, tuple[Callable[[Model], object], str]] = {
+    "wrong kind": (
+        lambda m: m.connect(m.layer("add").inputs[0], m.layer("relu").inputs[0]),
+        "an output port is needed here, got input 0 of layer 2 'add'",
+    ),
+    "other model": (
+        lambda m: m.connect(sample().layer("x").outputs[0], m.layer("relu").inputs[0]),
+        "not in this model",
+    ),
+    "id": (lambda m: m.add_layer(new_layer(m, number=3)), "id 3 is that of layer 3 'relu'"),
+    "too many sources": (lambda m: m.add_layer(new_layer(m), list(m.inputs)), "has 1 inputs for 2 sources"),
+    "read": (lambda m: m.remove_layer(m.layer("add")), r"cannot be removed: layer 3 'relu' .* reads it"),
+    "no bypass": (lambda m: m.remove_layer(m.layer("x"), bypass=True), "nothing feeds its first input"),
+    "in a model": (lambda m: m.add_layer(m.layer("x")), "is in a model already"),
+    "no reader": (
+        lambda m: m.insert_after(m.layer("x").outputs[0], new_layer(m), readers=[m.layer("relu").inputs[0]]),
+        "input 0 of layer 3 'relu' .* does not read layer 0 'x'",
+    ),
+    "own output": (
+        lambda m: m.replace_layer(m.layer("relu"), new_layer(m), [m.layer("relu").outputs[0]]),
+        "cannot be fed from the layer whose place it takes",
+    ),
+    "layer name": (lambda m: m.rename_layers({"add": "relu"}), "another layer has that name"),
+    "no such name": (lambda m: m.rename_layers({"ad": "b"}), "no layer is named 'ad'"),
+    "empty": (lambda m: m.rename_tensors({"add": ""}), "the new name of tensor 'add' is empty"),
+    "tensor name": (lambda m: m.rename_tensors({"add": "b", "relu": "b"}), "another tensor has that name"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused_changes_nothing(case: str) -> None:
+    attempt, message = REFUSED[case]
+    model = sample()
+    before = state_of(model)
+    with pytest.raises(ovir.InputError, match=message):
+        attempt(model)
+    assert state_of(model) == before
+    require_consistent(model)
+
+
+def test_names_are_exchanged() -> None:
+    model = sample()
+    model.rename_layers({"x": "y", "y": "x"})
+    model.rename_tensors({"x": "y", "y": "x"})
+    assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("y", {"y"}), ("x", {"x"})]
+
+
+def with_body() -> Model:
+    layers = [layer_text(1, "TensorIterator", ITERATOR), layer_text(2, "Result", RESULT)]
+    return ovir.read_model(document(*layers, edges="0.0-1.0 1.1-2.0"))
+
+
+def test_layers_in_bodies_follow_the_name_of_the_layer_around_them() -> None:
+    model = with_body()
+    model.rename_layers({"n1": "loop"})
+    assert {inner.scope for inner in model.layer("loop").bodies["body"].layers} == {"loop/body/"}
+
+
+def test_a_body_keeps_its_parameters_and_results() -> None:
+    body = with_body().layer("n1").bodies["body"]
+    with pytest.raises(ovir.InputError, match="the port map would not fit"):
+        body.remove_layer(body.layer("n2"))
+    added = body.insert_after(body.layer("n1").outputs[0], new_layer(body))
+    assert added.scope == "n1/body/"
+    require_consistent(body)
+
+
+def test_long_chains() -> None:
+    model = chain(20_000)
+    first, last = model.layers[1], model.layers[-2]
+    with pytest.raises(ovir.ModelError, match=r"close a cycle: .*\(\d+ more\)"):
+        model.connect(last.outputs[0], first.inputs[0])
+    for layer in model.layers[1:1000]:
+        model.insert_after(layer.outputs[0], new_layer(model))
+    model.move_readers(first.outputs[0], model.inputs[0])
+    assert len([layer for layer in model.layers if layer.is_dead]) == 1
+    require_consistent(model)
+
+
+def chain(length: int) -> Model:
+    net = Net()
+    x = net.parameter("x", "2")
+    for _ in range(length):
+        x = net.op("ReLU", x)
+    net.result(x)
+    return net.model()

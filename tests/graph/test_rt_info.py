@@ -1,0 +1,92 @@
+"""Runtime information: read as plain data, looked up by name, written back as it was."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from lxml import etree
+
+from ovir.graph.rt_info import RtInfo
+from ovir.ir.rt_info import read_rt_info, write_rt_info
+
+TEXT = """<rt_info>
+    <framework value="onnx"/>
+    <conversion_parameters> <input_model value="a.onnx"/>
+      <layout/></conversion_parameters>
+    <notes>some <b>text</b> behind</notes><empty/>
+    <attribute name="fused_names" version="0" value="conv,relu"/>
+    <attribute name="layout" version="0" layout="[N,C]"/>
+    <attribute name="fused_names" version="1" value="other"/>
+</rt_info>"""
+
+HERE = Path(__file__).parent.parent
+FOLDERS = [HERE / "data", HERE.parent.parent / "shared"]
+
+
+def info_of(text: str) -> RtInfo:
+    return read_rt_info(etree.fromstring(text))
+
+
+def test_entries_are_found_by_name() -> None:
+    info = info_of(TEXT)
+    assert info["framework"] == "onnx"
+    assert info["conversion_parameters", "input_model"] == "a.onnx"
+    assert info["fused_names"] == "conv,relu"
+    assert info["layout", "layout"] == "[N,C]"
+    assert "absent" not in info
+    assert info.get("absent") is None
+    with pytest.raises(KeyError):
+        info["framework", "onnx"]
+    assert info.to_dict() == {
+        "framework": "onnx",
+        "conversion_parameters": {"input_model": "a.onnx", "layout": ""},
+        "notes": {"b": "text"},
+        "empty": "",
+        "fused_names": "conv,relu",
+        "layout": {"layout": "[N,C]"},
+    }
+
+
+def test_it_is_written_as_it_was_read() -> None:
+    assert etree.tostring(write_rt_info(info_of(TEXT)), method="c14n") == etree.tostring(
+        etree.fromstring(TEXT), method="c14n"
+    )
+
+
+def test_it_is_equal_by_value_and_can_be_a_key() -> None:
+    assert info_of(TEXT) == info_of(TEXT)
+    assert len({info_of(TEXT), info_of(TEXT), info_of("<rt_info/>")}) == 2
+
+
+def test_it_may_be_nested_deeply() -> None:
+    deep = "<rt_info>" + "<a>" * 2000 + "</a>" * 2000 + "</rt_info>"
+    info = read_rt_info(etree.fromstring(deep, etree.XMLParser(huge_tree=True)))
+    assert list(info) == ["a"]
+    assert pickle.loads(pickle.dumps(info)) == info
+    found = 0
+    entries = info.to_dict()
+    while isinstance(entries, dict):
+        entries = entries["a"]
+        found += 1
+    assert found == 2000
+    assert len(write_rt_info(info)) == 1
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda path: path.name)
+def test_round_trip_of_files(folder: Path) -> None:
+    if not folder.is_dir():
+        pytest.skip(f"there is no {folder}: its files are not part of the repository")
+    count = 0
+    for path in sorted(folder.rglob("*.xml")):
+        try:
+            root = etree.parse(path, etree.XMLParser(huge_tree=True, remove_comments=True, remove_pis=True)).getroot()
+        except (etree.XMLSyntaxError, OSError):  # lxml raises OSError for bytes that are not in the encoding
+            continue  # such files are there on purpose
+        for element in root.iter("rt_info"):
+            element.tail = None
+            written = write_rt_info(read_rt_info(element))
+            assert etree.tostring(written, method="c14n") == etree.tostring(element, method="c14n"), path
+            count += 1
+    assert count
