@@ -30,8 +30,8 @@ class Edge(NamedTuple):
 class LayerGraph:
     """Layers, and what their connections say of them.
 
-    The truth is in the ports: each input has its source, each output its readers. All else (edges, order, dead layers,
-    inputs, outputs, the networkx graph) is derived from these when it is asked for, and kept until an edit.
+    Only the ports record connections: each input has its source, each output its readers. Everything else (edges,
+    order, dead layers, inputs, outputs, the networkx graph) is derived when it is asked for and cached until an edit.
     """
 
     def __init__(self, layers: Iterable[Layer], *, name: str = "", path: str | None = None, has_gaps: bool = False):
@@ -54,7 +54,7 @@ class LayerGraph:
 
     @property
     def scope(self) -> str:
-        """Of a body: the names of the layers around it, as ``loop/body/``."""
+        """In a body: the names of the layers around it, as ``loop/body/``; empty in a model of its own."""
         return self._file_order[0].scope if self._file_order else ""
 
     @property
@@ -117,7 +117,7 @@ class LayerGraph:
         return frozenset() if self.has_gaps else frozenset(dead_layers(self._file_order))
 
     def layer(self, key: str | int) -> Layer:
-        """A layer by id, or by name (the first that has it); NotFoundError, a KeyError too, where there is none."""
+        """Return a layer by id, or by name (the first that has it); NotFoundError, a KeyError too, if none."""
         if isinstance(key, int):
             if key in self._by_id:
                 return self._by_id[key]
@@ -129,8 +129,10 @@ class LayerGraph:
         raise NotFoundError(diagnose(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
 
     def dispose(self) -> None:
-        """Take layers and ports apart, when nobody needs them any more: their memory is free at once, and no garbage
-        collection has to find that out."""
+        """Take layers and ports apart once they are not needed any more.
+
+        Their memory is then free at once: no references are left that only a garbage collection would find.
+        """
         for layer in self._file_order:
             for port in layer.outputs:
                 port._readers = None
@@ -141,7 +143,7 @@ class LayerGraph:
     # ----- for edits
 
     def _changed(self) -> None:
-        """Forget all that is derived, but for the positions of layers."""
+        """Forget everything that is derived, except the positions of layers."""
         self._layers = None
         for name in ("graph", "inputs", "outputs", "dead_layers"):
             vars(self).pop(name, None)

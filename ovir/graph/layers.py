@@ -99,7 +99,7 @@ class Port:
 
     @property
     def any_name(self) -> str:
-        """A tensor name (the first in order that is no mere number), or the layer's name where there is none."""
+        """The first of the sorted tensor names, numbers last; the layer's name where there is none."""
         return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -133,17 +133,17 @@ class Layer:
     """The models inside, each a ``Model``; by name: ``body``, or ``then`` and ``else``."""
     line: int | None = None
     data_line: int | None = None
-    """That of its <data>."""
+    """The line of its <data>."""
     file: str | None = None
     scope: str = ""
-    """Of a layer in a body: the names of the layers around it, as ``loop/body/``."""
+    """In a body: the names of the layers around it, as ``loop/body/``."""
     rt_info_source: RtInfo | DeferredRtInfo | None = None
     owner: Owner | None = field(default=None, init=False)
     """The model that it belongs to."""
 
     @property
     def rt_info(self) -> RtInfo | None:
-        """What its writer wanted to be kept with it; None where the file has no <rt_info>."""
+        """The runtime information of the layer; None where the file has no <rt_info>."""
         if callable(self.rt_info_source):
             self.rt_info_source = self.rt_info_source()
         return self.rt_info_source
@@ -176,7 +176,7 @@ class Layer:
         return OWN_FAULT
 
     def at(self, line: int | None) -> Place:
-        """A line that says something of the layer; without one, its own."""
+        """Return the place of a line that belongs to the layer; without a line, the place of the layer."""
         return Place(self.file, line or self.line, self.title, self.id)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -217,7 +217,7 @@ def part(target: Port) -> None:
 
 
 def path_text(layers: Sequence[Layer]) -> str:
-    """A way through layers, as messages show it; of a long one the ends."""
+    """Return a path through layers as messages show it: of a long one only both ends."""
     shown = [f"{layer.id} '{layer.name}'" for layer in layers]
     if len(shown) > 2 * _SHOWN:
         shown[_SHOWN:-_SHOWN] = [f"({len(shown) - 2 * _SHOWN} more)"]
