@@ -1,14 +1,15 @@
-"""One diagnostic for all layers of extensions that are not registered."""
+"""Diagnostics on layers of extensions that are not registered: one for all of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from ovir.diagnostics.codes import EXTENSION, Severity
+from ovir.diagnostics.codes import EXTENSION, UNKNOWN_OPSET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.ops.base.extensions import TOKENIZERS, is_extension
+from ovir.ops.base.extensions import TOKENIZERS, is_extension, is_extension_version
+from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import registered_by_user
 
 HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module that `--extension MODULE.py` loads"
@@ -16,24 +17,46 @@ HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module tha
 
 
 def missing_extensions(model: Model) -> list[Diagnostic]:
-    """Return one diagnostic, at the first layer, where a model or its bodies need an extension; [] otherwise.
+    """Return at most two diagnostics on the layers of a model and its bodies that need an extension.
 
-    It is a note where the file declares the element types of all their outputs, so that inference can go on.
+    One is for layers of version "extension": a note where the file declares the element types of all their outputs, so
+    that inference can go on. The other is an error: versions that no opset has, and that extensions only may have.
     """
     layers = list(_unregistered(model))
+    named = [layer for layer in layers if is_extension_version(layer.version)]
+    others = [layer for layer in layers if not is_extension_version(layer.version)]
+    return [*_of_extensions(named), *_of_other_versions(others)]
+
+
+def _of_extensions(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
     if not layers:
-        return []
+        return
+    counted = "1 layer needs" if len(layers) == 1 else f"{len(layers)} layers need"
+    is_declared = all(_is_declared(layer) for layer in layers)
+    goes_on = "inference goes on with the declared types" if is_declared else "their outputs are not all declared"
+    message = f"{counted} {_needs(layers)}, and no such operation is registered; {goes_on}"
+    severity = Severity.INFO if is_declared else None
+    yield diagnose(EXTENSION, message, layers[0].place, hint=HOW_TO_REGISTER, severity=severity)
+
+
+def _of_other_versions(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
+    if not layers:
+        return
+    versions = " and ".join(f"'{version}'" for version in dict.fromkeys(layer.version for layer in layers))
+    known = f"known are opset1 to opset{NEWEST_OPSET}, and 'extension'"
+    counted = "1 layer seems" if len(layers) == 1 else f"{len(layers)} layers seem"
+    message = f"{versions} is not an opset: {known}; {counted} to need {_needs(layers)}, which is not registered"
+    yield diagnose(UNKNOWN_OPSET, message, layers[0].place, hint=HOW_TO_REGISTER)
+
+
+def _needs(layers: Sequence[Layer]) -> str:
+    """Return the extensions that layers need, each with the types that it brings."""
     types = {layer.type: None for layer in layers}
     known = [name for name in types if name in TOKENIZERS]
     others = [name for name in types if name not in TOKENIZERS]
     needs = [f"openvino_tokenizers ({', '.join(known)})"] if known else []
     needs += [f"a user's extension ({', '.join(others)})"] if others else []
-    counted = "1 layer needs" if len(layers) == 1 else f"{len(layers)} layers need"
-    is_declared = all(_is_declared(layer) for layer in layers)
-    goes_on = "inference goes on with the declared types" if is_declared else "their outputs are not all declared"
-    message = f"{counted} {' and '.join(needs)}, and no such operation is registered; {goes_on}"
-    severity = Severity.INFO if is_declared else None
-    return [diagnose(EXTENSION, message, layers[0].place, hint=HOW_TO_REGISTER, severity=severity)]
+    return " and ".join(needs)
 
 
 def _unregistered(model: Model) -> Sequence[Layer]:

@@ -105,8 +105,10 @@ def extended(kind: str, version: str, precision: str = "FP32") -> str:
     [
         ("RegexNormalization", "extension", "OVIR221", "1 layer needs openvino_tokenizers (RegexNormalization), and"),
         ("StringTensorUnpack", "extension", "OVIR221", "1 layer needs openvino_tokenizers (StringTensorUnpack), and"),
-        ("NumericToString", "openvino_tokenizers", "OVIR221", "1 layer needs openvino_tokenizers (NumericToString)"),
-        ("Swirl", "my_library", "OVIR221", "1 layer needs a user's extension (Swirl), and"),
+        ("Swirl", "Extension", "OVIR221", "1 layer needs a user's extension (Swirl), and"),
+        ("NumericToString", "openvino_tokenizers", "OVIR202", "'openvino_tokenizers' is not an opset"),
+        ("Swirl", "my_library", "OVIR202", "'my_library' is not an opset"),
+        ("Swirl", "experimental", "OVIR202", "'experimental' is not an opset"),
         ("ReLU", "1", "OVIR202", "'1' is not an opset"),
         ("Swirl", "1", "OVIR202", "'1' is not an opset"),
         ("Swirl", "opset99", "OVIR202", "'opset99' is not an opset"),

@@ -57,3 +57,8 @@ def is_extension(type_name: str, version: str) -> bool:
     if version in _VERSIONS:
         return opsets.resolve(type_name, version) is None
     return opsets.canonical_type(type_name) is None and not version.startswith("opset") and not version.isdecimal()
+
+
+def is_extension_version(version: str) -> bool:
+    """Return whether applications give this version to operations that they add, unless they choose another."""
+    return version.lower() == "extension"
