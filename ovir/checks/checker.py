@@ -49,8 +49,9 @@ def check(
     """All diagnostics of a file, in its order: errors, warnings and advice.
 
     ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and what
-    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release as ``"2022.3"``: what it does
-    not know is told. ``skip`` names codes (``OVIR510``) whose rules need not run. ``clock`` is told what took how long.
+    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release such as
+    ``"2022.3"``: what it cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules need not run.
+    ``clock`` is told what took how long.
 
     A diagnostic that only follows from another is left out; warnings and notes that repeat are summed up. Nothing is
     raised for a file that is wrong or unreadable; InputError for what is none of a file.

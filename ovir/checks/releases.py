@@ -1,12 +1,16 @@
-"""OpenVINO releases, and the opsets that they know."""
+"""OpenVINO releases, and the opsets, element types and IR versions that they read."""
 
 from __future__ import annotations
 
 import re
 
+from ovir.core.element_types import ElementType, f4e2m1, f8e4m3, f8e5m2, f8e8m0, nf4, string, u2, u3, u6
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
+
+Release = tuple[int, int]
+"""A release such as 2022.3, without the number of its patch."""
 
 RELEASES = {
     (2020, 1): 1, (2020, 2): 2, (2020, 4): 3, (2021, 1): 4, (2021, 2): 5, (2021, 3): 6, (2021, 4): 7, (2022, 1): 8,
@@ -15,17 +19,50 @@ RELEASES = {
 }  # fmt: skip
 """The newest opset of each OpenVINO release that brought one; from its page on available operation sets."""
 
+_OF_YEARS = {
+    2020: (1, 4), 2021: (1, 4), 2022: (1, 3), 2023: (0, 3), 2024: (0, 6), 2025: (0, 4), 2026: (0, 4),
+}  # fmt: skip
+"""The first and the last release of each year; from the list of published packages."""
 
-def newest_opset(release: tuple[int, int]) -> int:
-    """The newest opset that a release knows, 0 for one before the first."""
+IR_VERSION_11 = (2022, 1)
+"""The first release that reads IR version 11."""
+
+ELEMENT_TYPES_SINCE: dict[ElementType, Release] = {
+    nf4: (2023, 2), string: (2023, 3), f8e4m3: (2024, 0), f8e5m2: (2024, 0), f8e8m0: (2024, 3), f4e2m1: (2024, 3),
+    u2: (2024, 5), u3: (2024, 5), u6: (2024, 5),
+}  # fmt: skip
+"""The first release that knows an element type; measured with the published packages. All releases know the others."""
+
+
+def newest_opset(release: Release) -> int:
+    """Return the newest opset that a release knows, 0 for one before the first."""
     return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
 
 
-def parse_release(text: str) -> tuple[int, int]:
-    """``2022.3`` or ``2024.5.1`` as (2022, 3) or (2024, 5); InputError for what is none, or knows no opset."""
-    match = re.fullmatch(r"(20\d\d)\.(\d)(\.\d+)*", text, re.ASCII)
-    release = (int(match[1]), int(match[2])) if match is not None else (0, 0)
-    if newest_opset(release) == 0:
-        first = ".".join(map(str, min(RELEASES)))
-        raise InputError(diagnose(USAGE, f"{text!r} is not an OpenVINO release from {first} on, as '2022.3'"))
+def release_text(release: Release) -> str:
+    return f"{release[0]}.{release[1]}"
+
+
+def parse_release(text: str) -> Release:
+    """Return ``2022.3`` or ``2024.5.1`` as (2022, 3) or (2024, 5); InputError for a release that is not known."""
+    match = re.fullmatch(r"(\d{4})\.(\d{1,2})(\.\d+)*", text, re.ASCII)
+    if match is None:
+        raise _refused(f"{text!r} is not an OpenVINO release, such as '2022.3'")
+    release = int(match[1]), int(match[2])
+    years = sorted(_OF_YEARS)
+    oldest, newest = (years[0], _OF_YEARS[years[0]][0]), (years[-1], _OF_YEARS[years[-1]][1])
+    if release < oldest:
+        raise _refused(
+            f"OpenVINO {text} reads neither IR version 10 nor 11; {release_text(oldest)} is the first that does"
+        )
+    if release > newest:
+        raise _refused(f"OpenVINO {text} is newer than the releases that this ovir knows, up to {release_text(newest)}")
+    first, last = _OF_YEARS[release[0]]
+    if not first <= release[1] <= last:
+        of_year = f"{release_text((release[0], first))} to {release_text((release[0], last))}"
+        raise _refused(f"there is no OpenVINO release {text}: those of the year are {of_year}")
     return release
+
+
+def _refused(message: str) -> InputError:
+    return InputError(diagnose(USAGE, message))

@@ -68,7 +68,10 @@ def add_to(commands: Any) -> None:
         help="diagnostics of this severity, or graver, make the exit status 1 (default: error)",
     )
     parser.add_argument(
-        "--runtime", type=_release, metavar="2022.3", help="also tell what this OpenVINO release does not know"
+        "--runtime",
+        type=_release,
+        metavar="2022.3",
+        help="also report what this OpenVINO release cannot read",
     )
     parser.add_argument("--profile", action="store_true", help="tell how long reading, inference and rules took")
 

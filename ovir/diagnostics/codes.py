@@ -167,7 +167,7 @@ MAP_IDLE = _warning(616, "a back edge, or an attribute of a port map, has no eff
 
 # --------------------------------------------------------------------------- advice
 
-NEWER_THAN_RUNTIME = _warning(701, "an operation that the given OpenVINO release does not know")
+NEWER_THAN_RUNTIME = _code(701, "the given OpenVINO release does not know something in the file")
 NO_OP = _info(702, "a layer that hands on its input unchanged", summed=True)
 NEGATIVE_INDEX = _info(703, "a negative index on which devices differ", summed=True)
 DOUBLE = _info(704, "a tensor of f64, which CPU and GPU plugins compute in f32", summed=True)

@@ -198,8 +198,20 @@ def test_json_and_sarif_are_ascii(cli: Any, faulty: Path) -> None:
     assert "%C3%BCn%C3%AF.xml" in result.out
 
 
-def test_an_unknown_release(cli: Any, faulty: Path) -> None:
-    assert "'2019.1' is not an OpenVINO release from 2020.1 on" in cli("check", faulty, "--runtime", "2019.1").err
+@pytest.mark.parametrize(
+    ("release", "message"),
+    [
+        ("2019.1", "OpenVINO 2019.1 reads neither IR version 10 nor 11; 2020.1 is the first that does"),
+        ("1999.1", "OpenVINO 1999.1 reads neither IR version 10 nor 11; 2020.1 is the first that does"),
+        ("2022.9", "there is no OpenVINO release 2022.9: those of the year are 2022.1 to 2022.3"),
+        ("2027.0", "OpenVINO 2027.0 is newer than the releases that this ovir knows, up to 2026.4"),
+        ("22.3", "'22.3' is not an OpenVINO release, such as '2022.3'"),
+    ],
+)
+def test_an_unknown_release(cli: Any, faulty: Path, release: str, message: str) -> None:
+    refused = cli("check", faulty, "--runtime", release)
+    assert refused.status == 2
+    assert message in refused.err
     with pytest.raises(ovir.InputError, match="'next' is not an OpenVINO release"):
         ovir.check(faulty, runtime="next")
 
@@ -253,12 +265,21 @@ def test_fail_on(cli: Any, folder: Path) -> None:
 def test_runtime(cli: Any) -> None:
     path = BAD / "OVIR701_newer_than_runtime.xml"
     old = cli("check", path, "--runtime", "2022.3")
-    assert "warning[OVIR701]" in old.out
+    assert "error[OVIR701]" in old.out
+    assert old.status == 1
     assert "BitwiseNot is of opset13; OpenVINO 2022.3 knows opset1 to opset10" in old.out
     assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
-    refused = cli("check", path, "--runtime", "22.3")
-    assert refused.status == 2
-    assert "'22.3' is not an OpenVINO release" in refused.err
+
+
+def test_element_types_and_ir_versions_of_a_release(cli: Any) -> None:
+    typed, version_11 = BAD / "OVIR701_element_type.xml", BAD / "OVIR701_ir_version.xml"
+    result = cli("check", typed, "--runtime", "2024.0")
+    assert result.status == 1
+    assert "OpenVINO 2024.0 does not know the element type f8e8m0; the same is true of 1 more layer\n" in result.out
+    assert "hint: OpenVINO knows f8e8m0 since release 2024.3" in result.out
+    assert cli("check", typed, "--runtime", "2024.3").status == 0
+    assert "OpenVINO 2021.4 does not read IR version 11" in cli("check", version_11, "--runtime", "2021.4").out
+    assert cli("check", version_11, "--runtime", "2022.1").status == 0
 
 
 def test_profile(cli: Any, model: Path) -> None:

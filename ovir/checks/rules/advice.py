@@ -6,30 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ovir.checks.releases import newest_opset
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.core.element_types import f64
-from ovir.diagnostics.codes import CANCELLED, DOUBLE, NEWER_THAN_RUNTIME, NO_OP, UNKNOWN_RANK
+from ovir.diagnostics.codes import CANCELLED, DOUBLE, NO_OP, UNKNOWN_RANK
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-
-
-@rule(NEWER_THAN_RUNTIME)
-def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
-    """Asked with --runtime. Told once for each operation and opset that the file names, at the first such layer."""
-    if context.runtime is None:
-        return
-    newest = newest_opset(context.runtime)
-    release = f"{context.runtime[0]}.{context.runtime[1]}"
-    newer: dict[tuple[str, str], list[Layer]] = {}
-    for layer in context.layers:
-        number = layer.version.lower().removeprefix("opset")
-        if number.isdecimal() and number.isascii() and int(number) > newest:
-            newer.setdefault((layer.type, layer.version), []).append(layer)
-    for (kind, version), (first, *others) in newer.items():
-        message = f"{kind} is of {version}; OpenVINO {release} knows opset1 to opset{newest}"
-        more = f"; so {'is' if len(others) == 1 else 'are'} {len(others)} more" if others else ""
-        yield diagnostic(NEWER_THAN_RUNTIME, message + more, first)
 
 
 @rule(NO_OP)

@@ -1,0 +1,68 @@
+"""What the OpenVINO release that is to read a file does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from ovir.checks.releases import ELEMENT_TYPES_SINCE, IR_VERSION_11, Release, newest_opset, release_text
+from ovir.checks.rule import Context, rule
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.graph.layers import Layer
+from ovir.ir.elements import line_of
+
+
+@rule(NEWER_THAN_RUNTIME)
+def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
+    """Yield what a release refuses, each kind once, at its first layer; nothing where no release is asked for.
+
+    It refuses all of it in layers that no result depends on, too.
+    """
+    if context.runtime is None:
+        return
+    if context.model.version == 11 and context.runtime < IR_VERSION_11:
+        place = Place(context.file, line_of(context.root))
+        message = f"OpenVINO {release_text(context.runtime)} does not read IR version 11"
+        hint = f"OpenVINO reads it since release {release_text(IR_VERSION_11)}"
+        yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
+    yield from _opsets(context.layers, context.runtime)
+    yield from _element_types(context.layers, context.runtime)
+
+
+def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+    newest = newest_opset(release)
+    newer: dict[tuple[str, str], list[Layer]] = {}
+    for layer in layers:
+        number = layer.version.lower().removeprefix("opset")
+        if number.isdecimal() and number.isascii() and int(number) > newest:
+            newer.setdefault((layer.type, layer.version), []).append(layer)
+    for (kind, version), found in newer.items():
+        message = f"{kind} is of {version}; OpenVINO {release_text(release)} knows opset1 to opset{newest}"
+        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place)
+
+
+def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
+    newer: dict[ElementType, list[Layer]] = {}
+    for layer in layers:
+        for element_type in _types_of(layer):
+            if ELEMENT_TYPES_SINCE.get(element_type, release) > release:
+                newer.setdefault(element_type, []).append(layer)
+    for element_type, found in newer.items():
+        message = f"OpenVINO {release_text(release)} does not know the element type {element_type}"
+        hint = f"OpenVINO knows {element_type} since release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
+        yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=hint)
+
+
+def _types_of(layer: Layer) -> dict[ElementType, None]:
+    """Return the element types that a layer's attributes and ports declare, or that its outputs have, each once."""
+    types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
+    types += [port.declared_element_type for port in (*layer.inputs, *layer.outputs) if port.declared_element_type]
+    types += [port.element_type for port in layer.outputs]
+    return dict.fromkeys(types)
+
+
+def _more(layers: list[Layer]) -> str:
+    if len(layers) == 1:
+        return ""
+    return f"; the same is true of {len(layers) - 1} more layer{'s' if len(layers) > 2 else ''}"
