@@ -66,12 +66,20 @@ def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:
         if id(op) in active:  # the inference of a base class
             return infer(op, *inputs, **keywords)
         active.add(id(op))
+        before = _state(op)
         try:
             return infer(op, *(_probed(op, i, tensor) for i, tensor in enumerate(inputs)), **keywords)
         finally:
             active.discard(id(op))
+            if _state(op) != before:
+                faults.append(f"infer of {op.type}-{op.opset} writes to the operation")
 
     return watched
+
+
+def _state(op: Operator) -> dict[str, Any]:
+    """What an operation holds, but for the data of a constant, which is decoded when it is first asked for."""
+    return {name: repr(value) for name, value in vars(op).items() if name not in ("_data", "content")}
 
 
 def _probed(op: Operator, index: int, tensor: Any) -> Any:

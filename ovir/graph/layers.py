@@ -53,7 +53,7 @@ class Port:
     line: int | None = None
     rt_info: RtInfo | None = None
     inferred: TensorType | None = None
-    """For an output: what inference knows of it; None before inference."""
+    """For an output: its inferred type; None before inference, and where the operation has no such output."""
     edge_line: int | None = None
     """For an input: the line of the edge that leads to it."""
     _source: Port | None = field(default=None, init=False)

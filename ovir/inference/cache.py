@@ -8,7 +8,7 @@ own.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -26,8 +26,6 @@ class Inferred(NamedTuple):
     """What inference has found of an operation, and of all that are equal to it on equal inputs."""
 
     outputs: Types
-    left_behind: dict[str, Any]
-    """What it has set in the operation."""
     by_content: bool
     """Whether it has looked at what is known of the content of inputs."""
 
@@ -56,19 +54,17 @@ class InferenceCache:
         equal = (type(op), op.content, *[getattr(op, field) for field in op.fields])
         self.latest = self.recall(equal, inputs)
         if self.latest is not None:
-            vars(op).update(self.latest.left_behind)
             return self.latest.outputs
         watched = [_Watched(tensor) if tensor.has_value else tensor for tensor in inputs]
         outputs = tuple([t.with_value(t.value) if isinstance(t, _Watched) else t for t in infer(watched)])
         by_content = any(isinstance(tensor, _Watched) and tensor.looked_at for tensor in watched)
         if _are_static(outputs) or _symbols(outputs) <= _symbols(inputs):
-            self.keep(equal, inputs, self.remember(op, outputs, by_content))
+            self.keep(equal, inputs, self.remember(outputs, by_content))
         return outputs
 
-    def remember(self, op: Operator, outputs: Types, by_content: bool = False) -> Inferred:
+    def remember(self, outputs: Types, by_content: bool = False) -> Inferred:
         """What has just been found, which holds for other operations, too."""
-        left_behind = {name: value for name, value in vars(op).items() if name not in op.fields}
-        self.latest = Inferred(outputs, left_behind, by_content)
+        self.latest = Inferred(outputs, by_content)
         return self.latest
 
     def recall(self, equal: Hashable, inputs: Sequence[TensorType]) -> Inferred | None:

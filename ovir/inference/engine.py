@@ -142,13 +142,11 @@ class _Walk:
             tensor = known_tensors.get(op.content)
             if tensor is None:
                 tensor = known_tensors[op.content] = op.infer()
-            op.output_types = (tensor.element_type,)
             _set_outputs(layer, (tensor,))
             return
         equal = form, op.content
         settled = self._settled.recall(equal, inputs)
         if settled is not None and len(layer.outputs) <= len(settled.outputs):  # else it matters which of them are read
-            vars(op).update(settled.left_behind)
             _set_outputs(layer, settled.outputs)
             return
         known = self.diagnostics.told
@@ -339,8 +337,6 @@ class _Walk:
     ) -> tuple[TensorType, ...]:
         """What was inferred, with what can be known of the outputs' content."""
         outputs = inferred if isinstance(inferred, tuple) else (inferred,)
-        op.input_types = tuple([t.element_type for t in inputs])
-        op.output_types = tuple([t.element_type for t in outputs])
         if not outputs or not inputs:
             return outputs
         try:
@@ -421,7 +417,10 @@ def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
         taken = [port.id for port in (*layer.inputs, *layer.outputs)]
         layer.outputs.append(Port(layer, len(layer.outputs), max(taken, default=-1) + 1, True))
     for port in layer.outputs:
-        tensor = outputs[port.index] if port.index < len(outputs) else UNKNOWN_TENSOR
+        if port.index >= len(outputs):
+            port.inferred = None
+            continue
+        tensor = outputs[port.index]
         port.inferred = tensor if tensor.shape.has_symbols else _with_symbols(tensor)
 
 

@@ -35,10 +35,10 @@ def _values_of(
     op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]
 ) -> tuple[Value | None, ...] | None:
     if can_fold(op, inputs):
-        result = op.run(*(t.constant for t in inputs))
+        result = op.applied(inputs, outputs).run(*(t.constant for t in inputs))
         arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
         return tuple(Value(array) for array in arrays)
     if not all(t.shape.is_static and t.element_type != string for t in outputs):  # of strings there are no bounds
         return None
-    found = op.infer_value(*inputs)
+    found = op.applied(inputs, outputs).infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)

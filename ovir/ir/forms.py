@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 from ovir.graph.layers import Layer, Port
 from ovir.ir.rt_info import deferred_rt_info
 from ovir.ir.texts import LayerText
@@ -18,7 +20,7 @@ class Form:
         self.type = layer.type
         self.version = layer.version
         self.attributes = dict(layer.attributes)
-        self.operator = layer.operator.again()
+        self.operator = layer.operator
         self.data_line = None if layer.data_line is None else layer.data_line - layer.line
         self.inputs, self.outputs = (
             [
@@ -48,7 +50,7 @@ class Form:
     def layer(self, text: LayerText, file: str | None, scope: str) -> Layer:
         """The layer that the text stands for; of a constant, without its data."""
         line = text.line
-        op = self.operator.again()
+        op = copy(self.operator) if text.offset is not None else self.operator
         attributes = self.attributes.copy()
         if text.offset is not None:
             attributes["offset"] = vars(op)["offset"] = text.offset

@@ -43,13 +43,9 @@ class If(BodyOperatorBase):
         self.require_condition("cond", cond)
         branches = {key: self._infer_branch(key, body, (cond, *inputs)) for key, body in bodies.items()}
         if (truth := known_truth(cond)) is not None:
-            self._outputs = tuple(branches["then" if truth else "else"])
-        else:
-            self._outputs = tuple(
-                self._either(index, *pair)
-                for index, pair in enumerate(zip(branches["then"], branches["else"], strict=True))
-            )
-        return self._outputs
+            return tuple(branches["then" if truth else "else"])
+        pairs = zip(branches["then"], branches["else"], strict=True)
+        return tuple(self._either(index, *pair) for index, pair in enumerate(pairs))
 
     def _infer_branch(self, key: str, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
         given = body.parameters
@@ -78,8 +74,8 @@ class If(BodyOperatorBase):
                 given[item.parameter] = (cond, *inputs)[item.external]
         results = bodies[key](given)
         arrays = [results[item.result] for item in by_output(wiring.outputs)]
-        for index, expected in enumerate(self._outputs):
-            if expected.shape.rank == 1 and arrays[index].ndim == 0:
+        for index, expected in enumerate(self.output_shapes[: len(arrays)]):
+            if expected.rank == 1 and arrays[index].ndim == 0:
                 arrays[index] = arrays[index].reshape(1)
         return self.checked(arrays)
 
@@ -116,7 +112,6 @@ class Loop(IterationBase):
             outputs = tuple(
                 TensorType(o.element_type, PartialShape([0])) if i in empty else o for i, o in enumerate(outputs)
             )
-            self._outputs = outputs
         return outputs
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:

@@ -39,17 +39,14 @@ class GatherBase(Operator):
     wraps: ClassVar[bool] = False
     """Whether the specification allows negative indices."""
 
-    _axis: int | None = None
-    _batch_dims: int | None = None
-
     def infer(self, data: TensorType, indices: TensorType, axis: TensorType) -> TensorType:
         self.check_types(indices, axis)
         self.require_one_element("axis", axis.shape)
         self.require_rank_at_least("data", data.shape, 1)
-        self._axis = self._known_axis(data.shape, axis.constant)
-        self._batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
-        self._check_order(self._axis, self._batch_dims)
-        return TensorType(data.element_type, self._shape(data.shape, indices.shape))
+        where = self._known_axis(data.shape, axis.constant)
+        batch_dims = self._known_batch_dims(data.shape.rank, indices.shape.rank)
+        self._check_order(where, batch_dims)
+        return TensorType(data.element_type, self._shape(data.shape, indices.shape, where, batch_dims))
 
     def check_types(self, indices: TensorType, axis: TensorType) -> None:
         self.require_integers("indices", indices.element_type)
@@ -77,8 +74,9 @@ class GatherBase(Operator):
         fits = axis is None or batch_dims is None or batch_dims <= axis
         self.require(fits, "batch_dims {} must not be above axis {}", batch_dims, axis)
 
-    def _shape(self, data: PartialShape, indices: PartialShape) -> PartialShape:
-        axis, batch_dims = self._axis, self._batch_dims
+    def _shape(
+        self, data: PartialShape, indices: PartialShape, axis: int | None, batch_dims: int | None
+    ) -> PartialShape:
         if data.rank is None or indices.rank is None or batch_dims is None:
             return PartialShape(None)
         batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
@@ -98,16 +96,19 @@ class GatherBase(Operator):
         _, indices, axis = constants
         if indices is None or axis is None or indices.dtype.kind not in "iu":
             return None
-        prepared: tuple[tuple[int, ...], Callable[..., Array]] | None = None
+        prepared: tuple[tuple[int, ...], int, Callable[..., Array]] | None = None
 
         def run(data: Array, indices: Array, axis: Array, *, out: Array | None = None) -> Array:
             nonlocal prepared
-            where, batch_dims = self._resolved(data, indices, axis)
-            self._checked(indices, data, where)
             kernel = prepared
             if kernel is None or kernel[0] != data.shape:
-                kernel = prepared = data.shape, kernels.prepare_gather(indices, data.shape, where, batch_dims)
-            return kernel[1](data, out)
+                where, batch_dims = self._resolved(data, indices, axis)
+                self._checked(indices, data, where)
+                gather = kernels.prepare_gather(indices, data.shape, where, batch_dims)
+                kernel = prepared = data.shape, where, gather
+            else:
+                self._checked(indices, data, kernel[1])
+            return kernel[2](data, out)
 
         return run
 
@@ -115,11 +116,10 @@ class GatherBase(Operator):
         """``axis`` and ``batch_dims``, both counted from the front; what inference could not see is checked."""
         if indices.dtype.kind not in "iu":
             self.fail("indices must be of an integer type, got {}", indices.dtype)
-        where, batch_dims = self._axis, self._batch_dims
-        if where is None or where >= data.ndim:
-            self.require_rank_at_least("data", data.shape, 1)
-            where = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
-        if batch_dims is None or batch_dims:
+        self.require_rank_at_least("data", data.shape, 1)
+        where = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        batch_dims = 0
+        if self.batch_dims:
             batch_dims = self._known_batch_dims(data.ndim, indices.ndim) or 0
             self._check_order(where, batch_dims)
             if data.shape[:batch_dims] != indices.shape[:batch_dims]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
@@ -65,7 +66,7 @@ class GroupedMatMul(Operator):
     ) -> Array:
         """``run`` with a function for ``b``, which is called with each group that has rows."""
         shapes = (a.shape, b_shape) if offsets is None else (a.shape, b_shape, offsets.shape)
-        self.infer(*(TensorType(t, PartialShape(s)) for t, s in zip(self.input_types, shapes, strict=True)))
+        self.infer(*(TensorType(dynamic, PartialShape(shape)) for shape in shapes))  # which checks the shapes
         groups, columns, _ = b_shape
         if out is None:
             out = np.empty((*a.shape[:-1], columns), a.dtype)

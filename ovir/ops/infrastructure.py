@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from math import prod
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -107,6 +108,10 @@ class Const(Operator):
         elif not self.is_packed or prod(self.shape) <= MAX_ELEMENTS:  # decoding takes time and memory: only when small
             value = Value(partial(getattr, self, "data"))
         return TensorType(self.element_type, static_shape(self.shape), value)
+
+    def applied(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Self:
+        """Return the constant itself, so that its data is decoded once."""
+        return self
 
     def run(self) -> Array:
         return self.data

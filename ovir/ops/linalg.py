@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
@@ -115,7 +116,7 @@ class Einsum(Operator):
     def run(self, *inputs: Array) -> Array:
         dtype = inputs[0].dtype
         subscripts, output = self.subscripts(len(inputs))
-        self.infer(*(TensorType(self.input_types[i], PartialShape(x.shape)) for i, x in enumerate(inputs)))
+        self.infer(*(TensorType(dynamic, PartialShape(x.shape)) for x in inputs))  # which checks the shapes
         # From here on labels are numbers: letters their code, what '...' covers -1, -2, ... from the right.
         hidden = [max(x.ndim - len(s) + 1, 0) if "." in s else 0 for x, s in zip(inputs, subscripts, strict=True)]
         labelled = [_labels(s, n) for s, n in zip(subscripts, hidden, strict=True)]

@@ -27,24 +27,23 @@ class ReadValue(Operator):
     pure = False
     views = True
 
-    _type: TensorType = TensorType(dynamic, PartialShape(None))
-
     def run(self, init_value: Array | None = None, *, variable: Variable) -> Array:
         value = variable.value
         if value is None:
             value = self._initial() if init_value is None else init_value
-        fits = self._type.shape.contains(value.shape)
+        (element_type,), (shape,) = self.output_types, self.output_shapes
         message = "variable '{}' holds a value of shape {}, and is declared as {}"
-        self.require(fits, message, self.variable_id, list(value.shape), self._type.shape)
-        if not self._type.element_type.is_dynamic:
-            same = value.dtype == self._type.element_type.to_dtype()
-            self.require(same, message, self.variable_id, value.dtype, self._type.element_type)
+        self.require(shape.contains(value.shape), message, self.variable_id, list(value.shape), shape)
+        if not element_type.is_dynamic:
+            same = value.dtype == element_type.to_dtype()
+            self.require(same, message, self.variable_id, value.dtype, element_type)
         return value
 
     def _initial(self) -> Array:
         """Zeros of the variable's shape, unknown sizes as small as they may be."""
-        self.require(self._type.shape.rank is not None, "variable '{}' has no initial value", self.variable_id)
-        return np.zeros([dim.lower for dim in self._type.shape], self._type.element_type.to_dtype())
+        (element_type,), (shape,) = self.output_types, self.output_shapes
+        self.require(shape.rank is not None, "variable '{}' has no initial value", self.variable_id)
+        return np.zeros([dim.lower for dim in shape], element_type.to_dtype())
 
 
 @operator("ReadValue", opset=3)
@@ -57,8 +56,7 @@ class ReadValue3(ReadValue):
     """
 
     def infer(self, init_value: TensorType) -> TensorType:
-        self._type = TensorType(init_value.element_type, init_value.shape)
-        return self._type
+        return TensorType(init_value.element_type, init_value.shape)
 
 
 @operator("ReadValue", opset=6)
@@ -74,14 +72,14 @@ class ReadValue6(ReadValue):
     variable_shape: PartialShape = attribute(default=PartialShape(None), specified=True)
 
     def infer(self, init_value: TensorType | None = None) -> TensorType:
-        self._type = TensorType(self.variable_type, self.variable_shape)
+        declared = TensorType(self.variable_type, self.variable_shape)
         if init_value is not None:
             message = "init_value is {}, and variable '{}' is declared as {}"
-            fits = self.variable_type.merged_with(init_value.element_type) and _holds(self._type, init_value)
-            self.require(fits, message, init_value, self.variable_id, self._type)
+            fits = self.variable_type.merged_with(init_value.element_type) and _holds(declared, init_value)
+            self.require(fits, message, init_value, self.variable_id, declared)
             if self.variable_type.is_dynamic and self.variable_shape.rank is None:
-                self._type = TensorType(init_value.element_type, init_value.shape)
-        return self._type
+                return TensorType(init_value.element_type, init_value.shape)
+        return declared
 
 
 def _holds(declared: TensorType, given: TensorType) -> bool:

@@ -24,6 +24,7 @@ from ovir.graph.model import Model
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.convert import Convert
 from ovir.ops.infrastructure import Const
+from ovir.runtime.failures import applied_operator
 
 Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
@@ -111,6 +112,7 @@ def _restored(port: Port, which: Selection | None) -> Array:
     layer, op = port.layer, port.layer.operator
     sources = _sources(layer)
     assert op is not None
+    op = applied_operator(layer, op)
     if isinstance(op, Const):
         return _as_f32(op.decoded() if which is None else op.slices(which), port.element_type)
     if layer.type == "Convert":

@@ -10,12 +10,12 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import RUN, TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OperatorError, RunError
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
-from ovir.ops.base.bodies import RunBody
 from ovir.runtime.failures import explain_failure, failed
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import Buffer
@@ -171,21 +171,13 @@ class Executor:
                     return step.kernel(*arguments, out=out)
                 keywords["out"] = out
         if "bodies" in step.takes:
-            keywords["bodies"] = {key: self._body(body) for key, body in self._bodies.get(index, {}).items()}
+            bodies = self._bodies.get(index, {})
+            keywords["bodies"] = {key: _Body(body, self._listeners) for key, body in bodies.items()}
         if "variable" in step.takes:
             keywords["variable"] = self.variables.of(step.layer)
         if "wanted" in step.takes:  # a listener is to see all outputs
             keywords["wanted"] = (True,) * len(step.outputs) if self._listeners else step.wanted
         return step.kernel(*arguments, **keywords)
-
-    def _body(self, executor: Executor) -> RunBody:
-        def run(arrays: Sequence[Array]) -> list[Array]:
-            try:
-                return executor.run(arrays, listeners=self._listeners)
-            finally:
-                executor.current = None
-
-        return run
 
     @property
     def innermost(self) -> Layer | None:
@@ -199,6 +191,24 @@ class Executor:
             self._blocks[block] = self._allocate(self.plan.memory.block_sizes[block])
         for index in self._fresh_steps:
             self._outs[index] = self._out(self.plan.memory.buffers[index])
+
+
+class _Body:
+    """A body as its operation sees it while it runs."""
+
+    def __init__(self, executor: Executor, listeners: Sequence[Listener]) -> None:
+        self._executor = executor
+        self._listeners = listeners
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        return [port.type for port in self._executor.plan.model.inputs]
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        try:
+            return self._executor.run(arrays, listeners=self._listeners)
+        finally:
+            self._executor.current = None
 
 
 _ONLY_OUT = frozenset({"out"})

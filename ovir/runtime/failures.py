@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
@@ -13,6 +12,7 @@ from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, C
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
 from ovir.graph.layers import Layer
+from ovir.ops.base.operator import Operator
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:
@@ -34,22 +34,27 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     return RunError(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
 
 
+def applied_operator(layer: Layer, operator: Operator) -> Operator:
+    """Return the operation of a layer with the types that were inferred of its inputs and outputs."""
+    outputs = [port.inferred for port in layer.outputs if port.inferred is not None]
+    return operator.applied([port.type for port in layer.inputs], outputs)
+
+
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
     """Why a layer cannot run on these inputs, as its inference says of them; None where it finds no fault.
 
-    The layer stays as it is. One with bodies is not asked: its inference is that of all its layers.
+    A layer with bodies is not asked: its inference infers all layers of the bodies.
     """
     if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
         return None
     if len(arrays) != len(layer.inputs):
         return None
-    op = copy(layer.operator)
     inputs = []
     for port, array in zip(layer.inputs, arrays, strict=True):
         known = constant_type(array, None if port.element_type.is_dynamic else port.element_type)
         inputs.append(known if array.size <= MAX_ELEMENTS else known.with_value(None))
     try:
-        op.infer(*inputs)
+        layer.operator.infer(*inputs)
     except OperatorError as error:
         return error
     except Exception:

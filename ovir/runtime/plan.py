@@ -18,7 +18,7 @@ from ovir.graph.model import Model
 from ovir.ops.base.operator import Operator, signature
 from ovir.runtime.compressed import readers_by_blocks
 from ovir.runtime.decompression import find_decompressions
-from ovir.runtime.failures import failed
+from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
 from ovir.runtime.promises import held_to_promise
@@ -122,6 +122,7 @@ class _Builder:
             message = f"ovir does not execute {layer.type} of {layer.version}"
             hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
             raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
+        op = applied_operator(layer, op)
         read, by_blocks = self.by_blocks.get(layer, (None, None))
         sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
         inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))

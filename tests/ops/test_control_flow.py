@@ -37,6 +37,17 @@ class Body:
         return list(self.results(*given))
 
 
+@dataclass
+class RunningBody:
+    """A body as its operation sees it while it runs."""
+
+    run: Callable[[Sequence[Array]], list[Array]]
+    parameters: Sequence[TensorType] = ()
+
+    def __call__(self, given: Sequence[Array]) -> list[Array]:
+        return self.run(given)
+
+
 def shapes(types: Sequence[TensorType]) -> list[str]:
     return [str(t.shape) for t in types]
 
@@ -156,10 +167,11 @@ def test_no_part_at_all() -> None:
     op = TensorIterator()
     maps = (InputMap(0, 0, axis=0), InputMap(1, 1))
     op.wiring = {"body": BodyMap(maps, (OutputMap(0, 0, axis=0), OutputMap(1, 0)), (BackEdge(0, 1),), 2)}
-    outputs = op.infer(typed("?,2"), typed("1,2"), bodies={"body": Body([typed("...")] * 2, lambda x, h: [h])})
+    inputs = typed("?,2"), typed("1,2")
+    outputs = op.infer(*inputs, bodies={"body": Body([typed("...")] * 2, lambda x, h: [h])})
     assert shapes(outputs) == ["[?,2]", "[1,2]"]
     start = np.ones((1, 2), np.float32)
-    joined, last = op.run(np.empty((0, 2), np.float32), start, bodies={"body": list})
+    joined, last = op.applied(inputs, outputs).run(np.empty((0, 2), np.float32), start, bodies={"body": list})
     assert joined.shape == (0, 2)
     np.testing.assert_array_equal(last, start)
     assert last is not start
@@ -253,8 +265,8 @@ def test_a_carried_value_is_known_only_if_it_stays() -> None:
 )
 def test_runs_of_a_loop(trip_count: int, condition: bool, expected: list[float]) -> None:
     op = loop()
-    inferred = Body([typed("1", i64), typed("1")], lambda number, carried: [UNKNOWN, carried])
-    op.infer(typed("", i64), UNKNOWN, typed("1"), bodies={"body": inferred})
+    inputs, parameters = (typed("", i64), UNKNOWN, typed("1")), [typed("1", i64), typed("1")]
+    outputs = op.infer(*inputs, bodies={"body": Body(parameters, lambda number, carried: [UNKNOWN, carried])})
     numbers = []
 
     def body(given: Sequence[Array]) -> list[Array]:
@@ -263,7 +275,8 @@ def test_runs_of_a_loop(trip_count: int, condition: bool, expected: list[float])
         return [np.array(number[0] < 4), carried + 1]
 
     start = np.zeros(1, np.float32)
-    last, joined = op.run(np.int64([trip_count]), np.array(condition), start, bodies={"body": body})
+    bodies = {"body": RunningBody(body, parameters)}
+    last, joined = op.applied(inputs, outputs).run(np.int64([trip_count]), np.array(condition), start, bodies=bodies)
     assert numbers == [[i] for i in range(len(expected))]
     np.testing.assert_array_equal(joined, np.float32(expected))
     np.testing.assert_array_equal(last, np.float32(expected[-1:] or [0]))
@@ -274,7 +287,8 @@ def test_scalars_are_joined_to_a_vector() -> None:
     body = Body([typed("", i64), typed("")], lambda number, carried: [TRUE, carried])
     assert shapes(op.infer(count(2), TRUE, typed(""), bodies={"body": body})) == ["[]", "[2]"]
     again = np.array(True)
-    _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": lambda g: [again, g[1].copy()]})
+    running = RunningBody(lambda given: [again, given[1].copy()], body.parameters)
+    _, joined = op.run(np.int64(2), again, np.array(3, np.float32), bodies={"body": running})
     np.testing.assert_array_equal(joined, [3, 3])
 
 
@@ -310,17 +324,19 @@ def test_a_fault_of_a_connection_is_told_on_its_line_with_the_ids_of_the_file() 
 def test_faults_of_runs() -> None:
     op = loop()
     body = {"body": Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, carried])}
-    op.infer(count(3), UNKNOWN, typed("1"), bodies=body)
+    inputs = count(3), UNKNOWN, typed("1")
+    applied = op.applied(inputs, op.infer(*inputs, bodies=body))
     start = np.zeros(1, np.float32)
     with pytest.raises(OperatorError, match=r"output 1 must be empty, since the body ran zero times; its inferred .*3"):
-        op.run(np.int64(3), np.array(False), start, bodies={"body": list})
+        applied.run(np.int64(3), np.array(False), start, bodies={"body": list})
     op.infer(typed("", i64), TRUE, typed("?"), bodies=body)
 
     def growing(given: Sequence[Array]) -> list[Array]:
         return [np.array(True), np.zeros((1, len(given[1]) + 1), np.float32)]
 
+    bodies = {"body": RunningBody(growing, body["body"].parameters)}
     with pytest.raises(OperatorError, match=r"joined along axis 0: iteration 1 gives shape \[1,2\], the first gave"):
-        op.run(np.int64(2), np.array(True), np.zeros(4, np.float32), bodies={"body": growing})
+        op.run(np.int64(2), np.array(True), np.zeros(4, np.float32), bodies=bodies)
     with pytest.raises(OperatorError, match=r"condition must have one element, got shape \[2\]"):
         op.run(np.int64(2), np.array([True, True]), start, bodies={"body": list})
 
@@ -331,7 +347,9 @@ def test_outputs_of_a_loop_that_does_not_run(trip_count: TensorType) -> None:
     wiring = op.wiring["body"]
     op.wiring = {"body": replace(wiring, outputs=(*wiring.outputs, OutputMap(2, 2)))}
     body = Body([typed("", i64), typed("1,2")], lambda number, carried: [TRUE, carried, typed("2..3,4,?", i32)])
-    outputs = op.infer(trip_count, UNKNOWN, typed("1,2"), bodies={"body": body})
+    inputs = trip_count, UNKNOWN, typed("1,2")
+    outputs = op.infer(*inputs, bodies={"body": body})
+    op = op.applied(inputs, outputs)
     assert shapes(outputs)[1] == "[?,2]"
     reports: list[str] = []
     with reporting_to(lambda code, message: reports.append(f"{code.id} {message}")):
@@ -398,7 +416,8 @@ def test_faults_of_if() -> None:
 
 
 def test_a_scalar_stands_for_a_vector_of_one() -> None:
-    op, _ = branches("", "3", UNKNOWN)
+    op, outputs = branches("", "3", UNKNOWN)
+    op = op.applied((UNKNOWN,), outputs)
     bodies = {"then": lambda given: [np.float32(7).reshape(())], "else": lambda given: [np.zeros(3, np.float32)]}
     assert op.run(np.array([True]), bodies=bodies)[0].shape == (1,)
     assert op.run(np.array([0], np.int32), bodies=bodies)[0].shape == (3,)

@@ -77,9 +77,9 @@ def unused_parameter(context: Context) -> Iterator[Diagnostic]:
 def output_count(context: Context) -> Iterator[Diagnostic]:
     """Ports that the operation does not have. Inference tells of those that are read."""
     for layer in context.layers:
-        if layer.operator is None or not (layer.operator.output_types or layer.type == "Result"):
+        has = sum(port.inferred is not None for port in layer.outputs)
+        if layer.operator is None or not (has or layer.type == "Result"):
             continue
-        has = len(layer.operator.output_types)
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
             message = f"the layer declares {len(layer.outputs)} outputs, {layer.type} has {has} here"
             yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -21,8 +21,14 @@ class InferBody(Protocol):
     def __call__(self, given: Sequence[TensorType]) -> list[TensorType]: ...
 
 
-RunBody = Callable[[Sequence[NDArray[Any]]], list[NDArray[Any]]]
-"""Arrays for a body's parameters -> arrays of its results, in memory that is neither theirs nor shared by two."""
+class RunBody(Protocol):
+    """Arrays for a body's parameters -> arrays of its results, in memory that is neither theirs nor shared by two."""
+
+    @property
+    def parameters(self) -> Sequence[TensorType]:
+        """The types that were inferred of the body's parameters."""
+
+    def __call__(self, given: Sequence[NDArray[Any]], /) -> list[NDArray[Any]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

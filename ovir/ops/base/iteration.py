@@ -33,9 +33,6 @@ def at(part: Connection) -> Iterator[None]:
 
 
 class BodyOperatorBase(Operator):
-    _outputs: tuple[TensorType, ...] = ()
-    """What inference found, against which a run is checked."""
-
     value_inputs = ALL
 
     def require_condition(self, name: str, tensor: TensorType) -> None:
@@ -59,9 +56,9 @@ class BodyOperatorBase(Operator):
 
     def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """The arrays, if they have the shapes that later layers count on."""
-        for index, (array, expected) in enumerate(zip(arrays, self._outputs, strict=True)):
-            fits = expected.shape.contains(array.shape)
-            self.require(fits, "output {} has shape {}, inferred was {}", index, array.shape, expected.shape)
+        for index, (array, expected) in enumerate(zip(arrays, self.output_shapes, strict=False)):
+            fits = expected.contains(array.shape)
+            self.require(fits, "output {} has shape {}, inferred was {}", index, array.shape, expected)
         return tuple(arrays)
 
 
@@ -94,9 +91,6 @@ class IterationBase(BodyOperatorBase):
     result that a back edge carries is the value that would have gone into the first.
     """
 
-    _counter: TensorType | None = None
-    """The type of the parameter that holds the number of the iteration."""
-
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> tuple[list[TensorType], list[TensorType]]:
         """The types of parameters and results that hold in every iteration."""
         wiring = self.wiring["body"]
@@ -104,7 +98,7 @@ class IterationBase(BodyOperatorBase):
         for item in wiring.inputs:
             with at(item):
                 if item.purpose == "current_iteration":
-                    given[item.parameter] = self._counter = self._infer_counter(given[item.parameter])
+                    given[item.parameter] = self._infer_counter(given[item.parameter])
                 if item.external >= 0:
                     fed = self.fed_type(item, inputs[item.external], given[item.parameter])
                     given[item.parameter] = fed if item.axis is None else self._part_type(item, fed)
@@ -154,8 +148,7 @@ class IterationBase(BodyOperatorBase):
                 initial = [given[e.parameter].shape for e in self.wiring["body"].back_edges if e.result == item.result]
                 shape = _of_last(result.shape, initial[0] if initial else None, iterations)
             outputs.append(TensorType(result.element_type, shape))
-        self._outputs = tuple(outputs)
-        return self._outputs
+        return tuple(outputs)
 
     def _concatenated(self, item: OutputMap, part: PartialShape, iterations: Dimension) -> PartialShape:
         name = item.target
@@ -190,7 +183,7 @@ class IterationBase(BodyOperatorBase):
             for item in sliced:
                 given[item.parameter] = self._part(item, inputs[item.external], done)
             for parameter in counters - carried if done else counters:
-                given[parameter] = self._count(done)
+                given[parameter] = _count(body.parameters[parameter], done)
             results = body(given)
             done += 1
             for item_out in outputs:
@@ -210,18 +203,14 @@ class IterationBase(BodyOperatorBase):
                 arrays.append(initial[item_out.result].copy())
             else:
                 report(f"{item_out.target} is set to 0: the body ran zero times and no back edge supplies a value")
-                arrays.append(self._zeros(self._outputs[item_out.external]))
+                arrays.append(self._zeros(item_out.external))
         return self.checked(arrays)
 
-    @staticmethod
-    def _zeros(expected: TensorType) -> Array:
-        """Return zeros of an inferred type, each open size as small as it may be."""
-        sizes = [] if expected.shape.rank is None else [dim.lower for dim in expected.shape]
-        return np.zeros(sizes, expected.element_type.to_dtype())
-
-    def _count(self, done: int) -> Array:
-        assert self._counter is not None
-        return np.full(self._counter.shape.to_tuple(), done, self._counter.element_type.to_dtype())
+    def _zeros(self, output: int) -> Array:
+        """Return zeros of an output's inferred type, each open size as small as it may be."""
+        shape = self.output_shapes[output]
+        sizes = [] if shape.rank is None else [dim.lower for dim in shape]
+        return np.zeros(sizes, self.output_types[output].to_dtype())
 
     def _part(self, item: InputMap, array: Array, iteration: int) -> Array:
         axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
@@ -236,11 +225,11 @@ class IterationBase(BodyOperatorBase):
 
     def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
         if not parts:
-            expected = self._outputs[item.external]
-            sizes = [0] if expected.shape.rank is None else [dim.lower for dim in expected.shape]
+            expected = self.output_shapes[item.external]
+            sizes = [0] if expected.rank is None else [dim.lower for dim in expected]
             message = "{} must be empty, since the body ran zero times; its inferred shape is {}"
-            self.require(0 in sizes, message, item.target, expected.shape)
-            return np.empty(sizes, expected.element_type.to_dtype())
+            self.require(0 in sizes, message, item.target, expected)
+            return np.empty(sizes, self.output_types[item.external].to_dtype())
         axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
         sizes = list(parts[0].shape)
         for iteration, part in enumerate(parts):
@@ -250,6 +239,11 @@ class IterationBase(BodyOperatorBase):
         if item.stride < 0:
             parts = parts[::-1]
         return np.concatenate([np.atleast_1d(part) for part in parts], axis)
+
+
+def _count(parameter: TensorType, done: int) -> Array:
+    """Return the number of the iteration as an array of the parameter's type."""
+    return np.full(parameter.shape.to_tuple(), done, parameter.element_type.to_dtype())
 
 
 def from_front(position: int, length: int) -> int:

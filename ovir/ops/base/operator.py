@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from itertools import product
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
@@ -76,8 +77,9 @@ class Operator:
     """The inputs in which each output element is monotone: its bounds lie at corners of theirs."""
 
     input_types: tuple[ElementType, ...] = ()
-    """The inputs' element types, set once inference has passed."""
     output_types: tuple[ElementType, ...] = ()
+    output_shapes: tuple[PartialShape, ...] = ()
+    """What was inferred of the inputs and outputs: see ``applied``."""
     content: object = None
     """What the outputs depend on besides attributes and inputs: the data of a constant."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
@@ -108,11 +110,16 @@ class Operator:
         op.__dict__.update(values)
         return op
 
-    def again(self) -> Self:
-        """One of the same attributes, of which nothing else is known."""
-        op = object.__new__(type(self))
-        values = vars(self)
-        vars(op).update(values if len(values) == len(self.fields) else {name: values[name] for name in self.fields})
+    def applied(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Self:
+        """Return this operation as it is applied to inputs of these types, from which these outputs were inferred.
+
+        ``run``, ``prepare`` and ``infer_value`` are called on the result and read ``input_types``, ``output_types`` and
+        ``output_shapes``. The operation itself, which equal layers may share, stays as it is.
+        """
+        op = copy(self)
+        op.input_types = tuple([tensor.element_type for tensor in inputs])
+        op.output_types = tuple([tensor.element_type for tensor in outputs])
+        op.output_shapes = tuple([tensor.shape for tensor in outputs])
         return op
 
     @classmethod
