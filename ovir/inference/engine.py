@@ -14,7 +14,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import EDGE_PORT, INFERENCE, INPUT_COUNT, INTERNAL, OUTSIDE_SPEC, USAGE, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
-from ovir.diagnostics.errors import InputError, ModelError, OperatorError
+from ovir.diagnostics.errors import InputError, OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.graph.model import Model, ShapeLike, provide_inference
@@ -35,37 +35,41 @@ def infer_model(model: Model) -> list[Diagnostic]:
 
 
 def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[Diagnostic]:
-    """Set the shapes of inputs, by name or position, and infer again; on an error all stays as it was."""
-    parameters = [port.layer.operator for port in model.inputs]
-    wanted: dict[Parameter, PartialShape] = {}
+    """Set the shapes of inputs, by name or position, and infer again; if that fails, nothing changes."""
+    before = {port.layer: port.layer.operator for port in model.inputs}
+    wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
-        operator = parameters[model.input_index(key)]
-        if not isinstance(operator, Parameter):
-            message = f"input {key!r} takes no other shape: what its file says of it could not be read"
-            raise InputError(diagnose(USAGE, message))
-        if operator in wanted:
+        layer = model.inputs[model.input_index(key)].layer
+        if layer in wanted:
             raise InputError(diagnose(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
-        try:
-            wanted[operator] = as_shape(shape)
-        except (ValueError, TypeError) as error:
-            raise InputError(diagnose(USAGE, f"the shape given for input {key!r} is none: {error}")) from None
-    before = {operator: operator.shape for operator in wanted}
+        wanted[layer] = _reshaped(layer.operator, key, shape)
     try:
-        _set_shapes(model, wanted)
+        _set_parameters(wanted)
         return infer_model(model)
-    except ModelError:
-        _set_shapes(model, before)
+    except Exception:
+        _set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
         infer_model(model)
         raise
 
 
+def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Parameter:
+    """Return the Parameter with another shape."""
+    if not isinstance(operator, Parameter):
+        message = f"the shape of input {key!r} cannot be set: its Parameter could not be read"
+        raise InputError(diagnose(USAGE, message))
+    try:
+        return Parameter(element_type=operator.element_type, shape=as_shape(shape))
+    except (ValueError, TypeError) as error:
+        raise InputError(diagnose(USAGE, f"invalid shape for input {key!r}: {error}")) from None
+
+
+def _set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
+    for layer, operator in parameters.items():
+        layer.operator = operator
+        layer.attributes = {**layer.attributes, "shape": operator.shape}
+
+
 provide_inference(infer_model, reshape_model)
-
-
-def _set_shapes(model: Model, shapes: Mapping[Parameter, PartialShape]) -> None:
-    for port in model.inputs:
-        if isinstance(port.layer.operator, Parameter) and port.layer.operator in shapes:
-            port.layer.operator.shape = port.layer.attributes["shape"] = shapes[port.layer.operator]
 
 
 def infer_into(
