@@ -279,6 +279,7 @@ class _Walk:
         self.consumers: dict[Port, list[tuple[Layer, int]]] = {}
         self._index(model)
         self.known: dict[Port, list[Domain]] = {}
+        self._visit(model)
 
     def _index(self, model: Model) -> None:
         for layer in model.layers:
@@ -287,6 +288,14 @@ class _Walk:
                     self.consumers.setdefault(port.source, []).append((layer, port.index))
             for body in layer.bodies.values():
                 self._index(body)
+
+    def _visit(self, model: Model) -> None:
+        """Follow every port, readers first: a walk that starts at an input would go as deep as the graph is long."""
+        for layer in reversed(model.layers):
+            for port in layer.outputs:
+                self.from_port(port)
+            for body in layer.bodies.values():
+                self._visit(body)
 
     def from_port(self, port: Port) -> list[Domain]:
         """What is asked of the values at an output port."""

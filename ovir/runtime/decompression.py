@@ -32,6 +32,10 @@ Selection = slice | Array
 BLOCK = 1 << 18
 """Elements that are restored together, so that they and what they are made from stay in a cache."""
 
+_MOST_LAYERS = 100
+"""Layers that together restore one result, each counted once for every reader among them. Exporters write fewer than
+ten; a limit keeps hostile chains from exhausting the stack, and diamonds from being computed again and again."""
+
 _ARITHMETIC = ("Subtract", "Multiply", "Add", "Divide")
 _FLATTENING = ("Reshape", "Squeeze", "Unsqueeze")  # the elements keep their order
 _MOVEMENT = (*_FLATTENING, "Transpose")
@@ -166,10 +170,12 @@ class Decompressions:
 
 def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compressed: bool = False) -> Decompressions:
     """All that the model holds; layers that are ``shown`` for themselves are not absorbed."""
-    restoring: dict[Layer, None] = {}
+    restoring: dict[Layer, int] = {}  # how many layers are run to restore what comes out of each
     for layer in model.layers:
         if _restores(layer, restoring):
-            restoring[layer] = None
+            count = 1 + sum(restoring[source.layer] for source in _restoring_sources(layer))
+            if count <= _MOST_LAYERS:
+                restoring[layer] = count
     readers: dict[Layer, set[Layer]] = {}
     for layer in model.layers:
         for source in _sources(layer):

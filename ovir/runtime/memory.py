@@ -15,9 +15,6 @@ import numpy as np
 from ovir.graph.layers import Port
 from ovir.runtime.step import Step
 
-FOREIGN = -1
-"""In place of a storage: memory that the plan does not own (an input, a constant, a fresh array)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
@@ -53,45 +50,34 @@ def plan_memory(
     steps: Sequence[Step], ports: Sequence[Port], results: Collection[int], foreign: Collection[int]
 ) -> MemoryPlan:
     """Assign buffers to all outputs whose shape and type are static and whose kernel takes ``out``."""
+    uses = _uses(steps, results)
     storages: list[_Storage] = []
-    holds: dict[int, frozenset[int]] = {slot: frozenset([FOREIGN]) for slot in foreign}
     writes: list[tuple[int | None, ...]] = []
-    last_use = {slot: index for index, step in enumerate(steps) for slot in step.inputs}
-    last_use.update(dict.fromkeys(results, len(steps)))
+    not_owned = set(foreign)
     direct: dict[int, int] = {}  # slots that are exactly one storage, not a view of it
-    viewed_until: dict[int, int] = {}  # by storage: the last use of a view of it
 
     for index, step in enumerate(steps):
-        aliased = frozenset().union(*(holds[slot] for slot in step.inputs)) if step.operator.views else frozenset()
+        may_show_foreign = step.operator.views and not not_owned.isdisjoint(step.inputs)
         written: list[int | None] = []
         for slot in step.outputs:
             size = _static_size(ports[slot]) if "out" in step.takes else None
+            # A fresh array of a pure kernel is the caller's; what a stateful one returns may be its state.
+            if may_show_foreign or (size is None and not step.operator.pure):
+                not_owned.add(slot)
             if size is None:
                 written.append(None)
-                # A fresh array of a pure kernel is the caller's; what a stateful one returns may be its state.
-                holds[slot] = aliased | (frozenset() if step.operator.pure else frozenset([FOREIGN]))
                 continue
-            reused = (
-                _in_place(step, index, slot, ports, direct, last_use, viewed_until) if slot not in results else None
-            )
+            reused = _in_place(step, index, slot, ports, direct, uses) if slot not in results else None
             if reused is None or reused in written:
                 reused = len(storages)
                 storages.append(_Storage(size, index))
             written.append(reused)
-            holds[slot] = aliased | {reused}
+            storages[reused].last_use = max(storages[reused].last_use, uses.last[slot])
+            storages[reused].is_result |= slot in uses.shown
             if not step.operator.views:
                 direct[slot] = reused
         writes.append(tuple(written))
-        for slot in step.outputs:
-            for storage in holds[slot] - {FOREIGN}:
-                until = max(last_use.get(slot, index), index)
-                storages[storage].last_use = max(storages[storage].last_use, until)
-                if direct.get(slot) != storage:
-                    viewed_until[storage] = max(viewed_until.get(storage, 0), until)
 
-    for slot in results:
-        for storage in holds[slot] - {FOREIGN}:
-            storages[storage].is_result = True
     sizes = _assign_blocks(storages, writes)
     buffers = [
         tuple(
@@ -104,8 +90,40 @@ def plan_memory(
         sizes,
         buffers,
         frozenset(s.block for s in storages if s.is_result),
-        frozenset(slot for slot in results if FOREIGN in holds[slot]),
+        frozenset(slot for slot in results if slot in not_owned),
     )
+
+
+@dataclass(slots=True)
+class _Uses:
+    """When what lies in a slot is read for the last time, by views of it too."""
+
+    read: dict[int, int] = field(default_factory=dict)
+    """By slot: the last step that reads it itself; for a result, the step after the last one."""
+    viewed: dict[int, int] = field(default_factory=dict)
+    """By slot: the last use of a view of it."""
+    last: dict[int, int] = field(default_factory=dict)
+    """By slot: the later of the two."""
+    shown: set[int] = field(default_factory=set)
+    """Results, and slots that a result may be a view of."""
+
+
+def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
+    """Follow views back from their last use to what they show."""
+    uses = _Uses(shown=set(results))
+    uses.read.update((slot, index) for index, step in enumerate(steps) for slot in step.inputs)
+    uses.read.update(dict.fromkeys(results, len(steps)))
+    for index, step in zip(reversed(range(len(steps))), reversed(steps), strict=True):
+        for slot in step.outputs:
+            uses.last[slot] = max(index, uses.read.get(slot, index), uses.viewed.get(slot, index))
+        if not step.operator.views or not step.outputs:
+            continue
+        until = max(uses.last[slot] for slot in step.outputs)
+        for slot in step.inputs:
+            uses.viewed[slot] = max(uses.viewed.get(slot, index), until)
+        if not uses.shown.isdisjoint(step.outputs):
+            uses.shown.update(step.inputs)
+    return uses
 
 
 def _static_size(port: Port) -> int | None:
@@ -120,13 +138,7 @@ def _dtype(port: Port) -> np.dtype[np.generic]:
 
 
 def _in_place(
-    step: Step,
-    index: int,
-    slot: int,
-    ports: Sequence[Port],
-    direct: dict[int, int],
-    last_use: dict[int, int],
-    viewed_until: dict[int, int],
+    step: Step, index: int, slot: int, ports: Sequence[Port], direct: dict[int, int], uses: _Uses
 ) -> int | None:
     """The storage of an input that dies here and that the kernel may overwrite."""
     for position in step.operator.inplace:
@@ -135,11 +147,11 @@ def _in_place(
         candidate = step.inputs[position]
         if (
             candidate in direct
-            and last_use[candidate] == index
+            and uses.read[candidate] == index
             and step.inputs.count(candidate) == 1
             and ports[candidate].shape == ports[slot].shape
             and ports[candidate].element_type == ports[slot].element_type
-            and viewed_until.get(direct[candidate], -1) < index
+            and uses.viewed.get(candidate, -1) < index
         ):
             return direct[candidate]
     return None
