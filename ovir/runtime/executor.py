@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
@@ -51,6 +53,8 @@ class Executor:
         }
         """Of steps whose sizes inference has not seen: the shapes of inputs that fit together."""
         self._listeners: Sequence[Listener] = ()
+        self._result_spans: list[tuple[int, int]] = []
+        """From which address to which the blocks of results lie, in order; empty until that is asked for."""
         self._given_away = False
         """Whether the blocks of the results belong to the caller of the last run."""
 
@@ -92,6 +96,8 @@ class Executor:
         plan = self.plan
         if self._given_away:
             self._renew_results()
+        else:  # the results of the last run are the caller's to feed, but the memory is written to now
+            inputs = [array.copy() if self._overlaps_results(array) else array for array in inputs]
         self._given_away = fresh
         slots = self._template.copy()
         for slot, array in zip(plan.parameters, inputs, strict=True):
@@ -103,17 +109,29 @@ class Executor:
         finally:
             self._listeners = ()
         foreign = plan.memory.foreign_results
+        own = self._result_arrays() if foreign else set()
         results: list[Array] = []
+        seen: set[int] = set()
         for slot in plan.results:
             result = slots[slot]
-            is_free = not self._stands_twice(result, results) and (slot not in foreign or self._is_own(result))
+            is_free = id(result) not in seen and (slot not in foreign or id(result) in own)
+            seen.add(id(result))
             results.append(result if is_free else contiguous_copy(result))
         return results
 
-    def _is_own(self, array: Array) -> bool:
-        """Whether a kernel wrote the array into memory for results, though it might have returned a view."""
+    def _result_arrays(self) -> set[int]:
+        """Return the ids of the arrays for results: a kernel that returns one of them returns no view of an input."""
         outs = (self._outs[index] for index in self._fresh_steps)
-        return any(array is out for step in outs for out in (step if type(step) is tuple else (step,)))
+        return {id(out) for step in outs for out in (step if type(step) is tuple else (step,))}
+
+    def _overlaps_results(self, array: Array) -> bool:
+        """Return whether the array shares memory with a block for results."""
+        if not self._result_spans:
+            blocks = (self._blocks[block] for block in self.plan.memory.result_blocks)
+            self._result_spans = sorted(byte_bounds(block) for block in blocks if block.size)
+        start, stop = byte_bounds(array)
+        place = bisect_left(self._result_spans, (stop,))  # behind the last block that begins before the array ends
+        return place > 0 and self._result_spans[place - 1][1] > start
 
     def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
         arguments = [slots[i] for i in step.inputs]
@@ -156,10 +174,6 @@ class Executor:
             except Exception as error:
                 raise ListenerFailed(error) from error
 
-    @staticmethod
-    def _stands_twice(array: Array, results: list[Array]) -> bool:
-        return any(array is other for other in results)
-
     def _call(self, index: int, step: Step, arguments: list[Array | None]) -> Any:
         if not step.takes:
             return step.kernel(*arguments)
@@ -186,7 +200,8 @@ class Executor:
         return next((body.innermost for body in bodies if body.current is not None), self.current)
 
     def _renew_results(self) -> None:
-        """New memory for the outputs, so that those of the last run stay as they are."""
+        """Allocate new memory for the outputs, so that those of the last run stay as they are."""
+        self._result_spans = []
         for block in self.plan.memory.result_blocks:
             self._blocks[block] = self._allocate(self.plan.memory.block_sizes[block])
         for index in self._fresh_steps:

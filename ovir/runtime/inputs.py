@@ -15,6 +15,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
+from ovir.kernels.blocked import contiguous_copy
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
@@ -67,7 +68,10 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
 
 
 def _as_array(model: Model, what: str, value: Any, element_type: ElementType) -> Array:
-    """A plain array in the byte order of this machine."""
+    """Return the value as a plain array in C order, aligned and in the byte order of this machine.
+
+    Results thus do not depend on how the caller's array lies in memory: sums of products do in their last digits.
+    """
     if np.ma.is_masked(value):
         _refuse(model, f"{what}: values of the array are masked", "put values in their place, as with array.filled(0)")
     try:
@@ -79,7 +83,10 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
             _refuse(model, f"{what}: a {type(value).__name__} is no array of numbers or strings")
         if array.size == 0 and not element_type.is_dynamic:  # an empty list says nothing of its type
             return array.astype(element_type.to_dtype())
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    if not array.dtype.isnative:
+        array = array.astype(array.dtype.newbyteorder("="))
+    flags = array.flags
+    return array if flags.c_contiguous and flags.aligned else contiguous_copy(array)
 
 
 def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -> Array:
