@@ -162,7 +162,7 @@ class HSwish(UnaryActivationBase):
 
 @operator("HardSigmoid", opset=1)
 class HardSigmoid(ActivationBase):
-    """max(0, min(1, alpha * x + beta)); alpha and beta are scalars of the data's type.
+    """max(0, min(1, alpha * x + beta)), which is 1 for NaN; alpha and beta are scalars of the data's type.
 
     Source: HardSigmoid-1
     """
@@ -181,7 +181,8 @@ class HardSigmoid(ActivationBase):
         def block(x: Array, y: Array) -> None:
             np.multiply(x, a, out=y)
             np.add(y, b, out=y)
-            np.clip(y, 0, 1, out=y)
+            np.fmin(y, 1, out=y)  # 1 of NaN
+            np.maximum(y, 0, out=y)
 
         return map_blocks(block, data, out)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+
+_FEW: Final = 64
+"""Windows along an axis that are taken one by one."""
 
 
 class AdaptivePoolBase(Operator):
@@ -40,16 +44,19 @@ class AdaptivePoolBase(Operator):
             return data.shape.slice(0, 2) + PartialShape([-1] * axes)
         return data.shape.slice(0, 2) + PartialShape(output_shape.value.dimensions())
 
-    def spans(self, data: Array, output_shape: Array) -> list[list[tuple[int, int]]]:
-        """For each spatial axis the windows, from where to where."""
+    def spans(self, data: Array, output_shape: Array) -> list[Array]:
+        """Return for each spatial axis [windows, 2]: where each window starts, and where it stops."""
         counts = [int(count) for count in output_shape]
         message = "data {} cannot be pooled into {} windows"
         fits = len(counts) == data.ndim - 2 and min(counts) >= 0 and (0 not in data.shape[2:] or 0 in counts)
         self.require(fits, message, data.shape, counts)
-        return [
-            [(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
-            for size, count in zip(data.shape[2:], counts, strict=True)
-        ]
+        return [_windows(size, count) for size, count in zip(data.shape[2:], counts, strict=True)]
+
+
+def _windows(size: int, count: int) -> Array:
+    starts = np.arange(count) * size // max(count, 1)
+    stops = -(-np.arange(1, count + 1) * size // max(count, 1))
+    return np.stack([starts, stops], 1)
 
 
 @operator("AdaptiveAvgPool", opset=8)
@@ -66,15 +73,42 @@ class AdaptiveAvgPool(AdaptivePoolBase):
         means: Array = data.astype(compute_dtype(data.dtype), copy=False)
         windows = self.spans(data, output_shape)
         if all(len(spans) == 1 for spans in windows):
-            of_planes: Array = means.reshape(*data.shape[:2], -1).mean(axis=2, dtype=means.dtype)
+            flat = means.reshape(*data.shape[:2], prod(data.shape[2:]))
+            of_planes: Array = flat.mean(axis=2, dtype=means.dtype)
             return of_planes.astype(data.dtype, copy=False).reshape(*data.shape[:2], *[1] * len(windows))
         # The mean of a box is the mean over one axis after the other.
         for axis, spans in enumerate(windows, 2):
-            pooled = np.empty((*means.shape[:axis], len(spans), *means.shape[axis + 1 :]), means.dtype)
-            for i, (start, stop) in enumerate(spans):
-                _part(means, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))
-            means = pooled
+            means = _means(means, axis, spans)
         return means.astype(data.dtype, copy=False)
+
+
+def _means(data: Array, axis: int, spans: Array) -> Array:
+    """The means over parts of an axis."""
+    pooled = np.empty((*data.shape[:axis], len(spans), *data.shape[axis + 1 :]), data.dtype)
+    if not _are_many(spans):
+        for i, (start, stop) in enumerate(spans.tolist()):
+            _part(data, axis, start, stop).mean(axis=axis, out=_part(pooled, axis, i, i + 1).squeeze(axis))
+        return pooled
+    for length, chosen, starts in _by_length(spans):
+        total = data.take(starts, axis)
+        for i in range(1, length):
+            total += data.take(starts + i, axis)
+        place: tuple[Any, ...] = (*[slice(None)] * axis, chosen)
+        pooled[place] = total / length
+    return pooled
+
+
+def _are_many(spans: Array) -> bool:
+    """Whether to go through the elements of all windows together, not through the windows."""
+    return len(spans) > _FEW and len(spans) > int(spans[0, 1])
+
+
+def _by_length(spans: Array) -> Iterator[tuple[int, Array, Array]]:
+    """The windows of each length: the length, which windows they are, and where they start."""
+    lengths = spans[:, 1] - spans[:, 0]
+    for length in np.unique(lengths).tolist():
+        chosen = np.flatnonzero(lengths == length)
+        yield length, chosen, spans[chosen, 0]
 
 
 @operator("AdaptiveMaxPool", opset=8)
@@ -98,13 +132,13 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         places = np.empty(shape, np.intp)
         if places.size:
             places = _places_of_largest(planes.astype(compute_dtype(data.dtype), copy=False), windows)
-        found = places.reshape(len(planes), -1)
+        found = places.reshape(len(planes), prod(shape[1:]))
         largest = np.take_along_axis(planes.reshape(len(planes), prod(data.shape[2:])), found, 1)
         shape = (*data.shape[:2], *shape[1:])
         return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
 
 
-def _places_of_largest(planes: Array, windows: list[list[tuple[int, int]]]) -> Array:
+def _places_of_largest(planes: Array, windows: list[Array]) -> Array:
     """Where in its plane, counted row by row, the first of the largest elements of each window is."""
     places: Array | None = None
     for axis, spans in enumerate(windows, 1):
@@ -112,8 +146,12 @@ def _places_of_largest(planes: Array, windows: list[list[tuple[int, int]]]) -> A
         if places is not None:  # few are left: they are put so that slices along the axis are in one piece
             at = 0
             planes, places = (np.ascontiguousarray(np.moveaxis(array, axis, at)) for array in (planes, places))
+        if _are_many(spans):
+            planes, places = _largest_of_many(planes, places, at, size, spans)
+            planes, places = (np.moveaxis(array, at, axis) for array in (planes, places))
+            continue
         largest, firsts = [], []
-        for start, stop in spans:
+        for start, stop in spans.tolist():
             window = _part(planes, at, start, stop)
             top = np.maximum.reduce(window, at)
             equal = window == np.expand_dims(top, at)
@@ -134,6 +172,30 @@ def _places_of_largest(planes: Array, windows: list[list[tuple[int, int]]]) -> A
         planes, places = (np.moveaxis(np.stack(parts, at), at, axis) for parts in (largest, firsts))
     assert places is not None
     return places
+
+
+def _largest_of_many(planes: Array, places: Array | None, axis: int, size: int, spans: Array) -> tuple[Array, Array]:
+    """The largest elements of parts of an axis of the size, and their places counted row by row."""
+    shape = (*planes.shape[:axis], len(spans), *planes.shape[axis + 1 :])
+    largest, firsts = np.empty(shape, planes.dtype), np.empty(shape, np.intp)
+
+    def taken(positions: Array) -> tuple[Array, Array]:
+        along = positions.reshape(-1, *[1] * (planes.ndim - axis - 1))
+        values = planes.take(positions, axis)
+        own = np.broadcast_to(along, values.shape) if places is None else places.take(positions, axis) * size + along
+        return values, own
+
+    for length, chosen, starts in _by_length(spans):
+        top, first = taken(starts)
+        for i in range(1, length):
+            values, own = taken(starts + i)
+            equal = (values == top) | (np.isnan(values) & np.isnan(top))
+            greater = (values > top) | (np.isnan(values) & ~np.isnan(top))
+            first = np.where(greater | (equal & (own < first)), own, first)
+            top = np.maximum(top, values)
+        place: tuple[Any, ...] = (*[slice(None)] * axis, chosen)
+        largest[place], firsts[place] = top, first
+    return largest, firsts
 
 
 def _part(array: Array, axis: int, start: int, stop: int) -> Array:

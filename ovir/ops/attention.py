@@ -60,7 +60,7 @@ class ScaledDotProductAttention(Operator):
             self.require(mask.rank >= 2, "attention_mask must have rank 2 or more, or be a scalar, got shape {}", mask)
             target = PartialShape([rows, keys])
             both = target.broadcast_with(mask.slice(start=-2))
-            if both is None:
+            if both is None or not both[1].compatible(keys):
                 self.fail("attention_mask of shape {} does not broadcast to {} queries by {} keys", mask, *target)
             rows = both[0]
             batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
@@ -103,7 +103,8 @@ class ScaledDotProductAttention(Operator):
         )
         keys = key.shape[-2]
         rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
-        factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.item())
+        # Products over no features are 0, whatever the factor.
+        factor = 1 / sqrt(max(query.shape[-1], 1)) if scale is None else float(scale.item())
         if out is None:
             out = np.empty((*batch, rows, value.shape[-1]), query.dtype)
         if not out.size:

@@ -149,7 +149,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         padding = self._output_padding(len(kernel))
         full = [
-            (size - 1) * stride + extent(count, dilation) + more
+            max(size - 1, 0) * stride + extent(max(count, 1), dilation) + more
             for size, stride, count, dilation, more in zip(spatial, strides, kernel, dilations, padding, strict=True)
         ]
         if output_shape is None:

@@ -109,7 +109,7 @@ class DeformableBase(ConvolutionBase):
         # Channels last: a sample is then a run of memory, and so is what one output reads.
         tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
         weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
-        pixels = data.reshape(images, channels, -1).swapaxes(1, 2).astype(dtype)
+        pixels = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype)
         places = offsets.reshape(images, moved, taps, 2, positions).astype(dtype)
         scales = None if mask is None else mask.reshape(images, moved, taps, positions).astype(dtype)
         base = _tap_places(windows, sizes).astype(dtype)

@@ -59,7 +59,7 @@ class GatherND8(Operator):
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
         message = "data {} and indices {} differ in the first {} dimensions"
         self.require(indices.shape[:batch] == batches, message, data.shape, indices.shape, batch)
-        positions = flat_positions(self, indices, sizes).reshape(prod(batches), -1)
+        positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
         shape = (*batches, *indices.shape[batch:-1], *slices)
         rows = data.reshape(prod(batches) * prod(sizes), prod(slices))

@@ -20,20 +20,21 @@ class PReLU(ActivationBase):
     """x for x >= 0, else slope * x.
 
     A 1-D slope as long as the data's second dimension is one slope a channel; any other is broadcast to the data as
-    NumPy does.
+    NumPy does. The slope may be of another floating-point type: the result has the type of the data, as in OpenVINO.
 
     Source: PReLU-1
     """
 
     def infer(self, data: TensorType, slope: TensorType) -> TensorType:
-        element_type = self.merge_types(data.element_type, slope.element_type, names=("data", "slope"))
+        if slope.element_type != data.element_type:
+            self.require_real("slope", slope.element_type)
         self.require(
             _slope_fits(slope.shape, data.shape),
             "slope of shape {} is neither one number a channel of data of shape {} nor broadcast to it",
             slope.shape,
             data.shape,
         )
-        return self.output_type(data, element_type)
+        return self.output_type(data, data.element_type)
 
     def run(self, data: Array, slope: Array, *, out: Array | None = None) -> Array:
         if slope.size == 1:

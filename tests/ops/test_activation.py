@@ -8,8 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from builder import Net
 from tensors import tensor
 
+import ovir
 from ovir.core.element_types import ElementType, boolean, f16, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -203,3 +205,25 @@ def test_softmax_of_extremes() -> None:
     assert np.isnan(applied(SoftMax8(axis=0), [-INF, -INF])).all()
     np.testing.assert_array_equal(applied(SoftMax8(axis=0), 7), 1)
     np.testing.assert_array_equal(applied(LogSoftmax(axis=0), 7), 0)
+
+
+def test_hard_sigmoid_of_nan_is_1() -> None:
+    result = act.HardSigmoid().run(np.float32([np.nan, np.inf, -np.inf]), np.float32(0.2), np.float32(0.5))
+    assert result.tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(("data", "slope"), [("f16", "f32"), ("f32", "f16"), ("f32", "f64"), ("bf16", "f32")])
+def test_prelu_has_the_type_of_its_data(data: str, slope: str) -> None:
+    net = Net()
+    x = net.parameter("x", "2,3", data)
+    net.result(net.op("PReLU", x, net.const([0.5, 2, 0.25], slope)))
+    result = net.compiled()(np.float32([[-1, -1, -1], [2, -4, 8]]))[0]
+    assert result.dtype == ElementType.parse(data).to_dtype()
+    np.testing.assert_array_equal(result.astype(np.float32), [[-0.5, -2, -0.25], [2, -8, 8]])
+
+
+def test_prelu_refuses_integer_slopes() -> None:
+    net = Net()
+    net.result(net.op("PReLU", net.parameter("x", "2,3"), net.const([1, 2, 3], "i32")))
+    with pytest.raises(ovir.ModelError, match="slope must be of a floating-point type, got i32"):
+        net.model()

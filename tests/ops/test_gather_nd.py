@@ -117,3 +117,9 @@ def test_gather_tree_inference_and_wrong_parents() -> None:
     assert str(caught.value) == "step_ids is i32 and parent_ids is f32: their element types must be equal"
     with pytest.raises(OperatorError, match="parent 3 of step 2 is no beam: there are 3"):
         GatherTree().run(STEPS, PARENTS + (PARENTS == 2), np.array([3]), np.array(0))
+
+
+def test_gather_nd_of_an_empty_batch() -> None:
+    data, indices = np.zeros((0, 3, 4)), np.zeros((0, 1), np.int64)
+    assert GatherND8(batch_dims=1).run(data, indices).shape == (0, 4)
+    assert GatherND5(batch_dims=1).run(data, indices).shape == (0, 4)

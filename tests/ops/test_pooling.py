@@ -14,6 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
+from ovir.ops import adaptive_pooling
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
@@ -317,3 +318,29 @@ def test_adaptive_needs_a_count_for_each_axis() -> None:
     with pytest.raises(OperatorError) as caught:
         AdaptiveAvgPool().infer(tensor("[1,1,5,5]"), TensorType(i64, PartialShape([3])))
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("shape", [(0, 2, 4), (2, 0, 4), (0, 0, 4)])
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_adaptive_pooling_of_no_planes(shape: tuple[int, ...], count: int) -> None:
+    data, wanted = np.zeros(shape, np.float32), np.array([count])
+    assert AdaptiveAvgPool().run(data, wanted).shape == (*shape[:2], count)
+    assert [a.shape for a in AdaptiveMaxPool().run(data, wanted)] == [(*shape[:2], count)] * 2
+
+
+@pytest.mark.parametrize(
+    ("shape", "counts"), [((2, 3, 37), [50]), ((1, 2, 11, 9), [5, 30]), ((1, 2, 5, 9, 4), [7, 3, 9])]
+)
+def test_many_windows_are_pooled_as_few_are(
+    shape: tuple[int, ...], counts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.random.default_rng(0).integers(0, 6, shape).astype(np.float64)
+    data[..., 0] = np.nan
+    results = []
+    for few in (0, 1000):
+        monkeypatch.setattr(adaptive_pooling, "_FEW", few)
+        results.append((AdaptiveAvgPool().run(data, np.array(counts)), *AdaptiveMaxPool().run(data, np.array(counts))))
+    (means, *largest), (expected, *places) = results
+    np.testing.assert_allclose(means, expected, rtol=1e-12)
+    for got, wanted in zip(largest, places, strict=True):
+        np.testing.assert_array_equal(got, wanted)
