@@ -40,9 +40,8 @@ def fake_quantize(net: Net, x: Handle) -> Handle:
 
 def scatter(net: Net, x: Handle) -> Handle:
     places = net.const(np.int64([[2], [0]]))
-    return net.op(
-        "ScatterNDUpdate", x, places, net.op("Gather", x, net.const(np.int64([0, 2])), net.const(np.int64(0))), opset=3
-    )
+    rows = net.op("Gather", x, net.const(np.int64([0, 2])), net.const(np.int64(0)))
+    return net.op("ScatterNDUpdate", x, places, rows, opset=3)
 
 
 def cell(kind: str, gates: int, states: int) -> Callable[[Net, Handle], Handle]:

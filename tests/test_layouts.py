@@ -1,0 +1,116 @@
+"""How the caller's arrays lie in memory does not show in the results, and no call changes them."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+from layouts import OF_USERS, Layout, elements
+
+import ovir
+from ovir.core.arrays import Array
+
+_CASES = Path(os.environ.get("OVIR_OPCASES", Path(__file__).parents[2] / "shared" / "opcases")) / "cases"
+_VERSIONS = sorted(folder.name for folder in _CASES.glob("*")) if _CASES.is_dir() else []
+
+
+def differences(model: ovir.Model, feeds: dict[str, Array]) -> list[str]:
+    """What depends on the layout of the inputs, or is done to them."""
+    compiled = ovir.compile_model(model)
+    expected = [elements(array) for array in compiled.create_infer_request().infer(feeds).values()]
+    if expected != [elements(array) for array in compiled.create_infer_request().infer(feeds).values()]:
+        return []  # random numbers
+    return [
+        f"{name}: {fault}"
+        for name, layout in OF_USERS.items()
+        for fault in _faults(compiled, {key: layout(array) for key, array in feeds.items()}, expected)
+    ]
+
+
+def _faults(compiled: ovir.CompiledModel, fed: dict[str, Array], expected: list[object]) -> list[str]:
+    before = {key: elements(array) for key, array in fed.items()}
+    results = list(compiled.create_infer_request().infer(fed).values())
+    faults = [f"output {i} differs" for i, array in enumerate(results) if elements(array) != expected[i]]
+    faults += [f"output {i} is a {type(a).__name__}" for i, a in enumerate(results) if type(a) is not np.ndarray]
+    faults += [f"input {key} was changed" for key, array in fed.items() if elements(array) != before[key]]
+    shared = [key for key, array in fed.items() if any(np.shares_memory(array, result) for result in results)]
+    return faults + [f"input {key} is handed out" for key in shared]
+
+
+def test_a_matmul_behind_normalization() -> None:
+    net = Net()
+    x, y = net.parameter("x", "1,17,33"), net.parameter("y", "1,33,9")
+    attributes = {"eps": 1e-6, "normalize_variance": "true", "eps_mode": "inside_sqrt"}
+    normalized = net.op("MVN", x, net.const(np.int64([0, 2])), opset=6, **attributes)
+    for result in (net.op("MatMul", normalized, y), net.op("Power", x, net.const(np.float32(3.3))), x):
+        net.result(result)
+    rng = np.random.default_rng(0)
+    feeds = {"x": rng.random((1, 17, 33), np.float32), "y": rng.random((1, 33, 9), np.float32)}
+    assert differences(net.model(), feeds) == []
+
+
+@pytest.mark.parametrize("kind", ["RNNCell", "GRUCell", "LSTMCell"])
+def test_cells(kind: str) -> None:
+    gates, states = {"RNNCell": (1, 1), "GRUCell": (3, 1), "LSTMCell": (4, 2)}[kind]
+    rng, size, net = np.random.default_rng(0), 37, Net()
+    names = ["x", *["h", "c"][:states]]
+    weights = [net.const(rng.standard_normal((gates * size, size)).astype(np.float32)) for _ in range(2)]
+    inputs = [
+        *(net.parameter(name, f"5,{size}") for name in names),
+        *weights,
+        net.const(np.ones(gates * size, np.float32)),
+    ]
+    opset = 4 if kind == "LSTMCell" else 3
+    net.result(net.op(kind, *inputs, opset=opset, outputs=states, hidden_size=size))
+    feeds = {name: rng.standard_normal((5, size)).astype(np.float32) for name in names}
+    assert differences(net.model(), feeds) == []
+
+
+@pytest.mark.parametrize("layout", OF_USERS.values(), ids=OF_USERS)
+@pytest.mark.parametrize("shape", [(), (0,), (2, 0, 3), (1, 1), (3, 4)])
+def test_one_layer_of_each_kind(layout: Layout, shape: tuple[int, ...]) -> None:
+    net = Net()
+    x = net.parameter("x", ",".join(map(str, shape)))
+    net.result(net.op("ReLU", x))
+    net.result(
+        net.op(
+            "Reshape",
+            x,
+            net.const(np.int64([-1])) if 0 not in shape else net.const(np.int64([0])),
+            special_zero="false",
+        )
+    )
+    data = layout(np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape))
+    before = elements(data)
+    results = net.compiled()([data])
+    np.testing.assert_array_equal(results[0], data)
+    np.testing.assert_array_equal(results[1], np.ravel(data))
+    assert elements(data) == before
+    assert not any(np.shares_memory(result, data) for result in results.values())
+
+
+@pytest.mark.skipif(not _VERSIONS, reason="there are no operation cases beside the repository (or at OVIR_OPCASES)")
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_operation_cases(version: str) -> None:
+    found: list[str] = []
+    for case in sorted((_CASES / version).glob("*/case.json")):
+        described: dict[str, Any] = json.loads(case.read_text())
+        data = case.parent / "inputs.npz"
+        if described["kind"] != "run" or described.get("accepted_negative") or not data.exists():
+            continue
+        with np.load(data, allow_pickle=False) as arrays:
+            feeds = {key: arrays[key] for key in arrays.files}
+        if any("__" in key for key in feeds):  # several steps, and types that NumPy has not
+            continue
+        try:
+            model = ovir.read_model(case.parent / "model.xml")
+            ovir.compile_model(model)(feeds)
+        except ovir.OvirError:  # whether it can be run is tested elsewhere
+            continue
+        found += [f"{case.parent.name}: {fault}" for fault in differences(model, feeds)]
+    assert found == []
