@@ -41,7 +41,7 @@ def fake_quantize(net: Net, x: Handle) -> Handle:
 def scatter(net: Net, x: Handle) -> Handle:
     places = net.const(np.int64([[2], [0]]))
     rows = net.op("Gather", x, net.const(np.int64([0, 2])), net.const(np.int64(0)))
-    return net.op("ScatterNDUpdate", x, places, rows, opset=3)
+    return net.op("ScatterNDUpdate", x, places, rows, opset=4)
 
 
 def cell(kind: str, gates: int, states: int) -> Callable[[Net, Handle], Handle]:
