@@ -2,6 +2,9 @@
 
 The kernels of all operations, and those that ``prepare`` makes, are wrapped. What a call breaks is noted and not raised
 on the spot, where it could be taken for the error that a test expects.
+
+When a test has ended, calls of new kinds (other attributes, types or ranks, sizes of 0 and 1) are made again with the same
+inputs in other layouts: the results must be the same, and the inputs must stay as they are.
 """
 
 from __future__ import annotations
@@ -9,12 +12,15 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
+from layouts import OF_KERNELS, elements
 
 from ovir.core.element_types import ElementType
+from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 
@@ -22,6 +28,32 @@ Array = np.ndarray[Any, Any]
 
 faults: list[str] = []
 _local = threading.local()
+
+_LARGEST = 1 << 14
+"""Bytes of the inputs of a call that is made again, at most."""
+_BY_BLAS = (
+    "MatMul",
+    "Einsum",
+    "Convolution",
+    "GroupConvolution",
+    "ScaledDotProductAttention",
+    "GroupedMatMul",
+    "Inverse",
+)
+"""Operations of matrix products (and those whose type ends in Convolution, BackpropData, Cell or Sequence): the order of
+their sums depends on the layout, and so do the last digits."""
+
+
+@dataclass(frozen=True)
+class _Call:
+    op: Operator
+    run: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    keywords: dict[str, Any]
+
+
+_calls: list[_Call] = []
+_kinds: set[object] = set()
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -39,7 +71,10 @@ def _watched_kernels() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _kernels_keep_their_contract() -> Iterator[None]:
     faults.clear()
+    _calls.clear()
     yield
+    for call in _calls:
+        faults.extend(_layout_faults(call))
     assert not faults, "\n".join(dict.fromkeys(faults))
 
 
@@ -72,9 +107,12 @@ def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
         try:
             arrays = [a for a in inputs if isinstance(a, np.ndarray)]
             before = [a.tobytes() if a.flags.writeable else None for a in arrays]
+            again = _to_make_again(op, run, inputs, keywords)
             result = run(op, *inputs, **keywords)
         finally:
             active.discard(id(op))
+        if again is not None:
+            _calls.append(again)
         out = keywords.get("out")
         given = [a for a in (out if isinstance(out, tuple) else (out,)) if a is not None]
         # An input that ``out`` may be is the output's memory, not the input's any more.
@@ -88,6 +126,65 @@ def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
         return result
 
     return watched
+
+
+def _to_make_again(
+    op: Operator, run: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]
+) -> _Call | None:
+    """The call with copies of its inputs, None where it is large, not the first of its kind, or depends on a state."""
+    if not op.pure or not keywords.keys() <= {"out", "wanted"}:
+        return None
+    arrays = [a for a in inputs if isinstance(a, np.ndarray)]
+    if len(arrays) < len([a for a in inputs if a is not None]) or sum(a.nbytes for a in arrays) > _LARGEST:
+        return None
+    attributes = tuple(repr(getattr(op, name, None)) for name in sorted(op.fields))
+    shapes = tuple((a.dtype.name, tuple(min(size, 2) for size in a.shape)) for a in arrays)
+    kind = (type(op), run.__qualname__, attributes, shapes)
+    if kind in _kinds:
+        return None
+    _kinds.add(kind)
+    kept = {name: value for name, value in keywords.items() if name != "out"}
+    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept)
+
+
+def _layout_faults(call: _Call) -> Iterator[str]:
+    """What depends on how the inputs of a call lie in memory, or is done to them."""
+    name = f"{call.op.type}-{call.op.opset}"
+    with reporting_to(lambda code, message: None), np.errstate(all="ignore"):
+        expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
+        for title, layout in OF_KERNELS.items():
+            inputs = [None if a is None else layout(a) for a in call.inputs]
+            shapes = [a.shape for a in inputs if a is not None]
+            try:
+                results = _outputs(call.run(call.op, *inputs, **call.keywords))
+            except Exception as error:
+                yield f"{name} fails on inputs that are {title}, of shapes {shapes}: {error!r}"
+                continue
+            for i, (got, wanted) in enumerate(zip(results, expected, strict=True)):
+                if not _agree(call.op, got, wanted):
+                    yield f"{name}: output {i} of inputs that are {title}, of shapes {shapes}, differs"
+            for i, (array, given) in enumerate(zip(inputs, call.inputs, strict=True)):
+                if array is not None and elements(array) != elements(given):
+                    yield f"{name} wrote to input {i}, which was {title}"
+
+
+def _outputs(result: Any) -> list[Any]:
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+def _agree(op: Operator, got: Any, wanted: Any) -> bool:
+    if not isinstance(got, np.ndarray) or not isinstance(wanted, np.ndarray):
+        return type(got) is type(wanted)
+    if elements(got) == elements(wanted):
+        return True
+    by_blas = op.type in _BY_BLAS or op.type.endswith(("Convolution", "BackpropData", "Cell", "Sequence"))
+    if not by_blas or got.dtype != wanted.dtype or got.shape != wanted.shape:
+        return False
+    precision = 1e-13 if got.dtype == np.float64 else 1e-5 if got.dtype == np.float32 else 1e-2
+    a, b = got.astype(np.float64), wanted.astype(np.float64)
+    return np.allclose(
+        a, b, rtol=precision, atol=precision * max(np.abs(b).max(initial=0, where=np.isfinite(b)), 1), equal_nan=True
+    )
 
 
 def _output_faults(op: Operator, inputs: tuple[Any, ...], kept: list[Array], outputs: tuple[Any, ...]) -> Iterator[str]:

@@ -24,11 +24,15 @@ def fortran(array: Array) -> Array:
 
 
 def strided(array: Array) -> Array:
+    if not array.ndim:
+        return array.copy()
     view = np.zeros([2 * size for size in array.shape], array.dtype)[tuple(slice(1, None, 2) for _ in array.shape)]
     return _filled(view, array)
 
 
 def backwards(array: Array) -> Array:
+    if not array.ndim:
+        return array.copy()
     view = np.zeros(array.shape, array.dtype)[tuple(slice(None, None, -1) for _ in array.shape)]
     return _filled(view, array)
 
@@ -53,7 +57,6 @@ def of_subclass(array: Array) -> Array:
 
 
 def _filled(view: Array, array: Array) -> Array:
-    view = np.asarray(view)  # a 0-d array that was indexed is a number
     view[...] = array
     return view
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from kernel_contract import faults, watched_prepare, watched_run
+from kernel_contract import _Call, _calls, _layout_faults, faults, watched_prepare, watched_run
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
@@ -46,6 +47,7 @@ def test_faults_are_found(run: Callable[..., Any], found: list[str]) -> None:
     watched_run(run)(_Faulty(), np.ones(3, np.float32))
     assert faults == found
     faults.clear()
+    _calls.clear()
 
 
 def test_prepared_kernels_are_watched() -> None:
@@ -61,3 +63,26 @@ def test_prepared_kernels_are_watched() -> None:
     assert faults == ["Faulty-1: output 0 shares memory with an input, and views is False"]
     faults.clear()
     assert watched_prepare(lambda op: None)(_Faulty()) is None
+
+
+def _writes_to_what_it_takes_for_a_copy(op: Operator, data: Array) -> Array:
+    rows = np.ascontiguousarray(data.T)
+    rows += 1
+    return rows
+
+
+def _reads_memory_in_order(op: Operator, data: Array) -> Array:
+    return np.frombuffer(data.tobytes("A"), data.dtype).reshape(data.shape)
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
+    [
+        (_writes_to_what_it_takes_for_a_copy, "Faulty-1 wrote to input 0, which was fortran"),
+        (_reads_memory_in_order, r"Faulty-1: output 0 of inputs that are fortran, of shapes \[\(2, 3\)\], differs"),
+    ],
+)
+def test_faults_of_other_layouts_are_found(run: Callable[..., Any], message: str) -> None:
+    data = np.arange(6, dtype=np.float32).reshape(2, 3)
+    found = "\n".join(_layout_faults(_Call(_Faulty(), run, (data,), {})))
+    assert re.search(message, found)
