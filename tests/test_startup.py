@@ -1,17 +1,69 @@
-"""What the command line pays on each call, however small the file."""
+"""What the command line pays on each call, however small the file: the modules that are imported."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from ovir.ops.base.attributes import attribute, declared_attributes
 
+EXAMPLES = Path(__file__).parent.parent / "examples" / "xml"
+DIGITS = str(EXAMPLES / "digits.xml")
+INPUTS = str(EXAMPLES / "digits_input.npz")
 
-def test_what_few_need_is_not_imported() -> None:
-    code = "import sys, ovir, ovir.cli; print(*{'networkx', 'rich', 'openvino', 'onnx'} & sys.modules.keys())"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+# Packages that only some calls need, each of which takes longer to import than a small file to read.
+HEAVY = {
+    "concurrent.futures", "difflib", "logging", "multiprocessing", "networkx", "numpy.random", "numpy.fft", "onnx", "openvino", "rich",
+    "traceback",
+}  # fmt: skip
+LOADED = "import sys; print(*sys.modules, file=sys.stderr)"
+
+
+def loaded(code: str) -> set[str]:
+    """Return the modules that a new interpreter has imported after running the code."""
+    done = subprocess.run([sys.executable, "-c", f"{code}\n{LOADED}"], capture_output=True, text=True, check=True)
+    return set(done.stderr.splitlines()[-1].split())
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a command imports."""
+    return loaded(f"from ovir.cli.main import main; assert main({list(arguments)}) == 0")
+
+
+def test_the_package_alone_imports_none_of_its_modules() -> None:
+    modules = loaded("import ovir")
+    assert {name for name in modules if name.startswith("ovir")} == {"ovir"}
+    assert not modules & {"lxml", "ml_dtypes", "numpy"}
+
+
+def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
+    modules = loaded("from ovir import *")
+    assert not modules & HEAVY
+    assert not modules & {f"ovir.ops.{name}" for name in ("unary", "pooling", "recurrent_cells", "random")}
+    assert not {name for name in modules if name.startswith("ovir.checks.rules")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "unused"),
+    [
+        (("check", DIGITS), {"ovir.cli.run", "ovir.analysis.dynamic_dimensions", "ovir.io.sarif", "json"}),
+        (("infer", DIGITS), {"ovir.cli.check", "ovir.checks.rules", "ovir.runtime.plan"}),
+        (
+            ("run", DIGITS, "--input", INPUTS),
+            {"ovir.cli.check", "ovir.checks.rules", "ovir.analysis.random_inputs", "ovir.runtime.compressed"},
+        ),
+        (("show", DIGITS), {"ovir.cli.check", "ovir.checks.rules"}),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_a_command_imports_what_it_needs(arguments: tuple[str, ...], unused: set[str]) -> None:
+    modules = loaded_by(*arguments)
+    assert not modules & (HEAVY | unused)
+    assert "ovir.ops.convolution" in modules
+    assert not modules & {f"ovir.ops.{name}" for name in ("recurrent_cells", "reduction", "interpolate", "random")}
 
 
 def test_only_annotations_of_attributes_are_evaluated() -> None:

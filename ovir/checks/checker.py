@@ -7,7 +7,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import ovir.checks.rules  # noqa: F401  (registers them)
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
@@ -172,6 +171,8 @@ _OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 
 
 def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
+    import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
+
     has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_OF_STRUCTURE) for d in diagnostics)
     for code, rule in RULES.items():
         if code in skip or (has_holes and code in WHOLE_GRAPH):

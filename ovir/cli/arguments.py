@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 from ovir.core.shapes import PartialShape
@@ -19,6 +19,23 @@ from ovir.ir.reader import read_model
 Commands = Any  # argparse names the type of add_subparsers' result only in private
 
 
+class HelpFormatter(argparse.RawDescriptionHelpFormatter):
+    """Help as wide as the terminal. argparse makes a formatter for each argument, for which it imports shutil."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=_terminal_width() - 2)
+
+
+@cache
+def _terminal_width() -> int:
+    if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
+        return int(columns)
+    try:
+        return os.get_terminal_size().columns or 80
+    except OSError:  # the output is no terminal
+        return 80
+
+
 def add_command(
     commands: Commands, name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
 ) -> argparse.ArgumentParser:
@@ -28,7 +45,7 @@ def add_command(
         help=summary,
         description=summary[0].upper() + summary[1:] + ".",
         epilog=f"examples:\n{examples}",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     parser.set_defaults(run=run)
@@ -82,6 +99,8 @@ def file_name(text: str) -> str:
 
 def check_target(option: str, text: str) -> None:
     """Refuse a file that cannot be written before the work that would end with it."""
+    from pathlib import Path
+
     path = Path(text)
     if path.suffix.lower() in (".xml", ".bin"):
         misused(f"{option} {path}: a model would be overwritten; give a name that ends in neither .xml nor .bin")
@@ -121,7 +140,7 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
     for name, rest in splits:
         if name in known:
             return name, rest
-    return (None, text) if Path(text).is_file() else splits[0]
+    return (None, text) if os.path.isfile(text) else splits[0]
 
 
 def find_input(model: Model, name: str) -> int:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import re
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import ovir
 from ovir.checks.checker import check
-from ovir.checks.releases import parse_release
 from ovir.cli.arguments import add_command, check_target, file_name, misused
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain, plural, say, say_json
@@ -25,7 +21,6 @@ from ovir.cli.status import is_unreadable, status_of
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, NOT_IR, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.io.sarif import to_sarif
 
 
 def add_to(commands: Any) -> None:
@@ -77,7 +72,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if arguments.weights is not None and (len(arguments.models) > 1 or Path(arguments.models[0]).is_dir()):
+    if arguments.weights is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
         misused("--weights is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
         misused("--weights gives weights, and --no-weights says that none are to be looked at: give one of them")
@@ -170,6 +165,8 @@ def _each(
     if workers < 2 or len(names) < _FEW:
         yield from map(one, names)
         return
+    from concurrent.futures import ProcessPoolExecutor  # takes longer to import than a small file to check
+
     with ProcessPoolExecutor(workers, initializer=load_extensions, initargs=(extensions,)) as pool:
         yield from pool.map(one, names)
 
@@ -190,6 +187,8 @@ def _check_file(
 
 def _release(text: str) -> tuple[int, int]:
     """The type of ``--runtime``."""
+    from ovir.checks.releases import parse_release
+
     try:
         return parse_release(text)
     except InputError as error:
@@ -245,8 +244,13 @@ def _tell_times(times: Counter[str]) -> None:
 
 
 def _write_sarif(target: str, diagnostics: list[Diagnostic]) -> None:
+    import json
+
+    from ovir.io.sarif import to_sarif
+
     log = to_sarif(diagnostics, ovir.__version__)
     if target == "-":
         say_json(log)
     else:
-        Path(target).write_text(json.dumps(log, indent=1) + "\n", encoding="utf-8")
+        with open(target, "w", encoding="utf-8") as file:
+            file.write(json.dumps(log, indent=1) + "\n")

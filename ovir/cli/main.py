@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
 import sys
-import traceback
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 import ovir
-from ovir.cli import check, infer, ops, run, show
+from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import complain
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
+
+COMMANDS = ("run", "infer", "show", "check", "ops")
+"""Each is a module of this package."""
 
 _EXAMPLES = """\
 examples:
@@ -28,18 +31,19 @@ exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage
 """
 
 
-def parser() -> argparse.ArgumentParser:
+def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
+    """Return the parser for the commands named; the modules of the others are not imported."""
     result = argparse.ArgumentParser(
         prog="ovir",
         description="Read, check, understand and run OpenVINO IR (.xml + .bin), with nothing but NumPy.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
     result.add_argument("--version", action="version", version=f"ovir {ovir.__version__}")
-    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (run, infer, show, check, ops):
-        command.add_to(commands)
+    commands = result.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="ovir")
+    for name in names:
+        importlib.import_module(f"ovir.cli.{name}").add_to(commands)
     return result
 
 
@@ -65,6 +69,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return status
 
 
+def _parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Parse a command line. Only help and errors about the command itself need all commands."""
+    command = argv[0] if argv else ""
+    return parser([command] if command in COMMANDS else COMMANDS).parse_args(argv)
+
+
 def _open_closed_streams() -> None:
     """Python has None for what the shell has closed (``>&-``), and the next file opened would take its place."""
     for name in ("stdout", "stderr"):
@@ -79,37 +89,40 @@ def _silence(stream: TextIO) -> None:
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
-        arguments = parser().parse_args(argv)
+        arguments = _parse(sys.argv[1:] if argv is None else argv)
     except SystemExit as stop:  # argparse has said what it had to say
         return stop.code if isinstance(stop.code, int) else UNUSABLE
-    debug = os.environ.get("OVIR_DEBUG") == "1"
     try:
         status: int = arguments.run(arguments)
     except BrokenPipeError:
         raise
     except OvirError as error:
-        if debug:
-            traceback.print_exc()
+        _print_trace()
         complain("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return status_of(error.diagnostics)
     except OSError as error:
-        if debug:
-            traceback.print_exc()
+        _print_trace()
         if error.filename is None:
             raise
         complain(f"{error.filename}: error: {error.strerror or error}")
         return UNUSABLE
     except MemoryError as error:
-        if debug:
-            traceback.print_exc()
+        _print_trace()
         complain(f"ovir {arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
         return WRONG
     except Exception as error:
-        if debug:
-            traceback.print_exc()
+        _print_trace()
         complain(
             f"ovir {arguments.command}: error: {type(error).__name__}: {error}\n"
             f"  hint: {OWN_FAULT}, with what OVIR_DEBUG=1 shows"
         )
         return WRONG
     return status
+
+
+def _print_trace() -> None:
+    """Print where the exception comes from if the environment asks for it."""
+    if os.environ.get("OVIR_DEBUG") == "1":
+        import traceback  # only needed here
+
+        traceback.print_exc()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -31,40 +30,68 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
 
 def say_json(value: Any) -> None:
     """JSON that every parser reads, in ASCII; what is not finite is a text, and a list of numbers takes one line."""
-    say(_laid_out(_plain(value), ""))
+    from json import dumps
+
+    say(_laid_out(_plain(value), "", dumps))
 
 
-def _laid_out(value: Any, indent: str) -> str:
+def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
     inner = indent + "  "
     if isinstance(value, dict) and value:
-        items = [f"{json.dumps(key, ensure_ascii=True)}: {_laid_out(item, inner)}" for key, item in value.items()]
+        items = [f"{dumps(key)}: {_laid_out(item, inner, dumps)}" for key, item in value.items()]
         return "{\n" + ",\n".join(inner + item for item in items) + f"\n{indent}}}"
     if isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        return "[\n" + ",\n".join(inner + _laid_out(item, inner) for item in value) + f"\n{indent}]"
-    return json.dumps(value, ensure_ascii=True, allow_nan=False)
+        return "[\n" + ",\n".join(inner + _laid_out(item, inner, dumps) for item in value) + f"\n{indent}]"
+    return dumps(value, allow_nan=False)
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """A table. A column whose head begins with ``>`` is set to the right. A terminal folds long cells; elsewhere
-    a row is a line."""
+    """Print a table. A column whose head begins with ``>`` is set to the right. A terminal folds long cells;
+    elsewhere a row is a line."""
+    heads = [head.lstrip(">") for head in columns]
+    to_right = [head.startswith(">") for head in columns]
+    cells = [[escaped(str(cell)) for cell in row] for row in rows]
+    if title:
+        say(title)
+    for line in (_folded_table if sys.stdout.isatty() else plain_table)(heads, to_right, cells):
+        say(line.rstrip())
+
+
+def plain_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Return the lines of a table whose columns are as wide as their widest cell."""
+    widths = [max(map(columns_of, column)) for column in zip(heads, *cells, strict=True)]
+    for row in (heads, *cells):
+        padded = []
+        for cell, width, right in zip(row, widths, to_right, strict=True):
+            space = " " * (width - columns_of(cell))
+            padded.append(space + cell if right else cell + space)
+        yield "  ".join(padded)
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Return the lines of a table that folds long cells at the width of the terminal."""
+    import shutil  # these take longer to import than most commands need
+
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    on_terminal = sys.stdout.isatty()
-    width = shutil.get_terminal_size().columns if on_terminal else 100_000
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head in columns:
-        table.add_column(head.lstrip(">"), justify="right" if head.startswith(">") else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(escaped(str(cell))) for cell in row))
-    console = Console(width=width, no_color=not on_terminal, highlight=False, markup=False)
+    for head, right in zip(heads, to_right, strict=True):
+        table.add_column(head, justify="right" if right else "left", overflow="fold")
+    for row in cells:
+        table.add_row(*map(Text, row))
+    console = Console(width=shutil.get_terminal_size().columns, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
-    if title:
-        say(title)
-    for line in captured.get().splitlines():
-        say(line.rstrip())
+    yield from captured.get().splitlines()
 
 
 def number(value: float | int | None) -> str:

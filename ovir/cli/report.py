@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ovir.analysis.profile import Profile, Timing
-from ovir.analysis.random_inputs import RandomInput
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.output import number, plural, say, say_json, say_table
 from ovir.core.arrays import Array
@@ -16,6 +14,10 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.text import readable
 from ovir.graph.model import Model
 from ovir.runtime.compiled import Results
+
+if TYPE_CHECKING:
+    from ovir.analysis.profile import Profile, Timing
+    from ovir.analysis.random_inputs import RandomInput
 
 IN_FULL = 1024
 """JSON has the values of tensors of up to so many elements."""

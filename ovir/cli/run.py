@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
+import os
 import sys
-import warnings
 from collections.abc import Sequence
-from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ovir.analysis.profile import Profile
-from ovir.analysis.random_inputs import RandomInput, fix_shapes, random_inputs
-from ovir.analysis.summary import not_run
 from ovir.cli.arguments import (
     add_command,
     add_json,
@@ -39,9 +34,12 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.text import escaped, readable
 from ovir.graph.model import Model
-from ovir.io.tensor_files import load_npz, load_tensor, save_npz, with_element_type
 from ovir.runtime.compiled import CompiledModel, Results
 from ovir.runtime.listeners import Listener, matching_layers
+
+if TYPE_CHECKING:
+    from ovir.analysis.profile import Profile
+    from ovir.analysis.random_inputs import RandomInput
 
 
 def add_to(commands: Any) -> None:
@@ -110,6 +108,9 @@ def _integer(text: str, least: int) -> int:
 
 
 def _pattern(text: str) -> str:
+    import re
+    import warnings
+
     try:
         with warnings.catch_warnings(action="ignore"):  # of what a later Python may read in another way
             re.compile(text)
@@ -136,10 +137,12 @@ def run(arguments: argparse.Namespace) -> int:
             strict=arguments.strict,
             keep_compressed=arguments.keep_compressed,
         )
-        profile = Profile() if arguments.profile else None
+        profile = _profile() if arguments.profile else None
         results, seconds = _infer(compiled, feeds, taps, profile)
     except RunError as error:
         _hint_at_choices(error, made, chosen)
+        from ovir.analysis.summary import not_run
+
         if lacking := not_run(model):
             error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
@@ -152,6 +155,12 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         report.print_tables()
     return 0
+
+
+def _profile() -> Profile:
+    from ovir.analysis.profile import Profile
+
+    return Profile()
 
 
 def _infer(
@@ -198,6 +207,8 @@ def _inputs(
         listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
         hint = "with --seed N random values are made for what is not given"
         raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
+    from ovir.analysis.random_inputs import fix_shapes, random_inputs  # not needed for inputs that are given
+
     # A given array that does not fit is refused later, as it would be without random ones beside it.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
     try:
@@ -228,6 +239,9 @@ def _hint_at_choices(error: RunError, made: Sequence[RandomInput], chosen: dict[
 
 def _given_inputs(model: Model, texts: Sequence[str]) -> dict[int, Array]:
     feeds: dict[int, Array] = {}
+    if not texts:
+        return feeds
+    from ovir.io.tensor_files import load_npz, load_tensor, with_element_type
 
     def give(index: int, array: Array, text: str) -> None:
         port = model.inputs[index]
@@ -251,7 +265,7 @@ def _given_inputs(model: Model, texts: Sequence[str]) -> dict[int, Array]:
 
 def _split_key(source: str) -> tuple[str, str | None]:
     """``file.npz:key`` in two, unless a file has that very name (or the colon is that of a drive)."""
-    if Path(source).exists():
+    if os.path.exists(source):
         return source, None
     head, colon, key = source.partition(".npz:")
     return (f"{head}.npz", key) if colon else (source, None)
@@ -261,6 +275,8 @@ def _split_key(source: str) -> tuple[str, str | None]:
 
 
 def _save(path: str, results: Results) -> None:
+    from ovir.io.tensor_files import save_npz
+
     arrays: dict[str, Array] = dict(results.to_dict())
     for name, tapped in results.taps.items():
         for index, array in enumerate(tapped):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from functools import lru_cache
 
 
@@ -20,4 +19,6 @@ def did_you_mean(word: str, known: Iterable[str], form: str = "'{}'", cutoff: fl
 
 @lru_cache(1024)  # a writer who does not know a word writes it many times
 def _closest(word: str, known: tuple[str, ...], cutoff: float) -> str | None:
+    from difflib import get_close_matches  # a sound file needs none
+
     return next(iter(get_close_matches(word, known, n=1, cutoff=cutoff)), None)

@@ -10,7 +10,6 @@ import os
 import zipfile
 import zlib
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -53,7 +52,7 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
 
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write an .npz, under exactly this path and deterministically; OSError where that cannot be done."""
-    target = Path(path)
+    target = os.fspath(path)
     try:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
             for name, array in arrays.items():

@@ -7,7 +7,6 @@ import os
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from lxml import etree
@@ -193,5 +192,5 @@ def find_weights(name: str | None, weights: Any) -> Weights:
         return Weights.of(weights)
     if name is None:
         return Weights.none("of weights")
-    beside = Path(name).with_suffix(".bin")
-    return Weights.open(beside) if beside.exists() else Weights.none(str(beside))
+    beside = os.path.splitext(name)[0] + ".bin"
+    return Weights.open(beside) if os.path.exists(beside) else Weights.none(beside)

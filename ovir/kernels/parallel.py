@@ -4,12 +4,17 @@ A kernel splits its work with `run_blocks`. `threads()` is the number of threads
 current context, so that two requests in one process can have different limits.
 """
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
 
 _BLOCKS_PER_THREAD = 4
 
@@ -25,6 +30,8 @@ def _available() -> int:
 
 @cache
 def _pool(workers: int) -> ThreadPoolExecutor:
+    from concurrent.futures import ThreadPoolExecutor  # takes longer to import than a small model to run
+
     # A block that calls another kernel must not ask for more threads: all are busy with its siblings.
     return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_limit.set, initargs=(1,))
 

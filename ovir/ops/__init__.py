@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from functools import cache
 
 from ovir.ops.base import opsets
@@ -37,5 +36,7 @@ def find(type_name: str, opset: int) -> type[Operator] | None:
 
 def import_all() -> None:
     """Import the modules of all operations, those included that the index does not list yet."""
+    import pkgutil  # users' models do not need it
+
     for module in pkgutil.iter_modules(__path__, prefix=__name__ + "."):
         importlib.import_module(module.name)

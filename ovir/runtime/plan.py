@@ -15,8 +15,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
-from ovir.ops.base.operator import Operator, signature
-from ovir.runtime.compressed import readers_by_blocks
+from ovir.ops.base.operator import Kernel, Operator, signature
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.listeners import full_name
@@ -90,10 +89,17 @@ class _Builder:
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
         self.decompressions = find_decompressions(model, self._kept, keep_compressed)
-        self.by_blocks = readers_by_blocks(model, self.decompressions, self._kept)
+        self.by_blocks = self._readers_by_blocks()
         """Of layers that restore compressed weights block by block: the port they read them from, and the kernel."""
         self.restored: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
+
+    def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
+        if not self.decompressions.kept:
+            return {}
+        from ovir.runtime.compressed import readers_by_blocks  # few models have weights that stay compressed
+
+        return readers_by_blocks(self.model, self.decompressions, self._kept)
 
     def _kept(self, layer: Layer) -> bool:
         return full_name(layer) in self.keep

@@ -232,7 +232,7 @@ def test_several_processes_tell_the_same(cli: Any, monkeypatch: pytest.MonkeyPat
             started.append(workers)
             super().__init__(workers, **options)
 
-    monkeypatch.setattr(check, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
     monkeypatch.setattr(check.os, "cpu_count", lambda: 2)
     assert cli("check", *files, "--json") == alone
     assert started == [2]
