@@ -1,7 +1,5 @@
 """``python -m ovir`` is the command ``ovir``."""
 
-import sys
+from ovir.cli.main import command
 
-from ovir.cli.main import main
-
-sys.exit(main())
+command()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import gc
 import importlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import ovir
 from ovir.cli.arguments import HelpFormatter
@@ -45,6 +46,13 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     for name in names:
         importlib.import_module(f"ovir.cli.{name}").add_to(commands)
     return result
+
+
+def command() -> NoReturn:
+    """Run the command line of this process and end the process."""
+    status = main()
+    gc.freeze()  # the interpreter's last collections need not walk objects that end with the process
+    sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
