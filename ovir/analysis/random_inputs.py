@@ -1,6 +1,6 @@
 """Inputs for a model that comes without any: sizes for what is dynamic, and seeded random values.
 
-Values stay where the model can work on them: see ``ovir.tools.input_domains``.
+Values stay where the model can work on them: see ``ovir.analysis.input_domains``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ovir.analysis.input_domains import Domain, input_domains
+from ovir.analysis.input_domains import input_domains
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, f32
@@ -18,6 +18,7 @@ from ovir.core.shapes import PartialShape, as_shape
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model, ShapeLike
+from ovir.ops.base.domains import Domain
 
 BATCH, OTHER = 1, 8
 """The sizes that are tried first: for the first axis, and for any other."""

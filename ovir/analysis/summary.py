@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 
-from ovir.core.dimensions import Dimension, product
+from ovir.core.dimensions import Dimension
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.ops.base import opsets
@@ -141,75 +141,9 @@ def _states(layers: Iterable[Layer]) -> list[State]:
 
 
 def multiply_accumulates(layer: Layer) -> Dimension | None:
-    """How many a layer takes, as an interval; None for an operation that is not counted."""
-    count = _COUNTED.get(layer.type)
-    if count is None or not layer.outputs or any(port.source is None for port in layer.inputs):
+    """Return how many a layer takes, as an interval; None for an operation that is not counted."""
+    if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
         return None
-    return count(layer)
-
-
-def _volume(port: Port, start: int | None = None, stop: int | None = None) -> Dimension:
-    shape = port.shape
-    return Dimension() if shape.rank is None else product(shape.slice(start, stop))
-
-
-def _matmul(layer: Layer) -> Dimension:
-    """Each element of the output is a dot product along the last axis of the first input (or the one before)."""
-    transposed = bool(getattr(layer.operator, "transpose_a", False))
-    data = layer.inputs[0].shape
-    if data.rank is None or data.rank == 0:
-        return Dimension()
-    inner = data[-2] if transposed and data.rank > 1 else data[-1]
-    return _volume(layer.outputs[0]) * inner
-
-
-def _convolution(kernel_from: int) -> Callable[[Layer], Dimension]:
-    """Each element of the output sums over input channels and window: the filter's axes from ``kernel_from`` on."""
-    return lambda layer: _volume(layer.outputs[0]) * _volume(layer.inputs[1], kernel_from)
-
-
-def _deformable(layer: Layer) -> Dimension:
-    return _volume(layer.outputs[0]) * _volume(layer.inputs[2], 1)
-
-
-def _transposed(kernel_from: int) -> Callable[[Layer], Dimension]:
-    """Each element of the input is spread by the filter over output channels and window."""
-    return lambda layer: _volume(layer.inputs[0]) * _volume(layer.inputs[1], kernel_from)
-
-
-def _recurrent(weights: int, sequence: bool) -> Callable[[Layer], Dimension]:
-    """The input and the recurrent weights are multiplied once for each sample, direction being part of the weights;
-    in a sequence, once for each step."""
-
-    def count(layer: Layer) -> Dimension:
-        both = _volume(layer.inputs[weights]) + _volume(layer.inputs[weights + 1])
-        data = layer.inputs[0].shape
-        return both * data[0] * (data[1] if sequence else 1)
-
-    return count
-
-
-def _attention(layer: Layer) -> Dimension:
-    """Queries by keys, then by values."""
-    query, value, scores = layer.inputs[0].shape, layer.inputs[2].shape, layer.inputs[1].shape
-    if query.rank is None or value.rank is None or scores.rank is None or query.rank < 2 or scores.rank < 2:
-        return Dimension()
-    return product(query.slice(None, -1)) * scores[-2] * (query[-1] + value[-1])
-
-
-_COUNTED: dict[str, Callable[[Layer], Dimension]] = {
-    "MatMul": _matmul,
-    "Convolution": _convolution(1),
-    "BinaryConvolution": _convolution(1),
-    "GroupConvolution": _convolution(2),
-    "DeformableConvolution": _deformable,
-    "ConvolutionBackpropData": _transposed(1),
-    "GroupConvolutionBackpropData": _transposed(2),
-    "RNNCell": _recurrent(2, False),
-    "GRUCell": _recurrent(2, False),
-    "LSTMCell": _recurrent(3, False),
-    "RNNSequence": _recurrent(3, True),
-    "GRUSequence": _recurrent(3, True),
-    "LSTMSequence": _recurrent(4, True),
-    "ScaledDotProductAttention": _attention,
-}
+    inputs = layer.operator.named([port.type for port in layer.inputs])
+    shapes = {name: tensor.shape for name, tensor in inputs.items()}
+    return layer.operator.multiply_accumulates(shapes, layer.outputs[0].shape)

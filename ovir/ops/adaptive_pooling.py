@@ -14,6 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -27,6 +28,7 @@ class AdaptivePoolBase(Operator):
     data is [N, C, *spatial] with one to three spatial axes, output_shape has the number of windows on each.
     """
 
+    domains = by_input(output_shape=SMALL)
     value_inputs = (1,)
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:

@@ -6,7 +6,7 @@ where nothing else is said. f16 and bf16 are computed in f32 and rounded once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import ClassVar
 
@@ -14,12 +14,15 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 
 class ArithmeticBase(BinaryBase):
@@ -36,6 +39,22 @@ class ArithmeticBase(BinaryBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return type(self).function(a, b, out=out)
 
+    def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
+        other = inputs[1 - position].constant
+        if other is None:
+            return self.domain_of_both(wanted)
+        if other.dtype.kind not in "iuf" or not other.size:
+            return None
+        return self.domain_beside(float(other.min()), float(other.max()), position, wanted)
+
+    def domain_of_both(self, wanted: Domain) -> Domain | None:
+        """Return what two unknown inputs may hold so that the result lies in ``wanted``; None if there is no saying."""
+        return None
+
+    def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain | None:
+        """Return the domain of the input at ``position`` where the other one is constant, in ``[least, largest]``."""
+        return None
+
     @property
     def is_integral(self) -> bool:
         """Whether integers are meant. Their bounds are float64, so that the arrays do not tell."""
@@ -49,9 +68,17 @@ class Add(ArithmeticBase):
     Source: Add-1
     """
 
+    restores = ALL
     function = np.add
     neutral = 0
     commutes = True
+
+    def domain_of_both(self, wanted: Domain) -> Domain:
+        # They share the room there is.
+        return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
+
+    def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
+        return shifted(wanted, -least, -largest)
 
 
 @operator("Subtract", opset=1)
@@ -61,8 +88,20 @@ class Subtract(ArithmeticBase):
     Source: Subtract-1
     """
 
+    restores = ALL
+    offsets = True
     function = np.subtract
     neutral = 0
+
+    def domain_of_both(self, wanted: Domain) -> Domain:
+        return Domain(0, 0, why=wanted.why)
+
+    def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
+        if position == 0:
+            return shifted(wanted, largest, least)
+        low = None if wanted.high is None else largest - wanted.high
+        high = None if wanted.low is None else least - wanted.low
+        return ordered(low, high, wanted.why)
 
 
 @operator("Multiply", opset=1)
@@ -72,8 +111,20 @@ class Multiply(ArithmeticBase):
     Source: Multiply-1
     """
 
+    restores = ALL
+    scales = True
     neutral = 1
     commutes = True
+
+    def domain_of_both(self, wanted: Domain) -> Domain:
+        return Domain(0, 0, why=wanted.why)
+
+    def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
+        if least <= 0:
+            return Domain(0, 0, why=wanted.why)
+        low = None if wanted.low is None else float(np.ceil(wanted.low / (least if wanted.low > 0 else largest)))
+        high = None if wanted.high is None else float(wanted.high // largest)
+        return ordered(low, high, wanted.why)
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         if out.dtype.itemsize > 1 or out.dtype.kind not in "iu":
@@ -96,6 +147,8 @@ class Divide(ArithmeticBase):
     Source: Divide-1
     """
 
+    domains = by_input(b=Divisor("a"))
+    restores = ALL
     m_pythondiv: bool = attribute(default=True)
     neutral = 1
 
@@ -128,6 +181,8 @@ class Divide(ArithmeticBase):
 
 class RemainderBase(ArithmeticBase):
     """What bounds of Mod and FloorMod have in common: below the divisor nothing changes."""
+
+    domains = by_input(b=Divisor("a"))
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         if out.dtype.kind in "iu":

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod, sqrt
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -34,7 +37,15 @@ class ScaledDotProductAttention(Operator):
     Source: ScaledDotProductAttention-13
     """
 
+    domains = by_input(attention_mask=ONE)
     causal: bool = attribute(default=False, specified=True)
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        """Queries by keys, then by values."""
+        query, key, value = (inputs[name] for name in ("query", "key", "value"))
+        if query.rank is None or value.rank is None or key.rank is None or min(query.rank, key.rank) < 2:
+            return UNKNOWN
+        return query.slice(None, -1).size() * key[-2] * (query[-1] + value[-1])
 
     def infer(
         self,

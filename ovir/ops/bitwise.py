@@ -13,6 +13,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply, native_dtype
+from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.elementwise import BinaryBase, require_plain
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -71,6 +72,8 @@ class ShiftBase(BitwiseBase):
     A number below 0, or of as many places as there are bits, is undefined, and reported. Of it, as processors do, only
     the lowest 5 bits count, for types of 64 bits the lowest 6.
     """
+
+    domains = by_input(b=Between(0, 3))
 
     def result_type(self, element_type: ElementType) -> ElementType:
         self.require_integers("the inputs", element_type)

@@ -10,8 +10,17 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, Between, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+
+
+def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
+    """Return a size to which every axis of ``data`` can be broadcast, if one can."""
+    if getattr(op, "mode", "") == "bidirectional":
+        return Domain(1, 1)
+    longest = max((dim.lower for dim in dims_of(inputs, "data")), default=1)
+    return Domain(longest, longest)
 
 
 @operator("Broadcast", opset=3)
@@ -26,6 +35,7 @@ class Broadcast3(Operator):
     Source: Broadcast-3
     """
 
+    domains = by_input(target_shape=_longest_axis, axes_mapping=Axis("target_shape"))
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
     """For mode pdpd: the dimension of the result that the first of ``data`` becomes, -1 to align the last ones."""
@@ -160,6 +170,7 @@ class Tile(Operator):
     Source: Tile-1
     """
 
+    domains = by_input(repeats=Between(1, 2))
     views = True
     carries = (0,)
     value_inputs = (1,)

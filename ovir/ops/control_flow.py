@@ -13,6 +13,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import BODY
 from ovir.ops.base.bodies import InferBody, InputMap, OutputMap, RunBody
+from ovir.ops.base.domains import SMALL, Between, by_input
 from ovir.ops.base.iteration import (
     NOT_FED,
     BodyOperatorBase,
@@ -89,6 +90,8 @@ class Loop(IterationBase):
 
     Source: Loop-5
     """
+
+    domains = by_input(trip_count=SMALL, condition=Between(1, 1))
 
     def infer(
         self,

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import ClassVar
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -28,6 +31,7 @@ from ovir.core.element_types import (
     u4,
     u6,
 )
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
@@ -50,6 +54,8 @@ _LOW_BITS = (u1, u2, u3, u4, u6)
 
 class ConversionBase(Operator):
     """What all have: the kernel, and what is known of its result."""
+
+    passes: ClassVar[tuple[int, ...]] = (0,)
 
     def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
         """The kernel. Types are given for the arrays whose dtype does not tell."""
@@ -96,6 +102,8 @@ class Convert(ConversionBase):
     Source: Convert-1
     """
 
+    converts = True
+    restores = (0,)
     destination_type: ElementType = attribute(default=dynamic, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
@@ -103,6 +111,13 @@ class Convert(ConversionBase):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return self.converted(data, self.input_types[0], self.output_types[0], out)
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        source, target = inputs[0].element_type, output.element_type
+        return f"it converts {source} to {target}" if source == target and not source.is_dynamic else None
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...]:
+        return (1,)
 
 
 @operator("ConvertLike", opset=1)
@@ -132,6 +147,7 @@ class ConvertPromoteTypes(ConversionBase):
     Source: ConvertPromoteTypes-14
     """
 
+    passes = (0, 1)
     promote_unsafe: bool = attribute()
     pytorch_scalar_promotion: bool = attribute(default=False)
     u64_integer_promotion_target: ElementType = attribute(default=f32)

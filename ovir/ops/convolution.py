@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -24,6 +24,13 @@ from ovir.ops.base.spatial import SlidingWindowBase, output_size
 
 class ConvolutionBase(SlidingWindowBase):
     """What the convolutions of all kinds have in common: their types, and the number of spatial axes."""
+
+    weights_from: ClassVar[int] = 1
+    """The first axis of the filters that counts for the multiplications of one element: of the output, or of ``data``
+    in a transposed convolution."""
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return output.size() * inputs["filters"].slice(self.weights_from).size()
 
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
         """The element type that data and filters share, which must be a numeric one."""
@@ -136,6 +143,8 @@ class GroupConvolution(ForwardConvolutionBase):
 
     Source: GroupConvolution-1
     """
+
+    weights_from = 2
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
         element_type = self.merged_types(data, filters)

@@ -6,7 +6,7 @@ modulo the stride use the same taps, and for each such residue this is a convolu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -20,6 +20,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import extent
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME
@@ -32,9 +33,13 @@ TapWeights = Callable[[tuple[Index, ...]], Array]
 class TransposedConvolutionBase(ConvolutionBase):
     """The kernel of a transposed convolution, whose filters are [groups, inputs, outputs, *kernel] once ``grouped``."""
 
+    domains = by_input(output_shape=Between(1, 8))
     output_padding: tuple[int, ...] = attribute(default=())
 
     value_inputs = (2,)
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return inputs["data"].size() * inputs["filters"].slice(self.weights_from).size()
 
     def grouped(self, filters: Array) -> Array:
         raise NotImplementedError
@@ -200,6 +205,8 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 
     Source: GroupConvolutionBackpropData-1
     """
+
+    weights_from = 2
 
     def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
         element_type = self.merged_types(data, filters)

@@ -11,6 +11,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import ONE, Domain, Index, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -55,6 +56,7 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
     Source: CTCGreedyDecoder-1
     """
 
+    domains = by_input(sequence_mask=ONE)
     ctc_merge_repeated: bool = attribute(default=True)
 
     def infer(self, data: TensorType, sequence_mask: TensorType) -> TensorType:
@@ -86,6 +88,7 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
     Source: CTCGreedyDecoderSeqLen-6
     """
 
+    domains = by_input(sequence_length=Length("data", axis=1), blank_index=Index("data", axis=-1, checked=False))
     merge_repeated: bool = attribute(default=True)
     classes_index_type: ElementType = attribute(default=i32)
     sequence_length_type: ElementType = attribute(default=i32)
@@ -120,6 +123,16 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
 # --------------------------------------------------------------------------- CTCLoss
 
 
+def _classes_but_the_last(op: Operator, inputs: Inputs) -> Domain:
+    """Return the classes that are labels where the last one is the blank."""
+    return Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0))
+
+
+def _last_class(op: Operator, inputs: Inputs) -> Domain:
+    last = size_of(op, inputs, "logits", -1) - 1
+    return Domain(last, last)
+
+
 @operator("CTCLoss", opset=4)
 class CTCLoss(CtcBase):
     """-ln of the probability that a sequence of logits, through SoftMax, stands for a sequence of labels.
@@ -133,6 +146,12 @@ class CTCLoss(CtcBase):
     Source: CTCLoss-4
     """
 
+    domains = by_input(
+        logit_length=Length("logits", axis=1, full=True),
+        labels=_classes_but_the_last,
+        label_length=Length("labels", axis=1),
+        blank_index=_last_class,
+    )
     preprocess_collapse_repeated: bool = attribute(default=False)
     ctc_merge_repeated: bool = attribute(default=True)
     unique: bool = attribute(default=False)

@@ -8,6 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -25,6 +26,7 @@ class CumSum(Operator):
     Source: CumSum-3
     """
 
+    domains = by_input(axis=Axis("data"))
     exclusive: bool = attribute(default=False)
     reverse: bool = attribute(default=False)
     monotone = (0,)

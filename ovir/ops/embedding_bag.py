@@ -14,6 +14,7 @@ from ovir.kernels import half
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Below, Between, Index, Length, by_input
 from ovir.ops.base.indexing import checked_indices
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -103,6 +104,12 @@ def _divide(sums: Array, counts: Array) -> None:
 class EmbeddingBagOffsetsBase(EmbeddingBagBase):
     """Bags of which ``offsets`` tells where in the indices they begin."""
 
+    domains = by_input(
+        indices=Index("emb_table"),
+        offsets=Length("indices", axis=0, low=0, order="offsets"),
+        default_index=Index("emb_table", absent=-1),
+    )
+
     def infer(
         self,
         emb_table: TensorType,
@@ -163,6 +170,8 @@ class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
 class EmbeddingBagPackedBase(EmbeddingBagBase):
     """Bags of equally many indices, one a row."""
 
+    domains = by_input(indices=Index("emb_table"))
+
     def infer(
         self, emb_table: TensorType, indices: TensorType, per_sample_weights: TensorType | None = None
     ) -> TensorType:
@@ -208,6 +217,12 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
     Source: EmbeddingSegmentsSum-3
     """
 
+    domains = by_input(
+        indices=Index("emb_table"),
+        segment_ids=Below("num_segments", order="sorted"),
+        num_segments=Between(2, 4),
+        default_index=Index("emb_table"),
+    )
     value_inputs = (3,)
 
     def infer(

@@ -15,6 +15,7 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.kernels.fourier import Transform, as_complex, transform
 from ovir.kernels.precision import as_computed, stored, work_array
+from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -28,6 +29,7 @@ class FourierBase(Operator):
     the data's own.
     """
 
+    domains = by_input(axes=Axis("data"), signal_size=SMALL)
     of_pairs: ClassVar[bool] = True
     """Whether the last axis of ``data`` holds real and imaginary part."""
     to_pairs: ClassVar[bool] = True

@@ -19,6 +19,7 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, Index, by_input
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
 
@@ -33,6 +34,7 @@ class GatherBase(Operator):
     the version's specification excludes is reported, as devices differ on it.
     """
 
+    domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     carries = (0,)
     value_inputs = (2,)
     batch_dims: int = 0
@@ -187,6 +189,7 @@ class Gather8(GatherBase):
     Source: Gather-8
     """
 
+    domains = by_input(indices=Index("data", axis="axis", negative="from the end"), axis=Axis("data"))
     batch_dims: int = attribute(default=0)
     wraps = True
 
@@ -201,6 +204,7 @@ class GatherElements(Operator):
     Source: GatherElements-6
     """
 
+    domains = by_input(indices=Index("data", axis="axis", negative="from the end"))
     axis: int = attribute(default=0, specified=True)
     carries = (0,)
 

@@ -13,6 +13,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.gather import gather
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Coordinates, Index, Length, by_input
 from ovir.ops.base.indexing import flat_positions
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -29,6 +30,7 @@ class GatherND8(Operator):
     Source: GatherND-8
     """
 
+    domains = by_input(indices=Coordinates("data"))
     carries = (0,)
 
     batch_dims: int = attribute(default=0, minimum=0)
@@ -78,6 +80,8 @@ class GatherND5(GatherND8):
     Source: GatherND-5
     """
 
+    domains = by_input(indices=Coordinates("data", negative="unspecified"))
+
     def batched(self, batches: PartialShape) -> PartialShape:
         return PartialShape([product(batches)]) if self.batch_dims > 1 else batches
 
@@ -101,6 +105,8 @@ class GatherTree(Operator):
 
     Source: GatherTree-1
     """
+
+    domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
 
     def infer(
         self, step_ids: TensorType, parent_ids: TensorType, max_seq_len: TensorType, end_token: TensorType

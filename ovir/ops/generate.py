@@ -14,8 +14,10 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.codes import ATTRIBUTE_CHOICE
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.domains import ONE, SMALL, ZERO, Below, Between, by_input
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 Number = int | float
 
@@ -23,6 +25,7 @@ Number = int | float
 class RangeBase(Operator):
     """The kernel, and the length of the result."""
 
+    domains = by_input(start=ZERO, stop=Between(1, 8), step=ONE)
     value_inputs = ALL
 
     def run(self, start: Array, stop: Array, step: Array, *, out: Array | None = None) -> Array:
@@ -159,6 +162,7 @@ class Eye(Operator):
     Source: Eye-9
     """
 
+    domains = by_input(num_rows=SMALL, num_columns=SMALL, diagonal_index=ZERO, batch_shape=SMALL)
     output_type: ElementType = attribute()
 
     value_inputs = (0, 1, 3)
@@ -227,6 +231,7 @@ class OneHot1(Operator):
     Source: OneHot-1
     """
 
+    domains = by_input(indices=Below("depth"), depth=Between(2, 8))
     axis: int = attribute(default=0, specified=True)
 
     value_inputs = (1,)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.matmul import matrix_product
@@ -30,6 +32,11 @@ class GroupedMatMul(Operator):
 
     Source: GroupedMatMul-17
     """
+
+    domains = by_input(offsets=Length("a", axis=0, full=True))
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return output.size() * inputs["a"][-1]
 
     def infer(self, a: TensorType, b: TensorType, offsets: TensorType | None = None) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))

@@ -21,6 +21,7 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.resample import resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -137,6 +138,7 @@ class Interpolate1(InterpolateBase):
     Source: Interpolate-1
     """
 
+    domains = by_input(target_spatial_shape=SMALL)
     axes: tuple[int, ...] = attribute()
     mode: str = attribute(default="", choices=("nearest", "linear", "linear_onnx", "cubic", "area"), specified=True)
     align_corners: bool = attribute(default=True)
@@ -214,6 +216,7 @@ class Interpolate4(Interpolate4Base):
     Source: Interpolate-4
     """
 
+    domains = by_input(sizes=SMALL, scales=SMALL, axes=Axis("data"))
     value_inputs = (1, 2, 3)
 
     def infer(
@@ -242,6 +245,7 @@ class Interpolate11(Interpolate4Base):
     Source: Interpolate-11
     """
 
+    domains = by_input(scales_or_sizes=SMALL, axes=Axis("image"))
     mode: str = attribute(
         default="nearest",
         choices=("nearest", "linear", "linear_onnx", "cubic", "bilinear_pillow", "bicubic_pillow"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
@@ -42,6 +43,11 @@ class MatMul(Operator):
 
     transpose_a: bool = attribute(default=False)
     transpose_b: bool = attribute(default=False)
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        # Each element of the output is a dot product along the columns of a.
+        a = inputs["a"]
+        return output.size() * a[-2 if self.transpose_a and (a.rank or 0) > 1 else -1] if a.rank else UNKNOWN
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))

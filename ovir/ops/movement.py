@@ -17,8 +17,10 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.domains import PATTERN, Axis, Between, by_input
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 
 @operator("Concat", opset=1)
@@ -101,6 +103,7 @@ class Split(SplitBase):
     Source: Split-1
     """
 
+    domains = by_input(axis=Axis("data"))
     num_splits: int = attribute(minimum=1)
 
     value_inputs = (1,)
@@ -134,6 +137,7 @@ class VariadicSplit(SplitBase):
     Source: VariadicSplit-1
     """
 
+    domains = by_input(axis=Axis("data"), split_lengths=PATTERN)
     value_inputs = (1, 2)
 
     def infer(self, data: TensorType, axis: TensorType, split_lengths: TensorType) -> tuple[TensorType, ...]:
@@ -183,6 +187,7 @@ class Pad1(Operator):
     Source: Pad-1
     """
 
+    domains = by_input(pads_begin=Between(0, 1), pads_end=Between(0, 1))
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 
     carries = (0, 3)

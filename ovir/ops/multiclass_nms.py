@@ -12,6 +12,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
@@ -60,6 +62,11 @@ class MulticlassNms8(ImageNmsBase):
         return thresholds
 
 
+def _shares_of_boxes(op: Operator, inputs: Inputs) -> Domain:
+    """Return counts for the images that are not more than all boxes together."""
+    return Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
+
+
 @operator("MulticlassNms", opset=9)
 class MulticlassNms9(MulticlassNms8):
     """MulticlassNms-8, or with ``roisnum`` [images] of boxes that belong to one class each.
@@ -68,6 +75,8 @@ class MulticlassNms9(MulticlassNms8):
     and so on, as many as roisnum tells. A box's place in the output is its index times classes, plus the class.
     Source: MulticlassNonMaxSuppression-9
     """
+
+    domains = by_input(roisnum=_shares_of_boxes)
 
     def infer(self, boxes: TensorType, scores: TensorType, roisnum: TensorType | None = None) -> tuple[TensorType, ...]:
         if roisnum is None:

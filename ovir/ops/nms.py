@@ -10,6 +10,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, upright_overlaps
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import SuppressionBase, class_limit, require_narrow_real, smaller
 
@@ -20,6 +21,7 @@ class NonMaxSuppressionBase(SuppressionBase):
     ``box_encoding`` corner: y, x, y, x of any two opposite corners; center: x and y of the center, width, height.
     """
 
+    domains = by_input(max_output_boxes_per_class=SMALL)
     box_encoding: str = attribute(default="corner", choices=("corner", "center"))
 
     def overlaps(self, boxes: Array) -> Overlaps:

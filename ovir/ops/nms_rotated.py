@@ -9,6 +9,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, rotated_overlaps
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import SuppressionBase
 
@@ -23,6 +24,7 @@ class NMSRotated(SuppressionBase):
     Source: NMSRotated-13
     """
 
+    domains = by_input(max_output_boxes_per_class=SMALL)
     output_type: ElementType = attribute(default=i64)
     clockwise: bool = attribute(default=True)
 

@@ -14,6 +14,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -98,6 +99,7 @@ class MVN6(MvnBase):
     Source: MVN-6
     """
 
+    domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=1e-6, specified=True)
     normalize_variance: bool = attribute(default=False, specified=True)
     eps_mode: str = attribute(default="inside_sqrt", choices=("inside_sqrt", "outside_sqrt"), specified=True)
@@ -129,6 +131,7 @@ class NormalizeL2(NormalizationBase):
     Source: NormalizeL2-1
     """
 
+    domains = by_input(axes=Axis("data"))
     eps: float = attribute(default=0.0, specified=True)
     eps_mode: str = attribute(default="add", choices=("add", "max"), specified=True)
 
@@ -182,6 +185,7 @@ class LRN(NormalizationBase):
     Source: LRN-1
     """
 
+    domains = by_input(axes=Axis("data"))
     alpha: float = attribute(default=1.0, specified=True)
     beta: float = attribute(default=0.5, specified=True)
     bias: float = attribute(default=1.0, specified=True)

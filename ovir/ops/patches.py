@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import product
+from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads
@@ -89,6 +92,15 @@ class ExtractImagePatches(Operator):
         return window.pad_begin > 0 or last > size
 
 
+def _image_side(op: Any, inputs: Inputs) -> Domain | None:
+    """Return the side of a square image that has as many windows as ``data`` has blocks; None if there is none."""
+    blocks, kernel = size_of(op, inputs, "data", -1), inputs["kernel_size"].constant
+    sides = [1, 1] if kernel is None else kernel.tolist()
+    steps = list(zip(sides, op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True))
+    fitting = (side for side in range(1, 257) if prod(max(output_size(side, *step), 0) for step in steps) == blocks)
+    return next((Domain(side, side) for side in fitting), None)
+
+
 @operator("Col2Im", opset=15)
 class Col2Im(Operator):
     """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], from zero; K positions k.
@@ -99,6 +111,7 @@ class Col2Im(Operator):
     Source: Col2Im-15
     """
 
+    domains = by_input(output_size=_image_side, kernel_size=ONE)
     strides: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
     dilations: tuple[int, ...] = attribute(default=(1, 1), minimum=1)
     pads_begin: tuple[int, ...] = attribute(default=(0, 0), minimum=0)

@@ -75,6 +75,8 @@ class PoolBase(UndilatedWindowBase):
 class MaxPoolBase(PoolBase):
     """The kernel of MaxPool. NaN is never the largest; a window with nothing in it gives the type's lowest number."""
 
+    passes = (0,)
+
     def largest(self, data: Array, out: Array | None) -> Array:
         windows, shape = self.geometry(data)
         lowest = lowest_of(data.dtype)

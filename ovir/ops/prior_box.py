@@ -15,6 +15,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.rounding import round_half_away
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, Between, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -30,6 +31,7 @@ class PriorBoxBase(Operator):
     empty. ``offset`` is the distance of the first point from the image's edge, in steps.
     """
 
+    domains = by_input(output_size=SMALL, image_size=Between(32, 64))
     offset: float = attribute(default=0.0, specified=True)
     variance: tuple[float, ...] = attribute(default=())
     clip: bool

@@ -19,8 +19,10 @@ from ovir.core.values import Value
 from ovir.kernels import half, mersenne, philox
 from ovir.kernels.blocked import compute_dtype, native_dtype
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Kernel, Operator
+from ovir.ops.base.domains import ONE, SMALL, ZERO, by_input
+from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 
 class RandomBase(Operator):
@@ -52,6 +54,7 @@ class RandomUniform(RandomBase):
     Source: RandomUniform-8
     """
 
+    domains = by_input(shape=SMALL, minval=ZERO, maxval=ONE)
     output_type: ElementType = attribute()
     alignment: str = attribute(default="tensorflow", choices=("tensorflow", "pytorch"))
 
@@ -207,6 +210,7 @@ class Multinomial(RandomBase):
     Source: Multinomial-13
     """
 
+    domains = by_input(num_samples=SMALL)
     convert_type: ElementType = attribute()
     with_replacement: bool = attribute(default=False, specified=True)
     log_probs: bool = attribute(default=False, specified=True)

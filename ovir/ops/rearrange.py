@@ -13,6 +13,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -26,6 +27,7 @@ class Reverse(Operator):
     Source: Reverse-1
     """
 
+    domains = by_input(axes=Axis("data"))
     carries = (0,)
     value_inputs = (1,)
 
@@ -59,6 +61,8 @@ class ReverseSequence(Operator):
     Source: ReverseSequence-1
     """
 
+    domains = by_input(seq_lengths=Length("data", axis="seq_axis"))
+    passes = (0,)
     batch_axis: int = attribute(default=0)
     seq_axis: int = attribute(default=1)
 
@@ -97,6 +101,7 @@ class Roll(Operator):
     Source: Roll-7
     """
 
+    domains = by_input(axes=Axis("data"))
     carries = (0,)
     value_inputs = (2,)
 
@@ -143,6 +148,7 @@ class ShuffleChannels(Operator):
     Source: ShuffleChannels-1
     """
 
+    passes = (0,)
     carries = (0,)
 
     axis: int = attribute(default=1)

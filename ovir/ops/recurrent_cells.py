@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN
+from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
@@ -33,6 +33,9 @@ class CellBase(RecurrentBase):
         "B": "{biases}hidden",
         "P": "3*hidden",
     }
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        return (inputs["w"].size() + inputs["r"].size()) * inputs["x"][0]
 
     def inferred(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
         """The types of the states that follow."""

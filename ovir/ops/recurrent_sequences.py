@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN
+from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product, scan
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
 from ovir.ops.base.registry import operator
 
@@ -31,6 +32,7 @@ class SequenceBase(RecurrentBase):
     length; and the last states, which are zero for a row without a step.
     """
 
+    domains = by_input(sequence_lengths=Length("x", axis=1))
     direction: str = attribute(default="forward", choices=("forward", "reverse", "bidirectional"), specified=True)
 
     layouts: ClassVar[dict[str, str]] = {
@@ -42,6 +44,10 @@ class SequenceBase(RecurrentBase):
         "R": "directions, {gates}hidden, hidden",
         "B": "directions, {biases}hidden",
     }
+
+    def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
+        x = inputs["x"]
+        return (inputs["w"].size() + inputs["r"].size()) * x[0] * x[1]
 
     @property
     def directions(self) -> int:

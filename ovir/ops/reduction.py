@@ -22,6 +22,7 @@ from ovir.core.values import Value, from_bounds
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -40,6 +41,7 @@ class ReductionBase(Operator):
     With ``keep_dims`` the reduced dimensions stay as 1, else they go.
     """
 
+    domains = by_input(axes=Axis("data"))
     keep_dims: bool = attribute(default=False)
 
     value_inputs = (1,)
@@ -291,6 +293,8 @@ class ReduceMax(ArithmeticReductionBase):
     Source: ReduceMax-1
     """
 
+    passes = (0,)
+
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         is_integer = compute_dtype(data.dtype) == np.float64 != data.dtype
         lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)  # type: ignore[no-untyped-call]
@@ -308,6 +312,8 @@ class ReduceMin(ArithmeticReductionBase):
 
     Source: ReduceMin-1
     """
+
+    passes = (0,)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _fold(np.fmin, data, axes, np.inf)

@@ -12,6 +12,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.precision import stored
 from ovir.kernels.roi import SampledRegions, pixel_rows
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Index, by_input
 from ovir.ops.base.regions import RegionBase
 from ovir.ops.base.registry import operator
 
@@ -28,6 +29,7 @@ class RoiAlignBase(RegionBase):
     list of regions, the rest is 0. The output is [regions, C, pooled_h, pooled_w].
     """
 
+    domains = by_input(batch_indices=Index("data", absent=-1))
     pooled_h: int = attribute(default=0, minimum=0, specified=True)
     pooled_w: int = attribute(default=0, minimum=0, specified=True)
     sampling_ratio: int = attribute(default=0, minimum=0, specified=True)

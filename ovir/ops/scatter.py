@@ -17,6 +17,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Axis, Coordinates, Index, by_input
 from ovir.ops.base.indexing import checked_indices, flat_positions
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -77,6 +78,7 @@ class ScatterUpdate(ScatterBase):
     Source: ScatterUpdate-3
     """
 
+    domains = by_input(indices=Index("data", axis="axis"), axis=Axis("data"))
     value_inputs = (3,)
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
@@ -124,6 +126,7 @@ class ScatterElementsUpdate3(ScatterBase):
     Source: ScatterElementsUpdate-3
     """
 
+    domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     use_init_val: bool = True
 
     value_inputs = (3,)
@@ -168,6 +171,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
     Source: ScatterElementsUpdate-12
     """
 
+    domains = by_input(indices=Index("data", axis="axis", negative="from the end"), axis=Axis("data"))
     reduction: str = attribute(default="none", choices=("none", "sum", "prod", "min", "max", "mean"))
     use_init_val: bool = attribute(default=True)
 
@@ -191,6 +195,8 @@ class ScatterNDUpdate4(ScatterBase):
 
     Source: ScatterNDUpdate-3
     """
+
+    domains = by_input(indices=Coordinates("data"))
 
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
         self.require_index_type("indices", indices.element_type)

@@ -10,6 +10,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SORTED, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -37,6 +38,7 @@ class Bucketize(SearchSortedBase):
     Source: Bucketize-3
     """
 
+    domains = by_input(buckets=SORTED)
     output_type: ElementType = attribute()
     with_right_bound: bool = attribute(default=True)
 
@@ -74,6 +76,7 @@ class SearchSorted(SearchSortedBase):
     Source: SearchSorted-15
     """
 
+    domains = by_input(sorted_sequence=SORTED)
     right_mode: bool = attribute(default=False)
 
     def infer(self, sorted_sequence: TensorType, values: TensorType) -> TensorType:

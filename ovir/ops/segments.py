@@ -16,6 +16,7 @@ from ovir.kernels import half
 from ovir.kernels.blocked import integer_range, native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import Below, Between, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -32,6 +33,7 @@ class SegmentMax(Operator):
     Source: SegmentMax-16
     """
 
+    domains = by_input(segment_ids=Below("num_segments", unknown=3, order="sorted"), num_segments=Between(3, 3))
     fill_mode: str = attribute(default="zero", choices=("zero", "lowest"), specified=True)
 
     value_inputs = (1, 2)

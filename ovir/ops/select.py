@@ -23,6 +23,7 @@ class Select(ElementwiseBase):
     Source: Select-1
     """
 
+    passes = (1, 2)
     inplace = (1, 2)
 
     def infer(self, cond: TensorType, then: TensorType, other: TensorType) -> TensorType:

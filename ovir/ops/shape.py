@@ -19,6 +19,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_dimensions
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -70,6 +71,8 @@ class Reshape(Operator):
     Source: Reshape-1
     """
 
+    domains = by_input(shape=PATTERN)
+    restores = (0,)
     special_zero: bool = attribute(default=False, specified=True)
 
     views = True
@@ -105,6 +108,16 @@ class Reshape(Operator):
         fits = all(size >= 0 for size in target) and prod(target) == data.size
         self.require(fits, _NO_FIT, list(data.shape), shape.tolist())
         return data.reshape(target)
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        shape = inputs[0].shape
+        return f"it reshapes {shape} to {output.shape}" if shape.is_static and shape == output.shape else None
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+        return _rows_in_order(inputs, output)
+
+    def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
+        return inputs[0].reshape(shape)
 
     def _pattern_dimension(self, index: int, low: float, high: float, dim: Dimension) -> Dimension | None:
         """What is known of an element of the pattern as a size; None stands for -1."""
@@ -176,9 +189,24 @@ def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dim
     return size if wanted is None or size is None else wanted.merged_with(size)
 
 
+def _axis_of_size_1(op: Operator, inputs: Inputs) -> Domain:
+    """Return the first axis of size 1, which Squeeze can take away."""
+    axes = (axis for axis, dim in enumerate(dims_of(inputs, "data")) if dim == Dimension(1, 1))
+    return Domain(next(axes, 0), None, "counting")
+
+
+def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+    """Return the ``rows_from`` of an operation that leaves the order of the elements of ``data`` as it is."""
+    shape, inner = output.to_tuple(), inputs[0].shape.to_tuple()
+    if not shape or not inner or prod(shape[1:]) % max(prod(inner[1:]), 1):
+        return None
+    return (prod(shape[1:]) // max(prod(inner[1:]), 1), *[0] * (len(inputs) - 1))
+
+
 class AxesBase(Operator):
     """An operation on ``data`` whose second input lists axes."""
 
+    restores = (0,)
     views = True
     carries = (0,)
     value_inputs = (1,)
@@ -186,6 +214,12 @@ class AxesBase(Operator):
     def check_axes(self, axes: TensorType) -> None:
         self.require_integers("axes", axes.element_type)
         self.require_rank("axes", axes.shape, 0, 1)
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+        return _rows_in_order(inputs, output)
+
+    def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
+        return inputs[0].reshape(shape)
 
 
 @operator("Squeeze", opset=1)
@@ -197,6 +231,8 @@ class Squeeze1(AxesBase):
 
     Source: Squeeze-1
     """
+
+    domains = by_input(axes=_axis_of_size_1)
 
     def infer(self, data: TensorType, axes: TensorType | None = None) -> TensorType:
         if axes is not None:
@@ -257,6 +293,8 @@ class Unsqueeze(AxesBase):
     Source: Unsqueeze-1
     """
 
+    domains = by_input(axes=Axis("data"))
+
     def infer(self, data: TensorType, axes: TensorType) -> TensorType:
         self.check_axes(axes)
         if data.shape.rank is not None and axes.constant is not None:
@@ -288,6 +326,8 @@ class Transpose(Operator):
     Source: Transpose-1
     """
 
+    domains = by_input(order=Axis("data"))
+    restores = (0,)
     views = True
     carries = (0,)
     value_inputs = (1,)
@@ -308,6 +348,21 @@ class Transpose(Operator):
 
     def run(self, data: Array, order: Array) -> Array:
         return data.transpose(self._axes(order, data.ndim))
+
+    def permutation(self, inputs: Sequence[TensorType]) -> list[int] | None:
+        order = inputs[1].constant
+        if order is None or not order.size:
+            return None
+        axes: list[int] = order.astype(np.int64, copy=False).ravel().tolist()
+        return axes if sorted(axes) == list(range(len(axes))) else None
+
+    def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
+        order = self.permutation(inputs)
+        return f"it transposes by {order}" if order is not None and order == sorted(order) else None
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+        order = inputs[1].constant
+        return (1, 0) if order is not None and order.size and order[0] == 0 else None
 
     def _axes(self, order: Array, rank: int) -> list[int]:
         axes = [int(axis) for axis in order] or list(reversed(range(rank)))

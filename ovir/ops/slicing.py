@@ -19,6 +19,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import EXACT
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import ONE, ZERO, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -187,6 +188,7 @@ class Slice(SliceOperatorBase):
     Source: Slice-8
     """
 
+    domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
     views = True
     carries = (0,)
     value_inputs = (1, 2, 3, 4)
@@ -209,6 +211,7 @@ class SliceScatter(SliceOperatorBase):
     Source: SliceScatter-15
     """
 
+    domains = by_input(start=ZERO, stop=Length("data", axis=None), step=ONE, axes=Axis("data"))
     carries = (0, 1)
     inplace = (0,)
     value_inputs = (2, 3, 4, 5)
@@ -267,6 +270,7 @@ class StridedSlice(SlicingBase):
     Source: StridedSlice-1
     """
 
+    domains = by_input(begin=ZERO, end=Length("data", axis=None), stride=ONE)
     begin_mask: tuple[int, ...] = attribute()
     end_mask: tuple[int, ...] = attribute(default=(), specified=True)
     new_axis_mask: tuple[int, ...] = attribute(default=())

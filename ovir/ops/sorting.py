@@ -13,8 +13,10 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.domains import Axis, Length, by_input
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 # --------------------------------------------------------------------------- TopK
 
@@ -29,6 +31,8 @@ class TopK3(Operator):
     Source: TopK-3
     """
 
+    domains = by_input(k=Length("data", axis="axis"))
+    passes = (0,)
     axis: int = attribute(default=0, specified=True)
     mode: str = attribute(default="max", choices=("max", "min"), specified=True)
     sort: str = attribute(default="none", choices=("value", "index", "none"), specified=True)
@@ -191,6 +195,8 @@ class Unique(Operator):
     Source: Unique-10
     """
 
+    domains = by_input(axis=Axis("data"))
+    passes = (0,)
     sorted: bool = attribute(default=True)
     index_element_type: ElementType = attribute(default=i64)
     count_element_type: ElementType = attribute(default=i64)

@@ -12,6 +12,7 @@ from ovir.core.dimensions import UNKNOWN, as_dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import ONE, ZERO, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.rearrange import copied, rearranged
@@ -70,6 +71,8 @@ class BatchToSpace(BatchSpaceBase):
     Source: BatchToSpace-2
     """
 
+    domains = by_input(block_shape=ONE, crops_begin=ZERO, crops_end=ZERO)
+
     def infer(
         self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
     ) -> TensorType:
@@ -118,6 +121,8 @@ class SpaceToBatch(BatchSpaceBase):
 
     Source: SpaceToBatch-2
     """
+
+    domains = by_input(block_shape=ONE, pads_begin=ZERO, pads_end=ZERO)
 
     def infer(
         self, data: TensorType, block_shape: TensorType, pads_begin: TensorType, pads_end: TensorType

@@ -9,6 +9,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -24,6 +25,7 @@ class SparseFillEmptyRows(Operator):
     Source: FillEmptyRows-16
     """
 
+    domains = by_input(dense_shape=Between(8, 8), indices=Between(0, 7, "counting"))
     value_inputs = (1, 2)
 
     def infer(

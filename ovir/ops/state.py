@@ -22,6 +22,7 @@ class Variable(Protocol):
 
 
 class ReadValue(Operator):
+    passes = (0,)
     variable_id: str = attribute()
 
     pure = False

@@ -17,6 +17,7 @@ from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.domains import SMALL, Between, Domain, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -80,6 +81,7 @@ class STFT(ShortTimeFourierBase):
     Source: STFT-15
     """
 
+    domains = by_input(frame_size=Length("window", axis=0, full=True), frame_step=SMALL)
     transpose_frames: bool = attribute(default=False, specified=True)
 
     value_inputs = (2, 3)
@@ -135,6 +137,12 @@ def _transform_frames(frames: Array, window: Array, out: Array) -> None:
     run_blocks(run, batches * parts, -(-_LEAST_PER_THREAD // (count * size)))
 
 
+def _frame_of_bins(op: Operator, inputs: Inputs) -> Domain:
+    """Return the frame size of the frequencies that ``data`` holds."""
+    size = max(2 * (size_of(op, inputs, "data", -3) - 1), 1)
+    return Domain(size, size)
+
+
 @operator("ISTFT", opset=16)
 class ISTFT(ShortTimeFourierBase):
     """The inverse of STFT: the signal whose frames have these transforms. See ShortTimeBase.
@@ -147,6 +155,7 @@ class ISTFT(ShortTimeFourierBase):
     Source: ISTFT-16
     """
 
+    domains = by_input(frame_size=_frame_of_bins, frame_step=SMALL, signal_length=Between(8, 64))
     center: bool = attribute(default=False, specified=True)
     normalized: bool = attribute(default=False, specified=True)
 

@@ -10,6 +10,7 @@ from ovir.core.element_types import i32, string, u8
 from ovir.core.shapes import PartialShape
 from ovir.core.strings import join_strings, split_strings
 from ovir.core.tensor_types import TensorType
+from ovir.ops.base.domains import ZERO, Between, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -46,6 +47,8 @@ class StringTensorPack(Operator):
 
     Source: StringTensorPack-15
     """
+
+    domains = by_input(begins=ZERO, ends=Length("symbols", axis=0, low=0), symbols=Between(97, 122))
 
     def infer(self, begins: TensorType, ends: TensorType, symbols: TensorType) -> TensorType:
         for name, tensor in (("begins", begins), ("ends", ends)):

@@ -169,6 +169,7 @@ class Identity(Operator):
     Source: Identity-16
     """
 
+    passes = (0,)
     views = True
     carries = (0,)
 

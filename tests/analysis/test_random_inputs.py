@@ -9,8 +9,9 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.input_domains import Domain, input_domains
+from ovir.analysis.input_domains import input_domains
 from ovir.analysis.random_inputs import fix_shapes, random_inputs
+from ovir.ops.base.domains import Domain
 
 
 def domain_of(net: Net, name: str = "x") -> Domain | None:

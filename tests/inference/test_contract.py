@@ -5,7 +5,8 @@ import numpy as np
 from inference_contract import watched_infer
 
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 
 
 class Reader(Operator):

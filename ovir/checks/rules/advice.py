@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from ovir.checks.rule import Context, diagnostic, rule
 from ovir.core.element_types import f64
 from ovir.diagnostics.codes import CANCELLED, DOUBLE, NO_OP, UNKNOWN_RANK
@@ -15,45 +13,31 @@ from ovir.graph.layers import Layer
 
 @rule(NO_OP)
 def no_op(context: Context) -> Iterator[Diagnostic]:
-    for layer in (layer for kind in ("Convert", "Reshape", "Transpose") for layer in context.by_type.get(kind, ())):
-        if (why := _why_no_op(layer)) is not None:
+    for layer in context.layers:
+        if layer.operator is None or len(layer.outputs) != 1 or not layer.inputs:
+            continue
+        why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
+        if why is not None:
             yield diagnostic(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
-
-
-def _why_no_op(layer: Layer) -> str | None:
-    if len(layer.outputs) != 1 or not layer.inputs:
-        return None
-    data, output = layer.inputs[0], layer.outputs[0]
-    if layer.type == "Convert" and data.element_type == output.element_type and not data.element_type.is_dynamic:
-        return f"it converts {data.element_type} to {output.element_type}"
-    if layer.type == "Reshape" and data.shape.is_static and data.shape == output.shape:
-        return f"it reshapes {data.shape} to {output.shape}"
-    if layer.type == "Transpose" and (order := _order(layer)) is not None and order == sorted(order):
-        return f"it transposes by {order}"
-    return None
 
 
 @rule(CANCELLED)
 def cancelled(context: Context) -> Iterator[Diagnostic]:
-    """A Transpose that undoes the one before it."""
-    for layer in context.by_type.get("Transpose", ()):
-        source = layer.inputs[0].source if layer.inputs else None
-        if source is None or source.layer.type != "Transpose":
-            continue
-        first, second = _order(source.layer), _order(layer)
+    """A permutation of axes that undoes the one before it."""
+    for layer in context.layers:
+        second = _permutation(layer)
+        source = layer.inputs[0].source if second is not None else None
+        first = _permutation(source.layer) if source is not None else None
         if first is None or second is None or len(first) != len(second) or first == sorted(first):
             continue
-        if [first[axis] for axis in second] == list(range(len(first))):
+        if source is not None and [first[axis] for axis in second] == list(range(len(first))):
             yield diagnostic(CANCELLED, f"the layer undoes {source.layer.title}", layer)
 
 
-def _order(layer: Layer) -> list[int] | None:
-    """The constant order of a Transpose."""
-    order = layer.inputs[1].type.constant if len(layer.inputs) > 1 else None
-    if order is None or not order.size:
+def _permutation(layer: Layer) -> list[int] | None:
+    if layer.operator is None or not layer.inputs:
         return None
-    axes: list[int] = order.astype(np.int64, copy=False).ravel().tolist()
-    return axes if sorted(axes) == list(range(len(axes))) else None
+    return layer.operator.permutation([port.type for port in layer.inputs])
 
 
 @rule(DOUBLE)

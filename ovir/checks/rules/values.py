@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from math import isfinite
 
 import numpy as np
 
+from ovir.checks.constants import constant_of, layer_domains
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
 from ovir.diagnostics.codes import (
     F16_OVERFLOW,
-    INDEX_RANGE,
     NARROWED,
-    NEGATIVE_INDEX,
     NON_FINITE,
     STRING_DATA,
     ZERO_DIVISOR,
@@ -23,9 +22,9 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Port
 from ovir.ir.weights import Weights
-from ovir.ops.infrastructure import Const
+from ovir.ops.base.domains import Divisor
 
 _SCANNED = {f16, bf16, f32, f64}
 _BLOCK = 1 << 16  # numbers looked at in one go
@@ -118,10 +117,12 @@ def _surely_finite(block: Array) -> bool:
 def f16_overflow(context: Context) -> Iterator[Diagnostic]:
     """A Convert to f16 of a constant that f16 cannot hold, which becomes infinite."""
     largest = float(np.finfo(np.float16).max)
-    for layer in context.by_type.get("Convert", ()):
+    for layer in context.layers:
+        if layer.operator is None or not layer.operator.converts:
+            continue
         if not layer.outputs or layer.outputs[0].element_type != f16:
             continue
-        data = _constant_of(layer.inputs[0]) if layer.inputs else None
+        data = constant_of(layer.inputs[0]) if layer.inputs else None
         if data is None or data.dtype not in (np.float32, np.float64) or not data.size:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
@@ -150,9 +151,9 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
 @rule(ZERO_DIVISOR)
 def zero_divisor(context: Context) -> Iterator[Diagnostic]:
     """An integer by zero: what comes out is undefined, or the process ends."""
-    for kind in ("Divide", "Mod", "FloorMod"):
-        for layer in context.by_type.get(kind, ()):
-            data = _constant_of(layer.inputs[1]) if len(layer.inputs) == 2 else None
+    for layer in context.layers:
+        for port, rule_ in layer_domains(layer):
+            data = constant_of(port) if isinstance(rule_, Divisor) else None
             if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
                 yield diagnostic(ZERO_DIVISOR, f"the divisor holds {int((data == 0).sum())} zeros", layer)
 
@@ -160,10 +161,12 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
 @rule(ZERO_SCALE)
 def zero_scale(context: Context) -> Iterator[Diagnostic]:
     """Weights of few bits times a scale that loses them."""
-    for layer in context.by_type.get("Multiply", ()):
+    for layer in context.layers:
+        if layer.operator is None or not layer.operator.scales:
+            continue
         if len(layer.inputs) != 2 or not _is_decompressed(layer.inputs[0]):
             continue
-        scale = _constant_of(layer.inputs[1])
+        scale = constant_of(layer.inputs[1])
         if scale is not None and scale.size and scale.dtype.kind == "f":
             bad = int((~np.isfinite(scale) | (scale == 0)).sum())
             if bad:
@@ -172,86 +175,15 @@ def zero_scale(context: Context) -> Iterator[Diagnostic]:
 
 
 def _is_decompressed(port: Port) -> bool:
-    """Whether a tensor is a constant of integers, converted, perhaps less a zero point."""
+    """Return whether a tensor is a constant of integers, converted, perhaps less a zero point."""
     for _ in range(3):
         source = port.source
-        if source is None or not source.layer.inputs:
+        if source is None or not source.layer.inputs or (op := source.layer.operator) is None:
             return False
-        if source.layer.type == "Convert":
+        if op.converts:
             below = source.layer.inputs[0]
             return below.source is not None and below.source.layer.type == "Const" and below.element_type.is_integral
-        if source.layer.type != "Subtract":
+        if not op.offsets:
             return False
         port = source.layer.inputs[0]
     return False
-
-
-# --------------------------------------------------------------------------- indices
-
-
-@rule(INDEX_RANGE)
-def index_range(context: Context) -> Iterator[Diagnostic]:
-    """ScatterUpdate has no negative indices; those of the others count from the end, or are OVIR703."""
-    for layer, indices, size in _indexed(context.by_type):
-        low = 0 if layer.type == "ScatterUpdate" else -size
-        if indices.min() < low or indices.max() >= size:
-            outside = indices[(indices < low) | (indices >= size)]
-            message = f"index {outside.flat[0]} is outside [{low}, {size - 1}], the axis that it indexes"
-            yield diagnostic(INDEX_RANGE, message, layer)
-
-
-_LEFT_OPEN = {("Gather", 1), ("Gather", 7), ("GatherND", 5), ("ScatterElementsUpdate", 3)}
-"""Operations whose specifications do not have negative indices, which readers take all the same."""
-
-
-@rule(NEGATIVE_INDEX)
-def negative_index(context: Context) -> Iterator[Diagnostic]:
-    """The reference counts them from the end; the CPU plugin's Gather gives 0."""
-    for layer, indices, size in _indexed(context.by_type):
-        version = layer.operator.opset if layer.operator is not None else None
-        negative = indices[(indices < 0) & (indices >= -size)]
-        if negative.size and (layer.type, version) in _LEFT_OPEN:
-            message = f"index {negative.flat[0]} is negative, which {layer.type}-{version} leaves open"
-            hint = "write it from the front, or use a later version of the operation"
-            yield diagnostic(NEGATIVE_INDEX, message, layer, hint=hint)
-
-
-def _indexed(by_type: Mapping[str, Sequence[Layer]]) -> Iterator[tuple[Layer, Array, int]]:
-    """(layer, constant indices, the static size of the axis that they index)"""
-    for kind in ("Gather", "GatherElements", "ScatterUpdate", "ScatterElementsUpdate"):
-        for layer in by_type.get(kind, ()):
-            indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
-            axis = _axis_of(layer)
-            data = layer.inputs[0].shape if layer.inputs else None
-            if indices is None or not indices.size or axis is None or data is None or data.rank is None:
-                continue
-            if -data.rank <= axis < data.rank and data[axis].is_static:
-                yield layer, indices, data[axis].length
-    for kind in ("GatherND", "ScatterNDUpdate"):
-        for layer in by_type.get(kind, ()):
-            indices = _constant_of(layer.inputs[1]) if len(layer.inputs) > 1 else None
-            if indices is None or indices.ndim == 0 or layer.inputs[0].shape.rank is None or layer.operator is None:
-                continue
-            batch = getattr(layer.operator, "batch_dims", 0)
-            for column, dim in enumerate(layer.inputs[0].shape.dims[batch:][: indices.shape[-1]]):
-                if dim.is_static and indices.size:
-                    yield layer, indices[..., column], dim.length
-
-
-def _axis_of(layer: Layer) -> int | None:
-    """The axis: an attribute, or the last input where that is constant."""
-    if "axis" in layer.attributes:
-        axis = layer.attributes["axis"]
-        return axis if isinstance(axis, int) else None
-    if layer.type == "GatherElements":
-        return 0
-    position = 2 if layer.type == "Gather" else 3
-    data = _constant_of(layer.inputs[position]) if len(layer.inputs) > position else None
-    return int(data.flat[0]) if data is not None and data.size == 1 else None
-
-
-def _constant_of(port: Port) -> Array | None:
-    """The content of an input that is a Const of the file, else None."""
-    if port.source is None or not isinstance(op := port.source.layer.operator, Const):
-        return None
-    return Constant(op).data

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 
 import numpy as np
@@ -43,6 +44,11 @@ class ElementwiseBase(Operator):
             message = "{} of shape {} and {} of shape {} do not fit together in mode {}{}"
             self.fail(message, names[0], a, names[1], b, self.auto_broadcast, where)
         return shape
+
+    def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
+        if self.auto_broadcast != "numpy" or not output.rank:
+            return None
+        return tuple(int(t.shape.rank == output.rank and t.shape[0] == output[0]) for t in inputs)
 
     def _onto(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
         if a.rank is None or b.rank is None:

@@ -16,7 +16,8 @@ from ovir.diagnostics.codes import BODY
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.bodies import Connection, InferBody, InputMap, OutputMap, RunBody
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 
 NOT_FED = np.empty(0)
 """Stands for a parameter of a body that nothing feeds; the reader lets it pass only where nothing uses it."""

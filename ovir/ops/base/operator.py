@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, NoReturn, Self, TypeVar
+from typing import Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -25,15 +25,13 @@ from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
+from ovir.ops.base.traits import ALL, Traits
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
 
-ALL: Final = (-1,)
-"""For ``value_inputs``, ``carries`` and ``monotone``: every input."""
 
-
-class Operator:
+class Operator(Traits):
     """One version of one operation, with the attribute values of one layer.
 
     A subclass declares its attributes (``axis: int = attribute(default=0)``) and defines
@@ -71,8 +69,6 @@ class Operator:
     """The inputs whose known values ``infer`` may read, such as the target shape of Reshape: those that determine the
     sizes of outputs, and axes that inference checks. Of all other inputs it may read the element type and the shape
     only: layers that agree in these and in the values named here share one inference."""
-    carries: ClassVar[tuple[int, ...]] = ()
-    """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
     monotone: ClassVar[tuple[int, ...]] = ()
     """The inputs in which each output element is monotone: its bounds lie at corners of theirs."""
 

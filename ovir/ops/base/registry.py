@@ -10,7 +10,8 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import declared_attributes
-from ovir.ops.base.operator import ALL, Operator
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 
 T = TypeVar("T", bound=type[Operator])
 

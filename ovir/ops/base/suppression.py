@@ -18,7 +18,8 @@ from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import keep_apart, ranked, soften
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import ALL, Operator, can_fold
+from ovir.ops.base.operator import Operator, can_fold
+from ovir.ops.base.traits import ALL
 
 # --------------------------------------------------------------------------- sizes and types
 

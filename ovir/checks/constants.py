@@ -1,0 +1,28 @@
+"""What rules ask of the inputs of a layer: the constants they are, and the values that they may take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ovir.checks.rule import Constant
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer, Port
+from ovir.ops.base.domains import DomainRule
+from ovir.ops.base.traits import input_names
+from ovir.ops.infrastructure import Const
+
+
+def constant_of(port: Port) -> Array | None:
+    """Return the data of an input that is a Const of the file, else None."""
+    if port.source is None or not isinstance(op := port.source.layer.operator, Const):
+        return None
+    return Constant(op).data
+
+
+def layer_domains(layer: Layer) -> Iterator[tuple[Port, DomainRule]]:
+    """Yield the inputs of a layer whose values its operation restricts, each with the rule."""
+    op = layer.operator
+    if op is not None and op.domains:
+        for name, port in zip(input_names(type(op)), layer.inputs, strict=False):
+            if name in op.domains:
+                yield port, op.domains[name]

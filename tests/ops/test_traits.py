@@ -1,0 +1,92 @@
+"""What operations declare for code outside of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.analysis.input_domains import input_domains
+from ovir.analysis.random_inputs import random_inputs
+from ovir.core.tensor_types import constant_type
+from ovir.ops import find
+from ovir.ops.base.domains import Domain, Index, by_input
+from ovir.ops.base.opsets import OPERATIONS
+from ovir.ops.base.traits import input_names
+
+CLASSES = [cls for name, births in OPERATIONS.items() for birth in births if (cls := find(name, birth))]
+
+
+@pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: f"{cls.type}-{cls.opset}")
+def test_declarations_name_inputs_and_attributes(cls: type[ovir.Operator]) -> None:
+    names = set(input_names(cls))
+    assert set(cls.domains) <= names
+    for rule in cls.domains.values():
+        for field in ("into", "of", "count"):
+            assert getattr(rule, field, None) in {None, *names}
+        axis = getattr(rule, "axis", None)
+        assert axis is None or isinstance(axis, int) or axis in names | cls.fields
+    for position in (*cls.carries, *cls.passes, *cls.restores):
+        assert position == -1 or position < len(names)
+
+
+@pytest.mark.parametrize(
+    ("operation", "opset", "negative"),
+    [
+        ("Gather", 1, "unspecified"),
+        ("Gather", 7, "unspecified"),
+        ("Gather", 8, "from the end"),
+        ("GatherND", 5, "unspecified"),
+        ("GatherND", 8, "from the end"),
+        ("ScatterUpdate", 3, "forbidden"),
+        ("ScatterElementsUpdate", 3, "unspecified"),
+        ("ScatterElementsUpdate", 12, "from the end"),
+        ("EmbeddingBagPacked", 15, "forbidden"),
+    ],
+)
+def test_negative_indices(operation: str, opset: int, negative: str) -> None:
+    cls = find(operation, opset)
+    assert cls is not None
+    assert getattr(cls.domains["indices"], "negative") == negative  # noqa: B009  (rules may be any function)
+
+
+def test_an_operation_of_the_user_declares_domains() -> None:
+    @ovir.register("PickRow", version="extension")
+    class PickRow(ovir.Operator):
+        """The row of ``table`` that ``index`` names."""
+
+        domains = by_input(index=Index("table", axis=0))
+
+        def infer(self, table: ovir.TensorType, index: ovir.TensorType) -> ovir.TensorType:
+            return ovir.TensorType(table.element_type, table.shape.slice(1) + index.shape)
+
+        def run(self, table: np.ndarray, index: np.ndarray) -> np.ndarray:
+            return table[index]
+
+    net = Net()
+    table = net.const(np.arange(6, dtype=np.float32).reshape(3, 2))
+    net.result(net.op("PickRow", table, net.parameter("i", "", "i64")))
+    xml = net.xml().replace('type="PickRow" version="opset1"', 'type="PickRow" version="extension"')
+    model = ovir.read_model(xml.encode(), bytes(net.blob))
+    (domain,) = input_domains(model).values()
+    assert (domain.low, domain.high) == (0, 2)
+    assert 0 <= int(random_inputs(model)[0].array) <= 2
+
+
+def test_constants_are_held_against_the_axis_that_they_index() -> None:
+    rule = Index("table", absent=-1)
+    inputs = {"table": constant_type(np.zeros((3, 2)))}
+    ((values, size),) = rule.parts(CLASSES[0](), inputs, np.array([0, -1, 4]))
+    assert (values.tolist(), size) == ([0, 4], 3)
+    assert list(Index("table", checked=False).parts(CLASSES[0](), inputs, np.array([9]))) == []
+
+
+def test_a_long_chain_of_layers_that_move_values() -> None:
+    net = Net()
+    x = tail = net.parameter("x", "2,3", "i64")
+    for _ in range(1500):
+        tail = net.op("Transpose", tail, net.const([1, 0], "i64"))
+    net.result(net.op("Gather", net.const(np.zeros(5, np.float32)), tail, net.const(0, "i64"), opset=8, name="pick"))
+    model = net.model()
+    assert input_domains(model) == {model.inputs[x[0]]: Domain(0, 4, why="Gather 'pick'")}
