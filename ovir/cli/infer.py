@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.analysis.dynamic_dimensions import Origins, is_only_declared
+from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import complain_of, plural, say, say_json, say_table
@@ -50,14 +50,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _rows(layer: Layer, origins: Origins) -> Iterator[tuple[str, ...]]:
-    names = str(layer.id), layer.scope + layer.name, layer.type
     ports = layer.inputs if layer.type == "Result" else layer.outputs
     if not ports:
-        yield *names, "", ""
+        yield str(layer.id), layer.scope + layer.name, layer.type, "", ""
     mark = " (only declared)" if is_only_declared(layer) else ""
     for port in ports:
-        yield *names, f"{port.type}{mark}", origins.explain(port)
-        names = "", "", ""
+        number, kind = ("", "") if port.index else (str(layer.id), layer.type)
+        yield number, name_of(port), kind, f"{port.type}{mark}", origins.explain(port)
 
 
 def _summary(model: Model) -> str:

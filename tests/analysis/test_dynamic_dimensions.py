@@ -1,0 +1,230 @@
+"""Why dimensions are dynamic, held against what happens when one dimension of an input changes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.analysis.dynamic_dimensions import Cause, Origins
+from ovir.graph.layers import Port
+
+WINDOW = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+POOL = {"kernel": "2,2", "strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "rounding_type": "floor"}
+MODELS = Path(__file__).parents[3] / "shared" / "models"
+
+
+def reasons(net: Net) -> dict[str, str]:
+    model = net.model()
+    origins = Origins(model)
+    return {layer.name: origins.explain(layer.outputs[0]) for layer in model.layers if layer.outputs}
+
+
+def filters(*shape: int) -> Any:
+    return np.zeros(shape, np.float32)
+
+
+def convolutions() -> Net:
+    net = Net()
+    x = net.parameter("x", "?,3,?,?")
+    found = net.op("Convolution", x, net.const(filters(4, 3, 3, 3)), name="conv", **WINDOW)
+    found = net.op("AvgPool", found, name="pool", **POOL, **{"exclude-pad": "true"})
+    net.result(net.op("ReLU", found, name="relu"))
+    return net
+
+
+def resized() -> Net:
+    """Sizes that go through arithmetic on tensors."""
+    net = Net()
+    x = net.parameter("x", "?,4,?,?")
+    shape = net.op("ShapeOf", x, opset=3, output_type="i64")
+    sizes = net.op("Gather", shape, net.const([2, 3], "i64"), net.const(0, "i64"), opset=8)
+    sizes = net.op("Divide", sizes, net.const([2, 4], "i64"))
+    axes = net.const([2, 3], "i64")
+    found = net.op(
+        "Interpolate", x, sizes, axes, opset=11, name="small", mode="nearest", shape_calculation_mode="sizes"
+    )
+    net.result(net.op("Reshape", found, net.const([0, 0, -1], "i64"), name="flat", special_zero="true"))
+    return net
+
+
+def joined() -> Net:
+    net = Net()
+    a, b = net.parameter("a", "?,?"), net.parameter("b", "?,?")
+    net.result(net.op("Concat", a, b, axis=1, name="both"))
+    net.result(net.op("MatMul", a, b, name="product", transpose_b="true"))
+    net.result(net.op("Pad", a, net.const([0, 1], "i64"), net.const([2, 0], "i64"), name="padded", pad_mode="constant"))
+    net.result(net.op("Tile", a, net.const([2, 3], "i64"), name="tiled"))
+    net.result(net.op("Transpose", a, net.const([1, 0], "i64"), name="turned"))
+    return net
+
+
+def test_each_axis_of_a_window_comes_from_its_own() -> None:
+    found = reasons(convolutions())
+    assert found["x"] == "[0,2,3] left open by the model"
+    assert found["conv"] == found["pool"] == "[0] is x[0]; [2] from x[2]; [3] from x[3]"
+    assert found["relu"] == "[0] is x[0]; [2] is pool[2], from x[2]; [3] is pool[3], from x[3]"
+
+
+def test_sizes_are_followed_through_arithmetic() -> None:
+    found = reasons(resized())
+    assert found["small"] == "[0] is x[0]; [2] from x[2]; [3] from x[3]"
+    assert found["flat"] == "[0] is x[0]; [2] from x[2], x[3]"
+
+
+def test_sizes_that_must_be_equal_are_both_named() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("a", "?,3"), net.parameter("b", "?,3"), name="sum"))
+    assert reasons(net)["sum"] == "[0] from a[0], b[0]"
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "operation", "attributes", "expected"),
+    [
+        ("?,5", 1, "Multinomial", {"opset": 13, "convert_type": "i64", "with_replacement": "true",
+                                   "log_probs": "false"}, "[0] is d[0]; [1] depends on data"),
+        ("1,4,?,?", 2, "AdaptiveAvgPool", {"opset": 8}, "[2,3] depends on data"),
+        ("?,4", 2, "Reshape", {"special_zero": "false"}, "[0,1] depends on data"),
+        ("?,8", 1, "TopK", {"opset": 11, "axis": 1, "mode": "max", "sort": "value"},
+         "[0] is d[0]; [1] depends on data"),
+    ],
+)  # fmt: skip
+def test_sizes_from_fed_values_depend_on_data(
+    shape: str, count: int, operation: str, attributes: Any, expected: str
+) -> None:
+    net = Net()
+    sizes = net.parameter("sizes", "" if operation == "TopK" else str(count), "i64")
+    outputs = 2 if operation == "TopK" else 1
+    net.result(net.op(operation, net.parameter("d", shape), sizes, name="op", outputs=outputs, **attributes))
+    assert reasons(net)["op"] == expected
+
+
+def test_a_fed_output_shape_of_a_transposed_convolution() -> None:
+    net = Net()
+    inputs = net.parameter("d", "1,3,?,?"), net.const(filters(3, 4, 3, 3)), net.parameter("sizes", "2", "i64")
+    net.result(net.op("ConvolutionBackpropData", *inputs, name="up", **WINDOW))
+    assert reasons(net)["up"] == "[2,3] depends on data"
+
+
+def test_a_state_leaves_its_length_open() -> None:
+    net = Net()
+    ids = net.parameter("ids", "?,?,4")
+    state = net.op(
+        "ReadValue", net.const(filters(1, 0, 4)), opset=6, name="past", variable_id="cache", variable_type="f32",
+        variable_shape="?,?,4",
+    )  # fmt: skip
+    joined = net.op("Concat", state, ids, axis=1, name="all")
+    net.op("Assign", joined, opset=6, outputs=0, variable_id="cache")
+    net.result(joined)
+    found = reasons(net)
+    assert found["past"] == "[0,1] left open by state 'cache'"
+    assert found["all"].endswith("[1] from past[1], ids[1]")
+
+
+def test_what_data_decides_and_what_follows_from_it() -> None:
+    net = Net()
+    x, y = net.parameter("x", "?,?"), net.parameter("y", "2,?", "i64")
+    found = net.op("NonZero", x, opset=3, output_type="i64", name="found")
+    net.result(net.op("Concat", found, y, axis=1, name="both"))
+    unknown = net.parameter("u", "...")
+    net.result(net.op("Transpose", unknown, net.const([1, 0], "i64"), name="turned"))
+    given = reasons(net)
+    assert given["found"] == "[1] depends on data"
+    assert given["both"] == "[1] from found[1], y[1]"
+    assert given["u"] == "the rank is not known"
+    assert given["turned"] == "[0,1] from u, whose rank is not known"
+
+
+# --------------------------------------------------------------------------- against the truth
+
+
+def explained(model: ovir.Model) -> Iterator[tuple[Port, int, set[str]]]:
+    """Yield each dynamic size that follows from sizes of inputs alone, with those."""
+    origins = Origins(model)
+    inputs = {f"{port.layer.name}[{axis}]" for port in model.inputs for axis in range(port.shape.rank or 0)}
+    for layer in model.layers:
+        for port in layer.outputs:
+            for axis, origin in origins.of(port):
+                if origin.cause in (Cause.INPUT, Cause.COMPUTED) and set(origin.roots) <= inputs:
+                    yield port, axis, set(origin.roots)
+
+
+def changes(model: ovir.Model) -> tuple[dict[tuple[Port, int], set[str]], set[str]]:
+    """Return the sizes of inputs with which each size changes, and those that inference does not let change alone."""
+    before = {i: port.shape for i, port in enumerate(model.inputs)}
+    base, size = _accepted(model)
+    sizes = {port: port.shape for layer in model.layers for port in layer.outputs}
+    found: dict[tuple[Port, int], set[str]] = {}
+    fixed: set[str] = set()
+    for i, shape in before.items():
+        for axis in (axis for axis, dim in enumerate(shape) if not dim.is_static):
+            name = f"{model.inputs[i].layer.name}[{axis}]"
+            try:
+                model.reshape({**base, i: [*base[i][:axis], 2 * size, *base[i][axis + 1 :]]})
+            except ovir.ModelError:
+                fixed.add(name)
+                continue
+            for port, old in sizes.items():
+                new = port.shape
+                if new.rank is not None and new.rank == old.rank:
+                    for place in (place for place in range(new.rank) if new[place] != old[place]):
+                        found.setdefault((port, place), set()).add(name)
+    model.reshape(before)
+    return found, fixed
+
+
+def _accepted(model: ovir.Model) -> tuple[dict[int, list[int]], int]:
+    """Give all dynamic sizes of the inputs one number that inference accepts."""
+    before = [port.shape for port in model.inputs]
+    for size in (224, 64, 16):
+        base = {i: [dim.length if dim.is_static else size for dim in shape] for i, shape in enumerate(before)}
+        try:
+            model.reshape(base)
+        except ovir.ModelError:
+            continue
+        return base, size
+    pytest.skip("inference accepts none of the sizes that are tried")
+
+
+def assert_true(model: ovir.Model) -> None:
+    said = {(port, axis): roots for port, axis, roots in explained(model)}
+    assert said
+    truth, fixed = changes(model)
+    for place, roots in said.items():
+        changed = truth.get(place, set())
+        assert changed <= roots, f"{place} also changes with {changed - roots}"
+        # Where nothing changes a size, inference does not see that it is always the same.
+        assert not changed or roots <= changed | fixed, f"{place} does not change with {roots - changed - fixed}"
+
+
+@pytest.mark.parametrize("build", [convolutions, resized, joined])
+def test_explanations_are_what_changes_with_one_size(build: Any) -> None:
+    assert_true(build().model())
+
+
+@pytest.mark.parametrize("name", ["bert_micro", "gpt2_micro", "dyn_unet_interp", "stft_gru_audio", "t5_encoder_micro"])
+def test_explanations_of_whole_models(name: str) -> None:
+    files = sorted((MODELS / name).glob("*.xml"))
+    if not files:
+        pytest.skip(f"there is no {MODELS / name}")
+    assert_true(ovir.read_model(files[0]))
+
+
+def test_many_layers_are_explained_in_good_time() -> None:
+    net = Net()
+    x = net.parameter("x", "?,4,?,?")
+    weights = net.const(filters(4, 4, 3, 3))
+    for _ in range(1000):
+        x = net.op("Convolution", x, weights, **{**WINDOW, "strides": "1,1"})
+    net.result(x)
+    model = net.model()
+    started = time.process_time()
+    origins = Origins(model)
+    assert time.process_time() - started < 2
+    assert origins.explain(model.outputs[0]) == "[0] is x[0]; [2] from x[2]; [3] from x[3]"
