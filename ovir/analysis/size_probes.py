@@ -8,7 +8,6 @@ it. Where sizes must be equal, so that inference does not let one root change al
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -164,13 +163,9 @@ class _Probe:
     def outputs(self, free: Collection[int], world: int | str) -> Outputs | None:
         """Return the outputs with the variables ``free`` left open; None where inference fails or a rank changes."""
         types = [_fixed(given, self._samples, free, world) for given in self._inputs]
-        op = copy.copy(self._op)
         try:
-            result = op.infer(*types)
-            outputs = result if isinstance(result, tuple) else (result,)
-            op.input_types = tuple(t.element_type for t in types)
-            op.output_types = tuple(t.element_type for t in outputs)
-            outputs = with_content(op, types, outputs)
+            result = self._op.infer(*types)
+            outputs = with_content(self._op, types, result if isinstance(result, tuple) else (result,))
         except OperatorError:
             return None
         alike = len(outputs) == len(self._ranks) and all(

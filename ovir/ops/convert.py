@@ -213,6 +213,14 @@ class ConvertPromoteTypes(ConversionBase):
         self.require(self.promote_unsafe, message, first, second)
 
 
+def in_f32(data: Array, element_type: ElementType) -> Array:
+    """Return numbers of ``element_type`` as f32, as Convert gives them."""
+    return _TO_F32.converted(data, element_type, f32, None)
+
+
+_TO_F32 = Convert(destination_type=f32)
+
+
 # --------------------------------------------------------------------------- kernel
 
 

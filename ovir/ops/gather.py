@@ -5,7 +5,7 @@ Here is what the operations mean; the kernels stand in ``ovir.kernels.gather``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Index, by_input
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.rows import Rows
 
 
 class GatherBase(Operator):
@@ -111,6 +112,19 @@ class GatherBase(Operator):
             else:
                 self._checked(indices, data, kernel[1])
             return kernel[2](data, out)
+
+        return run
+
+    def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
+        axis = constants[2]
+        if position != 0 or self.batch_dims or axis is None or axis.item() not in (0, -len(rows.shape)):
+            return None
+
+        def run(indices: Array, axis: Array, *, out: Array | None = None) -> Array:
+            wanted, places = np.unique(indices, return_inverse=True)
+            if not wanted.size or wanted[0] < 0 or wanted[-1] >= rows.shape[0]:
+                return self.run(rows.whole(), indices, axis, out=out)
+            return self.run(rows.slices(wanted), places.reshape(indices.shape), axis, out=out)
 
         return run
 

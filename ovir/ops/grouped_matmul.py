@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import dynamic
+from ovir.core.element_types import dynamic, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.domains import Length, by_input
-from ovir.ops.base.operator import Operator
+from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.rows import Rows
 from ovir.ops.matmul import matrix_product
 
 
@@ -92,6 +93,18 @@ class GroupedMatMul(Operator):
                 _multiply(a[start:end], matrix(group), out[start:end])
         out[ends[-1] :] = 0
         return out
+
+    def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
+        if position != 1 or len(rows.shape) != 3 or rows.element_type != f32:
+            return None
+
+        def matrix(group: int) -> Array:
+            return rows.slices(slice(group, group + 1)).reshape(rows.shape[1:])
+
+        def run(a: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
+            return self.run_by_group(a, rows.shape, matrix, offsets, out)
+
+        return run
 
 
 def _multiply(a: Array, b: Array, out: Array) -> None:

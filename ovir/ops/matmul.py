@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
+from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import integer_range
@@ -17,6 +18,7 @@ from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.rows import Rows
 
 _ONE = Dimension(1, 1)
 # BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.
@@ -123,6 +125,27 @@ class MatMul(Operator):
         message = "a, as multiplied, has shape {} and b {}: {} columns and {} rows"
         self.require(a.shape[-1] == rows, message, list(a.shape), list(b.shape), a.shape[-1], rows)
 
+    def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
+        if position != 1 or len(rows.shape) not in (2, 3) or rows.element_type != f32:
+            return None
+        multiply = _by_matrices if len(rows.shape) == 3 else _by_columns if self.transpose_b else _by_rows
+        *batch, length, columns = rows.shape
+        if self.transpose_b:
+            length, columns = columns, length
+
+        def run(a: Array, *, out: Array | None = None) -> Array:
+            x = a.swapaxes(-1, -2) if self.transpose_a and a.ndim > 1 else a
+            aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
+            if x.shape[-1] != length or not aligned:
+                return np.asarray(self.run(a, rows.whole(), out=out))  # which also reports what does not fit
+            if out is None:
+                lead = np.broadcast_shapes(x.shape[:-2], tuple(batch))
+                out = np.empty((*lead, *x.shape[-2:-1], columns), np.float32)
+            multiply(x, rows, self.transpose_b, out)
+            return out
+
+        return run
+
 
 def _oriented(x: Array, transpose: bool) -> Array:
     return x.swapaxes(-1, -2) if transpose and x.ndim > 1 else x
@@ -228,3 +251,34 @@ def _multiply_integers(a: Array, b: Array) -> Array:
 def _magnitude(x: Array) -> float:
     wide = x if x.dtype.kind in "iu" else x.astype(np.int8)
     return max(abs(float(wide.max())), abs(float(wide.min()))) if wide.size else 0.0
+
+
+# --------------------------------------------------------------------------- weights that come by rows
+
+# Elements multiplied at once: for each product BLAS wakes its threads, which takes long on a busy machine.
+_PANEL = 1 << 22
+
+
+def _by_columns(x: Array, weights: Rows, turned: bool, out: Array) -> None:
+    """Each block of weights gives some columns of the result."""
+    rows = np.ascontiguousarray(x).reshape(-1, weights.shape[1])
+    result = out.reshape(-1, weights.shape[0])
+    for block in weights.blocks(weights.all, _PANEL):
+        result[:, block] = np.matmul(rows, weights.slices(block).T)  # BLAS cannot write to a part of rows
+
+
+def _by_rows(x: Array, weights: Rows, turned: bool, out: Array) -> None:
+    """Each block of weights adds to all of the result."""
+    rows = np.ascontiguousarray(x).reshape(-1, weights.shape[0])
+    result = out.reshape(-1, weights.shape[1])
+    result[...] = 0
+    for block in weights.blocks(weights.all, _PANEL):
+        np.add(result, np.matmul(rows[:, block], weights.slices(block)), out=result)
+
+
+def _by_matrices(x: Array, weights: Rows, turned: bool, out: Array) -> None:
+    """Each block of weights is matrices of a batch."""
+    alike = x.ndim < 3 or len(x) == 1
+    for block in weights.blocks(weights.all, _PANEL):
+        w = weights.slices(block)
+        np.matmul(x if alike else x[block], w.swapaxes(-1, -2) if turned else w, out=out[block])

@@ -9,7 +9,7 @@ their first axis wherever the layer that reads them can work so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
@@ -21,8 +21,8 @@ from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.values import MAX_ELEMENTS
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
-from ovir.ops.base.elementwise import ElementwiseBase
-from ovir.ops.convert import Convert
+from ovir.ops.base.traits import ALL
+from ovir.ops.convert import in_f32
 from ovir.ops.infrastructure import Const
 from ovir.runtime.failures import applied_operator
 
@@ -36,11 +36,7 @@ _MOST_LAYERS = 100
 """Layers that together restore one result, each counted once for every reader among them. Exporters write fewer than
 ten; a limit keeps hostile chains from exhausting the stack, and diamonds from being computed again and again."""
 
-_ARITHMETIC = ("Subtract", "Multiply", "Add", "Divide")
-_FLATTENING = ("Reshape", "Squeeze", "Unsqueeze")  # the elements keep their order
-_MOVEMENT = (*_FLATTENING, "Transpose")
 _NARROW = (f16, bf16)
-_TO_F32 = Convert(destination_type=f32)
 
 
 # --------------------------------------------------------------------------- what restores them
@@ -78,6 +74,10 @@ class CompressedWeights:
         return (slice(i, min(i + step, which.stop)) for i in range(which.start, which.stop, step))
 
     @property
+    def element_type(self) -> ElementType:
+        return self.port.element_type
+
+    @property
     def all(self) -> slice:
         return slice(0, self.shape[0])
 
@@ -89,26 +89,21 @@ class CompressedWeights:
 
 
 def _has_slices(port: Port) -> bool:
-    layer, op, shape = port.layer, port.layer.operator, port.shape.to_tuple()
-    sources = _sources(layer)
+    op = port.layer.operator
     if isinstance(op, Const):
         return op.has_slices
-    if layer.type in _ARITHMETIC:
-        numpy_rules = isinstance(op, ElementwiseBase) and op.auto_broadcast == "numpy"
-        return numpy_rules and all(_has_slices(source) for source in sources if _runs_along(source, shape))
-    if layer.type == "Transpose":
-        order = sources[1].type.constant
-        return order is not None and order.size > 0 and order[0] == 0 and _has_slices(sources[0])
-    if layer.type in _FLATTENING:
-        inner = sources[0].shape.to_tuple()
-        return bool(inner) and prod(shape[1:]) % max(prod(inner[1:]), 1) == 0 and _has_slices(sources[0])
-    return _has_slices(sources[0])
+    counts = _rows_from(port)
+    sources = _sources(port.layer)
+    return counts is not None and all(
+        _has_slices(source) for source, count in zip(sources, counts, strict=True) if count
+    )
 
 
-def _runs_along(source: Port, shape: tuple[int, ...]) -> bool:
-    """Whether a source of elementwise arithmetic has slices of its own for those of the result."""
-    given = source.shape.to_tuple()
-    return bool(shape) and len(given) == len(shape) and given[0] == shape[0]
+def _rows_from(port: Port) -> tuple[int, ...] | None:
+    """Return how many slices of each input make a slice of the output; None where they cannot be had."""
+    op = port.layer.operator
+    assert op is not None
+    return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
 
 
 def _restored(port: Port, which: Selection | None) -> Array:
@@ -118,39 +113,49 @@ def _restored(port: Port, which: Selection | None) -> Array:
     assert op is not None
     op = applied_operator(layer, op)
     if isinstance(op, Const):
-        return _as_f32(op.decoded() if which is None else op.slices(which), port.element_type)
-    if layer.type == "Convert":
+        return in_f32(op.decoded() if which is None else op.slices(which), port.element_type)
+    if op.converts:
         return _restored(sources[0], which)
-    if layer.type in _ARITHMETIC:
-        shape = port.shape.to_tuple()
-        parts = [_restored(source, which if _runs_along(source, shape) else None) for source in sources]
+    counts = _rows_from(port) if which is not None else None
+    through = _restoring_sources(layer)
+    parts = [
+        _restored(source, _within(which, counts[i] if counts else 0)) if source in through else _constant(source)
+        for i, source in enumerate(sources)
+    ]
+    if _is_arithmetic(layer):
         first = parts[0]
         # The parts are nobody else's, so that the first may become the result.
         fits = first.flags.c_contiguous and np.broadcast_shapes(*(part.shape for part in parts)) == first.shape
         result = op.run(*parts, out=first if fits else None)
     elif which is None:
-        result = op.run(_restored(sources[0], None), *(source.type.constant for source in sources[1:]))
-    elif layer.type == "Transpose":
-        result = _restored(sources[0], which).transpose(sources[1].type.constant)
+        result = op.run(*parts)
     else:
-        result = _flattened(port, sources[0], which)
+        length = which.stop - which.start if isinstance(which, slice) else len(which)
+        result = op.run_rows((length, *port.shape.to_tuple()[1:]), *parts)
     assert isinstance(result, np.ndarray)
     return result
 
 
-def _flattened(port: Port, source: Port, which: Selection) -> Array:
-    """Slices behind a Reshape, each of which is made of as many of its source's."""
-    shape, inner = port.shape.to_tuple(), source.shape.to_tuple()
-    count = prod(shape[1:]) // max(prod(inner[1:]), 1)
+def _constant(source: Port) -> Array:
+    array = source.type.constant
+    assert array is not None
+    return array
+
+
+def _within(which: Selection | None, count: int) -> Selection | None:
+    """Return the slices of an input that make those of the output, ``count`` for each; all of them for 0."""
+    if which is None or not count:
+        return None
+    if count == 1:
+        return which
     if isinstance(which, slice):
-        parts = _restored(source, slice(which.start * count, which.stop * count))
-        return parts.reshape(which.stop - which.start, *shape[1:])
-    parts = _restored(source, (which[:, np.newaxis] * count + np.arange(count)).reshape(-1))
-    return parts.reshape(len(which), *shape[1:])
+        return slice(which.start * count, which.stop * count)
+    return (which[:, np.newaxis] * count + np.arange(count)).reshape(-1)
 
 
-def _as_f32(array: Array, element_type: ElementType) -> Array:
-    return _TO_F32.converted(array, element_type, f32, None)
+def _is_arithmetic(layer: Layer) -> bool:
+    """Return whether compressed weights may come through every input."""
+    return layer.operator is not None and layer.operator.restores == ALL
 
 
 # --------------------------------------------------------------------------- where they stand
@@ -196,7 +201,7 @@ def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compr
     for layer in restoring:
         if layer in found.kept or layer in found.absorbed or not _converts_to_f32(layer):
             continue
-        if any(part.type in _ARITHMETIC for part in _before(layer)):
+        if any(map(_is_arithmetic, _before(layer))):
             found.folded[layer] = CompressedWeights(layer.outputs[0])
     absorb(found.folded)
     return found
@@ -213,16 +218,16 @@ def _restores(layer: Layer, restoring: Collection[Layer]) -> bool:
         return False
     if not all(port.shape.is_static for port in (layer.outputs[0], *sources)):
         return False
-    if layer.type == "Convert":
+    if layer.operator.converts:
         direct = isinstance(sources[0].layer.operator, Const) or _converts_to_f32(layer)
         return direct and sources[0].layer in restoring
-    if layer.type in _MOVEMENT:
-        return sources[0].layer in restoring and all(source.type.constant is not None for source in sources[1:])
-    return layer.type in _ARITHMETIC and all(source.layer in restoring for source in sources)
+    through = _restoring_sources(layer)
+    rest_is_known = all(source.type.constant is not None for source in sources if source not in through)
+    return bool(through) and rest_is_known and all(source.layer in restoring for source in through)
 
 
 def _converts_to_f32(layer: Layer) -> bool:
-    if not isinstance(layer.operator, Convert) or not _sources(layer):
+    if layer.operator is None or not layer.operator.converts or not _sources(layer):
         return False
     return layer.inputs[0].element_type in _NARROW and layer.outputs[0].element_type == f32
 
@@ -255,10 +260,11 @@ def _before(layer: Layer) -> set[Layer]:
     return found
 
 
-def _restoring_sources(layer: Layer) -> Iterable[Port]:
-    """Where the content comes from; what else a movement reads tells its shape or order."""
+def _restoring_sources(layer: Layer) -> list[Port]:
+    """The inputs that weights come through; what else a layer reads tells a shape or an order."""
     sources = _sources(layer)
-    return sources[:1] if layer.type in _MOVEMENT else sources
+    restores = layer.operator.restores if layer.operator is not None else ()
+    return sources if restores == ALL else [sources[i] for i in restores if i < len(sources)]
 
 
 def _sources(layer: Layer) -> list[Port]:

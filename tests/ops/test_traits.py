@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import numpy as np
 import pytest
 from builder import Net
@@ -15,6 +18,7 @@ from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
 from ovir.ops.base.traits import input_names
 
+PACKAGE = Path(ovir.__file__).parent
 CLASSES = [cls for name, births in OPERATIONS.items() for birth in births if (cls := find(name, birth))]
 
 
@@ -49,6 +53,23 @@ def test_negative_indices(operation: str, opset: int, negative: str) -> None:
     cls = find(operation, opset)
     assert cls is not None
     assert getattr(cls.domains["indices"], "negative") == negative  # noqa: B009  (rules may be any function)
+
+
+STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop", "TensorIterator"}
+"""Operations that make the structure of a model: its ends, its constants, its state and its bodies."""
+ADDED = {"ir/legacy.py": {"Convert", "Subtract"}}
+"""Modules that add layers to a model, and the types of those."""
+
+
+@pytest.mark.parametrize("path", [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "ops"])
+def test_code_outside_of_ops_names_structural_operations_only(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    allowed = STRUCTURAL | ADDED.get(path.relative_to(PACKAGE).as_posix(), set())
+    strings = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+    classes = {a.name for node in imports if (node.module or "").startswith("ovir.ops.") for a in node.names}
+    named = strings & OPERATIONS.keys() | classes & {cls.__name__ for cls in CLASSES}
+    assert not named - allowed, "let the operation declare a trait instead: ovir/ops/base/traits.py"
 
 
 def test_an_operation_of_the_user_declares_domains() -> None:
