@@ -7,12 +7,14 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from ovir.checks.foreign_weights import fold_foreign_weights
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
 from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
     DECLARED_TYPE,
+    FOREIGN_WEIGHTS,
     INPUT_SHAPE,
     INPUT_TYPE,
     INTERNAL,
@@ -88,6 +90,8 @@ def _look(
         inferred = perf_counter()
         context = Context(document.root, document.file, document.weights, document.model, runtime)
         _apply_rules(context, skip, diagnostics)
+        if FOREIGN_WEIGHTS.id not in skip:
+            fold_foreign_weights(context, diagnostics)
         tell("rules", perf_counter() - inferred)
         for part in context.models:
             part.dispose()

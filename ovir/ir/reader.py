@@ -152,7 +152,7 @@ class _Reader:
             self.layers.form_of.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
-            self._short_weights()
+            self._short_weights(model)
         return model
 
     def _missing_weights(self) -> None:
@@ -166,11 +166,12 @@ class _Reader:
             hint = "put the .bin beside the .xml, or give its path as the weights"
             self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
-    def _short_weights(self) -> None:
-        """Many constants past the end have one cause, which is told at the first of them."""
+    def _short_weights(self, model: Model) -> None:
+        """Report many constants past the end once, at the first of them: they have one cause."""
         found = self.layers.past_end
         if len(found) > _MANY:
-            found = [replace(found[0], message=f"{found[0].message}; so do {len(found) - 1} other constants")]
+            counted = f"{len(found)} of {_count_constants(model)} constants do not fit"
+            found = [replace(found[0], message=f"{found[0].message}: {counted}")]
         self.diagnostics.extend(found)
 
     def _version(self, root: etree._Element) -> int:
@@ -283,6 +284,11 @@ class _Reader:
                 layer.operator = None
             elif layer.operator is not None:
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
+
+
+def _count_constants(model: Model) -> int:
+    inner = (body for layer in model.layers for body in layer.bodies.values())
+    return sum(layer.type == "Const" for layer in model.layers) + sum(map(_count_constants, inner))
 
 
 _MANY = 5  # constants past the end; so many have not been moved one by one

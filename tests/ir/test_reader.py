@@ -219,7 +219,7 @@ def test_constants_past_the_end_have_one_cause() -> None:
     net.result(x)
     (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
     assert found.code == "OVIR502"
-    assert found.message.endswith("; so do 6 other constants")
+    assert found.message.endswith(": 7 of 8 constants do not fit")
 
 
 @pytest.mark.parametrize(

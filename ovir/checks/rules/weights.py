@@ -10,7 +10,15 @@ import numpy as np
 
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, string
-from ovir.diagnostics.codes import BOOLEAN_BYTES, DUPLICATE_CONSTANT, MISALIGNED, OVERLAP, TOO_MANY_BYTES, UNUSED_BYTES
+from ovir.diagnostics.codes import (
+    BOOLEAN_BYTES,
+    DUPLICATE_CONSTANT,
+    MISALIGNED,
+    OVERLAP,
+    TOO_MANY_BYTES,
+    UNUSED_BYTES,
+    Severity,
+)
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.ir.elements import line_of
 
@@ -78,9 +86,12 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     gaps += total - reach if total - reach >= _PADDING else 0
     if gaps and not context.weights.missing:
         place = Place(context.file, line_of(context.root))
-        yield diagnostic(UNUSED_BYTES, f"no constant uses {gaps} of the {total} bytes of {context.weights.name}", place)
+        message = f"no constant uses {gaps} of the {total} bytes of {context.weights.name}"
+        severity = Severity.WARNING if gaps > _UNUSED_SHARE * total else None
+        yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
 
 
+_UNUSED_SHARE = 0.25  # beyond it, what is unused was hardly left by mistake
 _PADDING = 64  # bytes; writers align to that at most
 
 

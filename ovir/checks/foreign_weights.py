@@ -1,0 +1,143 @@
+"""Recognize the weights of another model, and put one diagnostic in place of all that follow from them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from ovir.checks.rule import Context
+from ovir.core.element_types import i64, u64
+from ovir.diagnostics.codes import (
+    AXIS,
+    BODY,
+    BOOLEAN_BYTES,
+    CANCELLED,
+    DECLARED_SHAPE,
+    DUPLICATE_CONSTANT,
+    F16_OVERFLOW,
+    FOREIGN_WEIGHTS,
+    INDEX_RANGE,
+    INFERENCE,
+    INPUT_SHAPE,
+    NARROWED,
+    NEGATIVE_INDEX,
+    NO_OP,
+    NON_FINITE,
+    PAST_END,
+    RANK,
+    SIZE_OVERFLOW,
+    STRING_DATA,
+    TOO_LARGE,
+    UNUSED_BYTES,
+    VARIABLE_TYPE,
+    ZERO_DIVISOR,
+    ZERO_SCALE,
+    Code,
+    Severity,
+)
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.graph.layers import Layer
+from ovir.ir.elements import line_of
+from ovir.ops.infrastructure import Const
+
+
+def _ids(*codes: Code) -> frozenset[str]:
+    return frozenset(code.id for code in codes)
+
+
+_OF_CONSTANTS = _ids(NON_FINITE, BOOLEAN_BYTES, STRING_DATA)
+"""Diagnostics at a constant whose bytes are perhaps not meant for it."""
+_OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, INDEX_RANGE)
+"""Diagnostics at a layer that perhaps reads an integer that is not meant for it."""
+_FOLLOWING = (
+    _OF_CONSTANTS
+    | _OF_READERS
+    | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, UNUSED_BYTES)
+    | _ids(F16_OVERFLOW, ZERO_DIVISOR, NARROWED, ZERO_SCALE, NO_OP, NEGATIVE_INDEX, DUPLICATE_CONSTANT, CANCELLED)
+)
+"""What depends on the values of constants."""
+
+
+def fold_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
+    """Replace what follows from weights of another model by one error, where they are surely such."""
+    if context.weights.missing or not any(d.code in _FOLLOWING for d in diagnostics):
+        return
+    constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
+    past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]
+    wild = {layer: value for layer in constants if (value := _wild_number(layer)) is not None}
+    odd = _odd(constants, diagnostics, {*past_end, *wild})
+    misfits = len(past_end) + len(wild) + len(odd)
+    differs = bool(past_end) or any(d.code == UNUSED_BYTES.id for d in diagnostics)
+    if misfits < _FEW or not (
+        len(wild) > 1 or (differs and wild) or (differs and len(odd) > 1 and 5 * misfits > len(constants))
+    ):
+        return
+    kinds = [
+        (len(past_end), "lie past its end"),
+        (len(wild), f"hold numbers such as {next(iter(wild.values()), 0)}, which no axis, shape or index can be"),
+        (len(odd), "hold values that cannot be meant, such as NaN, or make the layers that read them fail"),
+    ]
+    listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
+    following = [d for d in diagnostics if d.code in _FOLLOWING]
+    message = (
+        f"{Path(context.weights.name).name} does not belong to this .xml: {misfits} of {len(constants)} constants "
+        f"do not fit ({listed}); {len(following)} diagnostics that may follow from this are left out"
+    )
+    for found in following:
+        diagnostics.discard(found)
+    hint = "give the .bin that was written with the .xml, then check again"
+    diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
+
+
+_FEW = 3  # so many constants do not go wrong by other faults at the same time
+
+
+def _has_bytes(layer: Layer) -> bool:
+    return "value" not in layer.attributes and _size(layer) > 0
+
+
+def _size(layer: Layer) -> int:
+    size = layer.attributes.get("size")  # the layer has no operator where the bytes are past the end
+    return size if isinstance(size, int) else 0
+
+
+def _end(layer: Layer) -> int:
+    offset = layer.attributes.get("offset")
+    return (offset if isinstance(offset, int) else 0) + _size(layer)
+
+
+def _wild_number(layer: Layer) -> int | None:
+    """Return a number of a few 64-bit integers that is no size, axis or index, nor means an open end."""
+    op = layer.operator
+    if not isinstance(op, Const) or op.element_type not in (i64, u64) or op.content is None or op.size > _MOST_BYTES:
+        return None
+    data = op.data.ravel()
+    amount = np.abs(data.astype(np.float64))
+    found = data[(amount > _LARGEST_SIZE) & (np.abs(amount - 2.0**63) > _OPEN_END)]
+    return int(found[0]) if found.size else None
+
+
+_MOST_BYTES = 512  # of a constant that is a list of axes, sizes or indices
+_LARGEST_SIZE = 2.0**40
+_OPEN_END = 2.0**33  # so near to the largest of i64 are the numbers that writers put for "to the end"
+
+
+def _odd(constants: Collection[Layer], diagnostics: Diagnostics, known: Collection[Layer]) -> list[Layer]:
+    """Return the other constants that diagnostics are about, or about the layers that read them as integers."""
+    of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
+    of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not Severity.INFO}
+    return [
+        layer
+        for layer in constants
+        if layer not in known and (layer.title in of_constants or _fails(layer, of_readers))
+    ]
+
+
+def _fails(layer: Layer, failing: Collection[str | None]) -> bool:
+    op = layer.operator
+    if not isinstance(op, Const) or not op.element_type.is_integral or op.size > _MOST_BYTES:
+        return False
+    return any(reader.layer.title in failing for port in layer.outputs for reader in port.readers)
