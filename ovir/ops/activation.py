@@ -181,8 +181,9 @@ class HardSigmoid(ActivationBase):
         def block(x: Array, y: Array) -> None:
             np.multiply(x, a, out=y)
             np.add(y, b, out=y)
-            np.fmin(y, 1, out=y)  # 1 of NaN
-            np.maximum(y, 0, out=y)
+            np.clip(y, 0, 1, out=y)
+            if np.isnan(y.max(initial=0)):  # NumPy's fmin, which needs no such test, takes several times as long
+                np.copyto(y, 1, where=np.isnan(y))
 
         return map_blocks(block, data, out)
 
