@@ -16,7 +16,7 @@ INPUTS = str(EXAMPLES / "digits_input.npz")
 
 # Packages that only some calls need, each of which takes longer to import than a small file to read.
 HEAVY = {
-    "concurrent.futures", "difflib", "logging", "multiprocessing", "networkx", "numpy.random", "numpy.fft", "onnx", "openvino", "rich",
+    "concurrent.futures", "difflib", "logging", "multiprocessing", "networkx", "numpy.random", "numpy.fft", "numpy.ma", "onnx", "openvino", "rich",
     "traceback",
 }  # fmt: skip
 LOADED = "import sys; print(*sys.modules, file=sys.stderr)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -72,7 +73,8 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
 
     Results thus do not depend on how the caller's array lies in memory: sums of products do in their last digits.
     """
-    if np.ma.is_masked(value):
+    # There is no masked array before numpy.ma, which takes long to import, has been imported.
+    if (masked := sys.modules.get("numpy.ma")) is not None and masked.is_masked(value):
         _refuse(model, f"{what}: values of the array are masked", "put values in their place, as with array.filled(0)")
     try:
         array: Array = np.asarray(value)
