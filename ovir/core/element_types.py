@@ -68,7 +68,7 @@ class ElementType:
         found = _BY_NAME.get(_ALIASES.get(key, key))
         if found is None:
             meant = did_you_mean(key, (*_BY_NAME, *_ALIASES), "{}", cutoff=0.5)
-            hint = meant or "such are f32, i64, u8, boolean, string"
+            hint = meant or "such as f32, i64, u8, boolean, string"
             raise ValueError(f"'{shortened(text)}' is not an element type; {hint}")
         return found
 

@@ -72,7 +72,7 @@ class ScaledDotProductAttention(Operator):
             target = PartialShape([rows, keys])
             both = target.broadcast_with(mask.slice(start=-2))
             if both is None or not both[1].compatible(keys):
-                self.fail("attention_mask of shape {} does not broadcast to {} queries by {} keys", mask, *target)
+                self.fail("attention_mask of shape {} cannot be broadcast to {} queries by {} keys", mask, *target)
             rows = both[0]
             batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
         if scale is not None:
@@ -93,7 +93,9 @@ class ScaledDotProductAttention(Operator):
     def _broadcast(self, batch: PartialShape, other: PartialShape, name: str) -> PartialShape:
         both = batch.broadcast_with(other)
         if both is None:
-            self.fail("the batch dimensions {} of {} do not broadcast with {} of the others", other, name, batch)
+            self.fail(
+                "the batch dimensions {} of {} cannot be broadcast with {} of the other inputs", other, name, batch
+            )
         return both
 
     def run(

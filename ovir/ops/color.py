@@ -118,7 +118,7 @@ class YuvToRgbBase(ColorBase):
             doubled = PartialShape([chroma[0], chroma[1] * 2, chroma[2] * 2])
         merged = image.merged_with(doubled)
         if merged is None:
-            message = "{} {} does not fit to an image of {} (batch, height, width): half of height and width is needed"
+            message = "{} {} does not match an image of {} (batch, height, width): expected half its height and width"
             self.fail(message, name, chroma, image)
         return merged
 
@@ -210,7 +210,7 @@ class I420ToRgbBase(YuvToRgbBase):
 
     def infer(self, data: TensorType, u: TensorType | None = None, v: TensorType | None = None) -> TensorType:
         planes = [plane for plane in (data, u, v) if plane is not None]
-        self.require(len(planes) != 2, "takes 1 input with all planes or 3 with Y, U and V, got 2")
+        self.require(len(planes) != 2, "expected 1 input with all planes or 3 with Y, U and V, got 2")
         return self.inferred(planes, ("Y", "U", "V"), (1, 1, 1))
 
     def run(self, data: Array, u: Array | None = None, v: Array | None = None, *, out: Array | None = None) -> Array:

@@ -58,7 +58,7 @@ class If(BodyOperatorBase):
         return [results[item.result] for item in by_output(self.wiring[key].outputs)]
 
     def _either(self, index: int, then: TensorType, other: TensorType) -> TensorType:
-        names = (f"output {index} of the then branch", "that of the else branch")
+        names = (f"output {index} of the then branch", f"output {index} of the else branch")
         element_type = self.merge_types(then.element_type, other.element_type, names=names)
         first, second = then.shape, other.shape
         if {first.rank, second.rank} == {0, 1}:
@@ -125,8 +125,8 @@ class Loop(IterationBase):
         """The entry of the body's result that asks for another iteration."""
         found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
         if len(found) != 1:
-            message = '{} outputs of the port map have purpose="execution_condition"; a Loop needs one'
-            hint = "mark the Result that says whether another iteration follows"
+            message = 'a Loop needs exactly one output with purpose="execution_condition" in its port map, got {}'
+            hint = "mark the Result that decides whether another iteration follows"
             self.fail(message, len(found), code=BODY, hint=hint)
         return found[0]
 
@@ -182,7 +182,7 @@ class TensorIterator(IterationBase):
                 count = self._parts(item, shape[axis])
                 both = count if iterations is None else iterations.merged_with(count)
                 if both is None:
-                    message = "{} has {} parts to iterate over, another one has {}"
+                    message = "{} has {} parts to iterate over, but another sliced input has {}"
                     self.fail(message, item.source, count, iterations, code=BODY)
             iterations = both
         if iterations is None:
@@ -192,7 +192,7 @@ class TensorIterator(IterationBase):
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))
         if part is None:
-            message = "{} joins parts of part_size {} along axis {}, and the body gives {} there"
+            message = "{} concatenates parts of part_size {} along axis {}, but the body's result has length {} there"
             self.fail(message, item.target, item.part_size, item.axis, length, code=BODY)
         return part
 
@@ -227,7 +227,7 @@ class TensorIterator(IterationBase):
                 self.fail(message, name, position, item.source, -length, length - 1, code=BODY)
         first, last = from_front(item.start, length), from_front(item.end, length)
         if length and (last - first) * item.stride < 0:
-            message = "{} is to be sliced from {} to {}, and its stride {} leads the other way"
+            message = "{} is sliced from {} to {}, but its stride {} has the opposite direction"
             self.fail(message, item.source, item.start, item.end, item.stride, code=BODY)
         return _count_parts(item, length)
 

@@ -60,7 +60,7 @@ class ConversionBase(Operator):
     def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
         """The kernel. Types are given for the arrays whose dtype does not tell."""
         if string in (source, target) and source != target:
-            self.fail("{} is not converted to {}", source, target, code=NOT_SUPPORTED)
+            self.fail("conversion of {} to {} is not supported", source, target, code=NOT_SUPPORTED)
         if target.is_dynamic:
             self.fail("no destination_type is given", code=NOT_SUPPORTED)
 
@@ -169,7 +169,9 @@ class ConvertPromoteTypes(ConversionBase):
         first, second = a.element_type, b.element_type
         for element_type in (first, second):
             unsupported = (u2, u3, u6, nf4, f8e8m0, f4e2m1, string)
-            self.require(element_type not in unsupported, "{} is not promoted to other types", element_type)
+            self.require(
+                element_type not in unsupported, "promotion of {} to another type is not supported", element_type
+            )
         if first.is_dynamic or second.is_dynamic:
             return dynamic
         if first == second or second == boolean:
@@ -209,7 +211,10 @@ class ConvertPromoteTypes(ConversionBase):
         return next(t for t in (i4, i8, i16, i32, i64) if t.bits >= bits)
 
     def _require_unsafe(self, first: ElementType, second: ElementType) -> None:
-        message = "{} and {} have no common type that is safe; promote_unsafe allows one that may lose values"
+        message = (
+            "{} and {} have no common type that holds the values of both; promote_unsafe "
+            "allows a type that may lose values"
+        )
         self.require(self.promote_unsafe, message, first, second)
 
 

@@ -46,7 +46,7 @@ class ConvolutionBase(SlidingWindowBase):
         self.require_rank("data", data, 3, 4, 5)
         self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
         if data.rank is not None and filters.rank is not None:
-            message = "data {} has {} spatial axes and filters {} have {}"
+            message = "data {} has {} spatial axes, but filters {} have {}"
             fits = data.rank - 2 == filters.rank - filter_axes
             self.require(fits, message, data, data.rank - 2, filters, filters.rank - filter_axes)
         if data.rank is not None:
@@ -65,7 +65,12 @@ class ConvolutionBase(SlidingWindowBase):
         merged = None if counted is None else groups.merged_with(counted)
         if merged is None:
             self.fail(
-                "data {} has {} channels, filters {} take {} groups of {}", data, data[1], filters, groups, depth.length
+                "data {} has {} channels, but filters {} need {} groups of {}",
+                data,
+                data[1],
+                filters,
+                groups,
+                depth.length,
             )
         return merged
 
@@ -102,7 +107,7 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
-        message = "data has {} channels, the filters take {} (groups {}, input channels {})"
+        message = "data has {} channels, but the filters need {} (groups {}, input channels {})"
         self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
         windows = self.windows(data.shape[2:], kernel)

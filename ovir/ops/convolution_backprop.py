@@ -82,7 +82,8 @@ class TransposedConvolutionBase(ConvolutionBase):
             if dim.upper is not None and most is not None:
                 upper = max(dim.upper - 1, 0) * stride + extent(max(most, 1), dilation) + more
                 message = (
-                    "on spatial axis {} the pads {} and {} leave nothing of data {} spread by stride {} and kernel {}"
+                    "the output has no element on spatial axis {}: pads {} and {} are too "
+                    "large for data {} with stride {} and kernel {}"
                 )
                 self.require(upper >= 0, message, axis, begins[axis], ends[axis], dim, stride, kernel[axis])
             same = stride == 1 and least == most == 1 and more == 0
@@ -127,7 +128,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None
     ) -> Array:
         groups, depth, multiplier, *kernel = filters.shape
-        message = "data has {} channels, the filters take {} (groups {}, input channels {})"
+        message = "data has {} channels, but the filters need {} (groups {}, input channels {})"
         self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         begins, sizes = self._geometry(data.shape[2:], kernel, output_shape)
         strides, dilations, _, _ = self.per_axis(len(kernel))
@@ -168,7 +169,7 @@ class TransposedConvolutionBase(ConvolutionBase):
             elif self.auto_pad in SAME:
                 totals = [max(size - wanted, 0) for size, wanted in zip(full, sizes, strict=True)]
                 begins = [total - total // 2 if self.auto_pad == "same_upper" else total // 2 for total in totals]
-        self.require(min(sizes) >= 0, "the output would have the sizes {}", sizes)
+        self.require(min(sizes) >= 0, "the sizes of the output must not be negative, got {}", sizes)
         return begins, sizes
 
 

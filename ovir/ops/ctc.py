@@ -217,7 +217,7 @@ class CTCLoss(CtcBase):
             row, column = np.unravel_index(int(wrong.argmax()), wrong.shape)
             self.fail("labels[{},{}] = {} is outside [0, {}]", row, column, labels[row, column], classes - 1)
         if (counted & (labels == blank)).any():
-            report(f"labels have the blank, {blank}, among them, which no path decodes to")
+            report(f"labels contain the blank, {blank}, to which no path decodes")
 
     def _targets(self, labels: Array, label_length: Array, blank: int) -> tuple[Array, Array]:
         """The labels that paths are to decode to, padded with blanks, and how many there are of each sequence."""

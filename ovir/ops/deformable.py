@@ -54,7 +54,7 @@ class DeformableBase(ConvolutionBase):
         self._require_multiple("data", data.shape, 1, self.group, "group")
         self._require_multiple("filters", filters.shape, 0, self.group, "group")
         channels = filters.shape[1] * self.group
-        message = "data {} has {} channels, filters {} with group {} take {}"
+        message = "data {} has {} channels, but filters {} with group {} need {}"
         fits = data.shape[1].compatible(channels)
         self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
         kernel = spatial_dims(filters.shape, 2, 2)
@@ -73,11 +73,13 @@ class DeformableBase(ConvolutionBase):
     def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
         """The output's shape, with what offsets or mask, which lie on the same positions, tell of it."""
         self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
-        message = "{} {} has {} channels, kernel and deformable_group {} need {}"
+        message = "{} {} has {} channels, but kernel and deformable_group {} need {}"
         self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
         merged = output.merged_with(shape, except_axis=1)
         if merged is None:
-            self.fail("{} {} does not fit to the output {}: batch and positions must be equal", name, shape, output)
+            self.fail(
+                "{} {} does not match the output {}: batch and spatial dimensions must be equal", name, shape, output
+            )
         return merged
 
     # ----- the kernel
@@ -98,7 +100,7 @@ class DeformableBase(ConvolutionBase):
             and channels == depth * self.group
             and offsets.shape == (images, 2 * moved * taps, *sizes)
             and (mask is None or mask.shape == (images, moved * taps, *sizes)),
-            "data {}, offsets {}, filters {} and mask {} do not fit to an output of the size {}",
+            "data {}, offsets {}, filters {} and mask {} do not match an output of size {}",
             data.shape,
             offsets.shape,
             filters.shape,

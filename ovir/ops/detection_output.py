@@ -76,7 +76,7 @@ class DetectionOutputBase(Operator):
         inputs = {"box_logits": box_logits, "class_preds": class_preds, "proposals": proposals}
         if aux_class_preds is not None:
             if aux_box_preds is None:
-                self.fail("takes 3 or 5 inputs, got 4")
+                self.fail("expected 3 or 5 inputs, got 4")
             inputs |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
         # Proposals may have a type of their own: those of PriorBox are f32, whatever the predictions are.
         predictions = {name: tensor.element_type for name, tensor in inputs.items() if name != "proposals"}
@@ -89,8 +89,8 @@ class DetectionOutputBase(Operator):
     def _check_attributes(self) -> None:
         known = self.code_type in (_CORNER, _CENTER_SIZE)
         self.require(known, "code_type must be {} or {}, got '{}'", _CORNER, _CENTER_SIZE, self.code_type)
-        self.require(self.keep_top_k, "keep_top_k is empty, it must be a number")
-        message = "input_height {} and input_width {} must be positive, as proposals are not normalized"
+        self.require(self.keep_top_k, "keep_top_k must be a number, got an empty list")
+        message = "input_height {} and input_width {} must be positive, because proposals are not normalized"
         fits = self.normalized or min(self.input_height, self.input_width) > 0
         self.require(fits, message, self.input_height, self.input_width)
 
@@ -120,7 +120,7 @@ class DetectionOutputBase(Operator):
             box_logits = merged
         images = self._images(box_logits, class_preds, proposals, aux_class_preds)
         depth = 1 if self.variance_encoded_in_target else 2
-        message = "dimension 1 of proposals {} must be {}, as variance_encoded_in_target is {}"
+        message = "dimension 1 of proposals {} must be {}, because variance_encoded_in_target is {}"
         fits = proposals[1].contains(depth)
         self.require(fits, message, proposals, depth, str(self.variance_encoded_in_target).lower())
 
@@ -130,7 +130,7 @@ class DetectionOutputBase(Operator):
         if self.share_location:
             per_prior["box_logits"] = box_logits, box_logits[1], 4
         priors = self._quotient("prior", per_prior, UNKNOWN)
-        self.require(priors.upper != 0, "there are no prior boxes in proposals {}", proposals)
+        self.require(priors.upper != 0, "proposals {} contain no prior boxes", proposals)
 
         locations = {"class_preds": (class_preds, class_preds[1], 1)}
         if not self.share_location:
@@ -168,11 +168,11 @@ class DetectionOutputBase(Operator):
         """How many there are, known in part, if the given dimension of each input has so many elements for each."""
         for name, (shape, size, each) in parts.items():
             divided = size.exact_div(each)
-            message = "the last dimension of {} {} is no multiple of {}, the elements for each {}"
+            message = "the last dimension of {} {} must be a multiple of {}, the number of elements per {}"
             count = self.require_known(divided, message, name, shape, each, what)
             merged = known.merged_with(count)
             if merged is None:
-                message = "{} {} has {} elements for each {}, so there are {} of these; otherwise there are {}"
+                message = "{} {} with {} elements per {} gives a count of {}, but the other inputs give {}"
                 self.fail(message, name, shape, each, what, count, known)
             known = merged
         return known

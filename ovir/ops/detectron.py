@@ -61,7 +61,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         rows, columns = feature_map[2], feature_map[3]
         for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
             fits = points.upper is None or cells <= points.upper
-            self.require(fits, "{} {} is more than feature_map {} has points", name, cells, feature_map)
+            self.require(fits, "{} {} exceeds the number of points of feature_map {}", name, cells, feature_map)
         return rows, columns
 
     def run(self, priors: Array, feature_map: Array, im_data: Array) -> Array:
@@ -99,14 +99,19 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
     def infer(self, rois: TensorType, *features: TensorType) -> tuple[TensorType, TensorType]:
         self.require(features, "there must be at least one feature map")
         levels, scales = len(features), self.pyramid_scales
-        self.require(levels <= len(scales), "there are {} feature maps, pyramid_scales {} has too few", levels, scales)
+        self.require(
+            levels <= len(scales),
+            "pyramid_scales {1} must have one item for each of the {0} feature maps",
+            levels,
+            scales,
+        )
         names = ["rois", *(f"feature map {i}" for i in range(levels))]
         element_type = self.merge_types(rois.element_type, *(f.element_type for f in features), names=names)
         self.require_real("rois", element_type)
         self.require_numbers("rois", rois.shape, 4)
         for name, tensor in zip(names[1:], features, strict=True):
             self.require_rank(name, tensor.shape, 4)
-            self.require(tensor.shape[0].contains(1), "{} must be of one image, got shape {}", name, tensor.shape)
+            self.require(tensor.shape[0].contains(1), "{} must hold one image, got shape {}", name, tensor.shape)
         maps = {name: (tensor.shape, 1) for name, tensor in zip(names[1:], features, strict=True)}
         channels = self.merge_dims("channels", **maps)
         pooled = PartialShape([rois.shape[0], channels, self.output_size, self.output_size])

@@ -261,9 +261,9 @@ class EmbeddingSegmentsSum(EmbeddingBagBase):
         if not inside.all():
             first = int(inside.argmin())
             place = f"segment_ids[{first}] = {segment_ids[first]} is outside [0, {segments - 1}]"
-            report(f"{place}; it counts in no segment")
+            report(f"{place}; it is ignored")
         if (segment_ids[1:] < segment_ids[:-1]).any():
-            report("segment_ids are not sorted; each index counts in its segment all the same")
+            report("segment_ids are not sorted; each index is added to its segment nevertheless")
         order = np.argsort(segment_ids, kind="stable")
         order = order[inside[order]]
         counts = np.bincount(segment_ids[order], minlength=segments)

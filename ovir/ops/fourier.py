@@ -49,7 +49,9 @@ class FourierBase(Operator):
         if data.shape.rank is None:
             return TensorType(data.element_type, PartialShape(None))
         dims = self._signal_dims(data.shape)
-        self.require(count.lower <= len(dims), "axes has {} elements, {} has {} axes", count, data.shape, len(dims))
+        self.require(
+            count.lower <= len(dims), "axes has {} elements, but {} has only {} axes", count, data.shape, len(dims)
+        )
         if axes.constant is None:
             resized = self._sized_by_unknown_axes(dims, signal_size is not None)
         else:

@@ -75,7 +75,7 @@ class GatherBase(Operator):
 
     def _check_order(self, axis: int | None, batch_dims: int | None) -> None:
         fits = axis is None or batch_dims is None or batch_dims <= axis
-        self.require(fits, "batch_dims {} must not be above axis {}", batch_dims, axis)
+        self.require(fits, "batch_dims {} must not exceed axis {}", batch_dims, axis)
 
     def _shape(
         self, data: PartialShape, indices: PartialShape, axis: int | None, batch_dims: int | None
@@ -85,7 +85,10 @@ class GatherBase(Operator):
         batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
         if batch is None:
             self.fail(
-                "data {} and indices {} differ in the first {} dimensions (batch_dims)", data, indices, batch_dims
+                "data {} and indices {} must be equal in the first {} dimensions (batch_dims)",
+                data,
+                indices,
+                batch_dims,
             )
         if axis is None:
             return batch + PartialShape([UNKNOWN] * (data.rank + indices.rank - 1 - 2 * batch_dims))
@@ -157,7 +160,7 @@ class GatherBase(Operator):
         return spread
 
 
-_BATCHES_DIFFER = "data {} and indices {} differ in the first {} (batch_dims) dimensions"
+_BATCHES_DIFFER = "data {} and indices {} must be equal in the first {} dimensions (batch_dims)"
 
 
 def _place(indices: Array, first: int, value: int, lowest: int, data: Array, axis: int) -> str:
@@ -236,11 +239,11 @@ class GatherElements(Operator):
             return indices
         if indices.rank is None:
             return data.with_dim(axis, UNKNOWN)
-        message = "data {} and indices {} must have equally many dimensions"
+        message = "data {} and indices {} must have the same rank"
         self.require(data.rank == indices.rank, message, data, indices)
         merged = data.merged_with(indices, except_axis=axis)
         if merged is None:
-            self.fail("data {} and indices {} must have equal dimensions beside axis {}", data, indices, axis)
+            self.fail("data {} and indices {} must have equal dimensions except axis {}", data, indices, axis)
         return merged.with_dim(axis, indices[axis])
 
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
@@ -275,6 +278,6 @@ class GatherElements(Operator):
         axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         before, after = data.shape[:axis], data.shape[axis + 1 :]
         if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
-            message = "data {} and indices {} must have equal dimensions beside axis {}"
+            message = "data {} and indices {} must have equal dimensions except axis {}"
             self.fail(message, list(data.shape), list(indices.shape), axis)
         return axis

@@ -43,12 +43,17 @@ class GatherND8(Operator):
         if data.shape.rank is None or indices.shape.rank is None or not indices.shape[-1].is_static:
             return TensorType(data.element_type, PartialShape(None))
         k = indices.shape[-1].length
-        message = "indices {} holds tuples of {}, data {} has {} dimensions after the {} of the batch"
+        message = "indices {} holds tuples of {} indices, but data {} has only {} dimensions after {} batch dimensions"
         left = data.shape.rank - batch
         self.require(k <= left, message, indices.shape, k, data.shape, left, batch)
         batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
         if batches is None:
-            self.fail("data {} and indices {} differ in the first {} dimensions", data.shape, indices.shape, batch)
+            self.fail(
+                "data {} and indices {} must be equal in the first {} dimensions (batch_dims)",
+                data.shape,
+                indices.shape,
+                batch,
+            )
         picked = indices.shape.slice(batch, -1) + data.shape.slice(batch + k)
         return TensorType(data.element_type, self.batched(batches) + picked)
 
@@ -59,7 +64,7 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        message = "data {} and indices {} differ in the first {} dimensions"
+        message = "data {} and indices {} must be equal in the first {} dimensions (batch_dims)"
         self.require(indices.shape[:batch] == batches, message, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]
@@ -87,7 +92,7 @@ class GatherND5(GatherND8):
 
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
         if indices.size and indices.min() < 0:
-            report("GatherND-5 has no negative indices; they are counted from the end")
+            report("GatherND-5 does not allow negative indices; they are counted from the end")
         return super().run(data, indices, out=out)
 
     def run_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -139,7 +144,7 @@ class GatherTree(Operator):
             if time:
                 wrong = running & ((parents < 0) | (parents >= beams))
                 if wrong.any():
-                    self.fail("parent {} of step {} is no beam: there are {}", parents[wrong][0], time, beams)
+                    self.fail("parent {} of step {} is not a beam: there are {} beams", parents[wrong][0], time, beams)
             beam = np.where(running, parents, beam)
         ended = np.logical_or.accumulate(out == end_token, axis=0)
         np.copyto(out, end_token, where=ended)

@@ -124,7 +124,7 @@ class Range4(RangeBase):
 
 def _require_number_type(op: Operator, output_type: ElementType) -> None:
     if output_type not in _NUMBERS:
-        hint = f"such are {', '.join(map(str, _NUMBERS))}"
+        hint = f"numeric types are {', '.join(map(str, _NUMBERS))}"
         op.fail("output_type must be of a numeric type, got {}", output_type, code=ATTRIBUTE_CHOICE, hint=hint)
 
 

@@ -168,7 +168,7 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         self.require_deltas(deltas[0], scores[0])
         count = scores[0] * rows * columns
         fits = anchors[0].compatible(count)
-        self.require(fits, "there are {} anchors, scores of shape {} are of {}", anchors[0], scores, count)
+        self.require(fits, "there are {} anchors, but scores of shape {} need {}", anchors[0], scores, count)
 
     def run(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
         inputs = im_info, anchors, deltas, scores

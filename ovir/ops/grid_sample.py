@@ -80,14 +80,20 @@ class GridSample(Operator):
         if not out.size:
             return out
         if not height * width:
-            self.require(self.padding_mode == "zeros", "data {} has no pixel that could be read", data.shape)
+            self.require(self.padding_mode == "zeros", "data {} has no pixels to sample", data.shape)
             out[...] = np.zeros((), data.dtype)
             return out
         element_type = self._element_type(data)
         mixable = element_type not in (nf4, string)
         # The code 0 of nf4 is not the number 0.
         fits = mixable or (self.mode == "nearest" and (element_type == string or self.padding_mode != "zeros"))
-        self.require(fits, "{} of {} with padding {} is not possible", self.mode, element_type, self.padding_mode)
+        self.require(
+            fits,
+            "mode {} with {} data and padding_mode {} is not supported",
+            self.mode,
+            element_type,
+            self.padding_mode,
+        )
         pixels = data.reshape(images, channels, height * width)
         places = grid.reshape(images, -1, 2)
         samples = out.reshape(images, channels, -1)

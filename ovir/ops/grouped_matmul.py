@@ -52,12 +52,12 @@ class GroupedMatMul(Operator):
         self.merge_dims("elements in a row", a=(a.shape, -1), b=(b.shape, 2))
         shape = a.shape.with_dim(-1, b.shape[1])
         if a.shape.rank == 2:
-            message = "a of shape {} needs offsets, which say where its groups end"
+            message = "offsets are missing: a of shape {} needs the ends of its groups"
             ends = self.require_known(offsets, message, a.shape)
             self.merge_dims("groups", offsets=(ends.shape, 0), b=(b.shape, 0))
             return TensorType(element_type, shape)
         unused = offsets is None or offsets.shape[0].contains(0)
-        self.require(unused, "a of shape {} is in groups already and takes no offsets", a.shape)
+        self.require(unused, "offsets are not allowed: a of shape {} is already divided into groups", a.shape)
         groups = self.merge_dims("groups", a=(a.shape, 0), b=(b.shape, 0))
         return TensorType(element_type, shape.with_dim(0, groups))
 
@@ -87,7 +87,9 @@ class GroupedMatMul(Operator):
         in_order = all(start <= end for start, end in pairwise(ends)) and ends[-1] <= len(a)
         self.require(in_order, "offsets must ascend from 0 to the number of rows, {}, got {}", len(a), ends[1:])
         if ends[-1] < len(a):
-            report(f"the last offset is {ends[-1]} and a has {len(a)} rows: those behind it, in no group, give 0")
+            report(
+                f"the last offset is {ends[-1]}, but a has {len(a)} rows; the rows behind it are in no group and give 0"
+            )
         for group, (start, end) in enumerate(pairwise(ends)):
             if end > start:
                 _multiply(a[start:end], matrix(group), out[start:end])

@@ -71,7 +71,7 @@ class InterpolateBase(Operator):
 
     def _require_axes(self, axes: list[int], rank: int) -> None:
         inside = all(0 <= axis < rank for axis in axes)
-        self.require(inside, "axes {} must lie in [0, {}], the data has rank {}", axes, rank - 1, rank)
+        self.require(inside, "axes {} must be in [0, {}], because data has rank {}", axes, rank - 1, rank)
         self.require(len(set(axes)) == len(axes), "axes {} name a dimension twice", axes)
 
     def _require_sizes(self, sizes: Array, name: str) -> None:
@@ -152,7 +152,7 @@ class Interpolate1(InterpolateBase):
 
     def run(self, data: Array, target_spatial_shape: Array, *, out: Array | None = None) -> Array:
         if list(self.axes) != sorted(self.axes):
-            report(f"axes {list(self.axes)} are resized in ascending order, the specification says in their own")
+            report(f"axes {list(self.axes)} are resized in ascending order; the specification says in the given order")
         method = self._method(data.ndim)
         return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
 

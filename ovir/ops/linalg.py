@@ -42,11 +42,11 @@ class Einsum(Operator):
         for subscript in (*inputs, output):
             self.require(
                 _SUBSCRIPT.fullmatch(subscript),
-                "'{}' in equation '{}' is not a subscript: it may have letters and one '...'",
+                "'{}' in equation '{}' is not a subscript: expected letters and at most one '...'",
                 subscript,
                 self.equation,
             )
-        self.require(len(inputs) == count, "equation '{}' is for {} inputs, got {}", self.equation, len(inputs), count)
+        self.require(len(inputs) == count, "equation '{}' needs {} inputs, got {}", self.equation, len(inputs), count)
         inputs, output = [s.replace("...", ".") for s in inputs], output.replace("...", ".")
         letters = "".join(inputs)
         if not arrow:
@@ -55,17 +55,17 @@ class Einsum(Operator):
         for label in output:
             self.require(
                 label == "." or label in letters,
-                "'{}' of the output stands in no input of equation '{}'",
+                "'{}' of the output occurs in no input of equation '{}'",
                 label,
                 self.equation,
             )
             self.require(
-                output.count(label) == 1, "'{}' stands twice in the output of equation '{}'", label, self.equation
+                output.count(label) == 1, "'{}' occurs twice in the output of equation '{}'", label, self.equation
             )
         return inputs, output
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        self.require(inputs, "takes 1 or more inputs, got none")
+        self.require(inputs, "expected at least one input, got none")
         names = [f"input {i}" for i in range(len(inputs))]
         element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
         self.require_numeric("input 0", element_type)
@@ -78,12 +78,17 @@ class Einsum(Operator):
                 both = dim if label not in sizes else sizes[label].broadcast_with(dim)
                 if both is None:
                     self.fail(
-                        "{} of shape {}: '{}' is {}, before it was {}", name, tensor.shape, label, dim, sizes[label]
+                        "{} of shape {} gives '{}' the size {}, but an earlier input gives it {}",
+                        name,
+                        tensor.shape,
+                        label,
+                        dim,
+                        sizes[label],
                     )
                 sizes[label] = both
             merged = rest.broadcast_with(covered)
             if merged is None:
-                self.fail("{}: its '...' covers {}, which does not broadcast with {}", name, covered, rest)
+                self.fail("{}: its '...' covers {}, which cannot be broadcast with {}", name, covered, rest)
             rest = merged
         result = PartialShape([])
         for label in output:
@@ -109,7 +114,14 @@ class Einsum(Operator):
         for label, dim in zip(subscript.replace(".", ""), dims, strict=True):
             both = sizes.get(label, dim).merged_with(dim)
             if both is None:
-                self.fail("{} of shape {}: the dimensions of '{}' are {} and {}", name, shape, label, sizes[label], dim)
+                self.fail(
+                    "{} of shape {}: the dimensions of '{}' must be equal, got {} and {}",
+                    name,
+                    shape,
+                    label,
+                    sizes[label],
+                    dim,
+                )
             sizes[label] = both
         return sizes, PartialShape([]) if start < 0 else PartialShape(shape.dims[start : start + hidden])
 

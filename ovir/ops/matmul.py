@@ -88,7 +88,7 @@ class MatMul(Operator):
         for p, q in zip([_ONE] * (length - len(x)) + x, [_ONE] * (length - len(y)) + y, strict=True):
             both = p.broadcast_with(q)
             # Intervals that do not meet are left to the run, as OpenVINO does.
-            message = "the batch dimensions of a of shape {} and b of shape {} do not broadcast: {} and {}"
+            message = "the batch dimensions of a of shape {} and b of shape {} cannot be broadcast: {} and {}"
             self.require(both or not (p.is_static and q.is_static), message, a, b, p, q)
             dims.append(both or UNKNOWN)
         return dims
@@ -122,7 +122,7 @@ class MatMul(Operator):
 
     def _require_fit(self, a: Array, b: Array) -> None:
         rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
-        message = "a, as multiplied, has shape {} and b {}: {} columns and {} rows"
+        message = "a and b have shapes {} and {} when they are multiplied: {} columns do not match {} rows"
         self.require(a.shape[-1] == rows, message, list(a.shape), list(b.shape), a.shape[-1], rows)
 
     def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:

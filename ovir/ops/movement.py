@@ -37,7 +37,7 @@ class Concat(Operator):
     carries = ALL
 
     def infer(self, *inputs: TensorType) -> TensorType:
-        self.require(inputs, "takes at least one input")
+        self.require(inputs, "expected at least one input, got none")
         names = [f"input {i}" for i in range(len(inputs))]
         element_type = self.merge_types(*(t.element_type for t in inputs), names=names)
         merged = PartialShape(None)
@@ -51,7 +51,13 @@ class Concat(Operator):
                 both = merged.merged_with(shape.with_dim(axis, UNKNOWN))
                 if both is None:
                     others = merged.with_dim(axis, UNKNOWN) if merged.rank == shape.rank else merged
-                    self.fail("input {} has shape {}, which differs from {} beside axis {}", i, shape, others, axis)
+                    self.fail(
+                        "input {} has shape {}, which differs from {} in a dimension other than axis {}",
+                        i,
+                        shape,
+                        others,
+                        axis,
+                    )
                 merged = both
         if merged.rank is not None:
             merged = merged.with_dim(self.normalize_axis(self.axis, merged.rank), length)
@@ -161,14 +167,14 @@ class VariadicSplit(SplitBase):
     def _lengths(self, known: Value, whole: Dimension, axis: int) -> list[Dimension]:
         lengths = known.dimensions()
         rest = [i for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)) if low == high == -1]
-        self.require(len(rest) < 2, "split_lengths is -1 at positions {} and {}: one at most", *rest[:2])
+        self.require(len(rest) < 2, "split_lengths is -1 at positions {} and {}: at most one -1 is allowed", *rest[:2])
         for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)):
             self.require(high >= -1, "split_lengths[{}] must be at least -1, got {}", i, f"{high:.0f}")
             if low < 0:
                 lengths[i] = UNKNOWN  # it may turn out to be the -1
         total = sum((length for i, length in enumerate(lengths) if i not in rest), Dimension(0, 0))
         fits = total.lower <= whole.upper if rest and whole.upper is not None else rest or total.compatible(whole)
-        self.require(fits, "the split_lengths make {} together, but axis {} has dimension {}", total, axis, whole)
+        self.require(fits, "the sum of split_lengths is {}, but axis {} has dimension {}", total, axis, whole)
         for i in rest:
             least = 0 if total.upper is None else max(whole.lower - total.upper, 0)
             lengths[i] = Dimension(least, None if whole.upper is None else whole.upper - total.lower)
@@ -278,7 +284,7 @@ class Pad1(Operator):
         """``begin`` and ``end`` are lower bounds where pads are not known."""
         most = {"reflect": size - 1, "symmetric": size, "edge": 0 if size == 0 else np.inf}.get(self.pad_mode, np.inf)
         for name, pad in (("pads_begin", begin), ("pads_end", end)):
-            message = "{}[{}] is {:.0f}: mode {} allows {} at most for dimension {}"
+            message = "{}[{}] is {:.0f}: mode {} allows at most {} for dimension {}"
             self.require(pad <= max(most, 0), message, name, axis, pad, self.pad_mode, max(most, 0), size)
 
 

@@ -98,7 +98,9 @@ class MulticlassNms9(MulticlassNms8):
         classes, count = scores.shape
         # As devices do, a number below 0 counts as 0.
         ends = [0, *np.maximum(roisnum, 0).cumsum().tolist()]
-        self.require(ends[-1] <= count, "roisnum {} is of {} boxes, there are {}", roisnum.tolist(), ends[-1], count)
+        self.require(
+            ends[-1] <= count, "roisnum {} counts {} boxes, but there are {}", roisnum.tolist(), ends[-1], count
+        )
         places = np.arange(count * classes).reshape(count, classes).T
         parts = [slice(*part) for part in pairwise(ends)]
         images = ((boxes[:, part], scores[:, part], places[:, part]) for part in parts)

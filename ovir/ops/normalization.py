@@ -110,7 +110,7 @@ class MVN6(MvnBase):
         self.require_numbers(data)
         self.check_axes(data, axes, 1)
         count, rank = axes.shape[0], data.shape.rank
-        message = "axes of shape {} are more than the dimensions of data of shape {}"
+        message = "axes of shape {} has more elements than data of shape {} has dimensions"
         self.require(rank is None or count.lower <= rank, message, axes.shape, data.shape)
         return TensorType(data.element_type, data.shape)
 
@@ -266,7 +266,7 @@ class BatchNormBase(NormalizationBase):
         count = self.merge_dims(
             "channels", data=(shape, 1), **{name: (given, 0) for name, given in per_channel.items()}
         )
-        self.require(count.upper != 0, "data of shape {} must have a channel", shape)
+        self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
         return TensorType(element_type, shape.with_dim(1, count))
 
     def normalized(self, data: Array, parameters: Sequence[Array], out: Array | None) -> Array:

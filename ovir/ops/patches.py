@@ -143,7 +143,9 @@ class Col2Im(Operator):
             self.require(min(kernel) >= 1, "kernel_size {} must be positive", kernel)
             divided = blocks.exact_div(kernel[0] * kernel[1])
             if divided is None:
-                self.fail("data {} has {} channels, no multiple of the kernel {}", shape, blocks, kernel)
+                self.fail(
+                    "data {} has {} channels, which is not a multiple of the size of kernel {}", shape, blocks, kernel
+                )
             channels = divided
             if all(size.is_static for size in sizes):
                 self._check_count(count, [size.length for size in sizes], kernel)
@@ -154,7 +156,7 @@ class Col2Im(Operator):
             output_size(*axis)
             for axis in zip(sizes, kernel, self.strides, self.dilations, self.pads_begin, self.pads_end, strict=True)
         ]
-        message = "an image of {} has {} windows of kernel {}, data has {} blocks"
+        message = "an image of {} has {} windows of kernel {}, but data has {} blocks"
         fits = min(counts) >= 0 and count.contains(counts[0] * counts[1])
         self.require(fits, message, list(sizes), counts, list(kernel), count)
         return counts
@@ -162,7 +164,7 @@ class Col2Im(Operator):
     def run(self, data: Array, output_size: Array, kernel_size: Array, *, out: Array | None = None) -> Array:
         sizes, kernel = [int(size) for size in output_size], [int(size) for size in kernel_size]
         *batch, blocks, count = data.shape
-        message = "output_size {} and kernel_size {} do not fit to data {}"
+        message = "output_size {} and kernel_size {} do not match data {}"
         fits = min(kernel) >= 1 and min(sizes) >= 0 and blocks % (kernel[0] * kernel[1]) == 0
         self.require(fits, message, sizes, kernel, data.shape)
         counts = self._check_count(Dimension(count, count), sizes, kernel)

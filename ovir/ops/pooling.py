@@ -48,7 +48,7 @@ class PoolBase(UndilatedWindowBase):
         """The shape of the output."""
         axes = len(self.kernel)
         self.require_rank("data", data, 3, 4, 5)
-        message = "kernel {} has {} items, data {} has {} spatial axes"
+        message = "kernel {} has {} items, but data {} has {} spatial axes"
         self.require(data.rank in (None, axes + 2), message, list(self.kernel), axes, data, (data.rank or 0) - 2)
         self.require(len(self.strides) == axes, "strides {} must have {} items", list(self.strides), axes)
         for axis, name in enumerate(("batch", "channel")):
@@ -238,8 +238,8 @@ class AvgPoolBase(PoolBase):
         for axis, (kernel, dilation, begin, end) in enumerate(zip(self.kernel, dilations, begins, ends, strict=True)):
             covered = extent(kernel, dilation)
             message = (
-                "on spatial axis {} pads {} and {} are not smaller than the window's {}: with exclude-pad there would "
-                "be windows of nothing"
+                "pads {1} and {2} on spatial axis {0} must be smaller than the window's "
+                "{3}: with exclude-pad a window would have no elements"
             )
             self.require(not data[axis + 2].is_static or covered > max(begin, end), message, axis, begin, end, covered)
 

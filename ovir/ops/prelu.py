@@ -30,7 +30,8 @@ class PReLU(ActivationBase):
             self.require_real("slope", slope.element_type)
         self.require(
             _slope_fits(slope.shape, data.shape),
-            "slope of shape {} is neither one number a channel of data of shape {} nor broadcast to it",
+            "slope of shape {} does not match data of shape {}: expected one number per channel "
+            "or a shape that can be broadcast",
             slope.shape,
             data.shape,
         )

@@ -77,7 +77,10 @@ class PriorBoxBase(Operator):
             fitting = min(boxes.size, out.shape[1])
             out[0, :fitting], out[0, fitting:] = boxes[:fitting], 0
         if given < wanted:
-            report(f"the attributes count {wanted} boxes a point and describe {given}; the last are 0")
+            report(
+                f"the output has {wanted} boxes per point, but the attributes describe {given}; "
+                f"the remaining boxes are 0"
+            )
         if self.clip:
             np.clip(out[0], 0, 1, out=out[0])
         out[1].reshape(-1, 4)[:] = self.variance or _DEFAULT_VARIANCE
@@ -127,7 +130,7 @@ class PriorBox1(PriorBoxBase):
     def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
         for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
             numbers = getattr(self, name)
-            self.require(all(n > 0 for n in numbers), "{} must be of positive numbers, got {}", name, list(numbers))
+            self.require(all(n > 0 for n in numbers), "{} must hold positive numbers, got {}", name, list(numbers))
         return super().infer(output_size, image_size)
 
     def boxes_per_point(self) -> int:
@@ -205,7 +208,7 @@ class PriorBox1(PriorBoxBase):
             halves += [_halves(size, ratio) for ratio in ratios]
             if not halves:
                 continue
-            self.require(i < len(self.density), "fixed_size has {} items, density {}", len(self.fixed_size), i)
+            self.require(i < len(self.density), "fixed_size has {} items, but density has {}", len(self.fixed_size), i)
             side = int(self.density[i])
             shift = int(size / np.float32(side)) if side else 0
             for half_width, half_height in halves:
@@ -270,7 +273,7 @@ class PriorBoxClustered(PriorBoxBase):
 
     def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
         widths, heights = list(self.width), list(self.height)
-        message = "width and height must have as many items, got {}: {} and {}: {}"
+        message = "width and height must have the same number of items, got {}: {} and {}: {}"
         self.require(len(widths) == len(heights), message, len(widths), widths, len(heights), heights)
         return super().infer(output_size, image_size)
 

@@ -85,7 +85,7 @@ class ProposalBase(Operator):
         )
         ratios, scales = len(self.ratio), len(self.scale)
         if ratios and scales:  # without any nothing is proposed
-            message = "dimension 1 of {} {} must be {} for each of {} anchors ({} ratios by {} scales), {}"
+            message = "dimension 1 of {0} {1} must be {6}: {2} for each of {3} anchors ({4} ratios by {5} scales)"
             for name, shape, each in (("class_probs", class_probs, 2), ("bbox_deltas", bbox_deltas, 4)):
                 channels = each * ratios * scales
                 fits = shape[1].contains(channels)

@@ -194,7 +194,7 @@ class FakeConvert(Operator):
         element_type = self.merge_types(*types, names=("data", *others))
         self.require_type("data", element_type, lambda t: t in (f16, bf16, f32), "f16, bf16 or f32")
         if shift is not None and not scale.shape.compatible(shift.shape):
-            self.fail("scale of shape {} and shift of shape {} must have one shape", scale.shape, shift.shape)
+            self.fail("scale of shape {} and shift of shape {} must have the same shape", scale.shape, shift.shape)
         shape = data.shape
         for name, tensor in others.items():
             fitting = _onto(shape, tensor.shape)

@@ -257,7 +257,7 @@ class Multinomial(RandomBase):
         if wrong.any():
             row = int(wrong.argmax())
             kind = "logarithms of probabilities" if self.log_probs else "probabilities"
-            self.fail("row {} of probs holds no {} of which one is above 0", row, kind)
+            self.fail("row {} of probs must hold {}, of which at least one is above 0", row, kind)
         cumulative /= whole
         return cumulative
 
@@ -267,7 +267,9 @@ class Multinomial(RandomBase):
             left = cumulative[:, -1] > 0
             if not left.all():
                 row = int(left.argmin())
-                self.fail("num_samples is {}, but row {} of probs has {} classes to draw", samples.shape[1], row, i)
+                self.fail(
+                    "num_samples is {}, but row {} of probs has only {} classes to draw", samples.shape[1], row, i
+                )
             # Rounding can leave the last slightly below 1.
             sample = np.minimum(samples[:, i : i + 1], cumulative[:, -1:])
             drawn = (sample <= cumulative).argmax(axis=1)[:, np.newaxis]

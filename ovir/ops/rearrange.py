@@ -38,7 +38,7 @@ class Reverse(Operator):
         rank = data.shape.rank
         if self.mode == "mask":
             self.require_type("axes", axes.element_type, lambda t: t == boolean, "boolean in mode mask")
-            message = "the mask has shape {}, data {} has {} dimensions"
+            message = "the mask has shape {}, but data {} has {} dimensions"
             self.require(rank is None or axes.shape[0].contains(rank), message, axes.shape, data.shape, rank)
         else:
             self.require_integers("axes", axes.element_type)
@@ -82,7 +82,7 @@ class ReverseSequence(Operator):
         batch, seq = self.normalize_axis(self.batch_axis, data.ndim), self.normalize_axis(self.seq_axis, data.ndim)
         size = data.shape[seq]
         inside = (seq_lengths >= 0) & (seq_lengths <= size)  # False for NaN
-        self.require(inside.all(), "seq_lengths {} must lie in [0, {}]", seq_lengths.tolist(), size)
+        self.require(inside.all(), "seq_lengths {} must be in [0, {}]", seq_lengths.tolist(), size)
         if out is None:
             out = np.empty(data.shape, data.dtype)
         source, target = np.moveaxis(data, (batch, seq), (0, 1)), np.moveaxis(out, (batch, seq), (0, 1))

@@ -193,11 +193,11 @@ class LSTMCell1(LSTMCell4):
         *,
         out: tuple[Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        ignored = "{} is ignored, as by the specification and the CPU plugin; other devices may not"
+        ignored = "{} is ignored, as in the specification and the CPU plugin; other devices may use it"
         if self.weights_format != "fico":
             report(ignored.format(f"weights_format {self.weights_format}"))
         if self.input_forget:
             report(ignored.format("input_forget"))
         if p is not None and p.any():
-            report(ignored.format("P, which is not zero,"))
+            report(ignored.format("nonzero P"))
         return self.computed(x, (initial_hidden_state, initial_cell_state), w, r, b, out)

@@ -87,12 +87,14 @@ class ScatterUpdate(ScatterBase):
         known = self.require_axis(axis, data.shape)
         ranks = data.shape.rank, indices.shape.rank, updates.shape.rank
         if None not in ranks:
-            message = "updates {} must have the rank of data {} plus that of indices {}, less 1"
+            message = "the rank of updates {} must be the rank of data {} plus the rank of indices {} minus 1"
             fits = ranks[2] == (ranks[0] or 0) + (ranks[1] or 0) - 1
             self.require(fits, message, updates.shape, data.shape, indices.shape)
         if known is not None:
             expected = data.shape.slice(0, known) + indices.shape + data.shape.slice(known + 1)
-            message = "updates {} must have shape {}: data {} with indices {} in the place of axis {}"
+            message = (
+                "updates {} must have shape {}: the shape of data {} with the shape of indices {} in place of axis {}"
+            )
             fits = expected.compatible(updates.shape)
             self.require(fits, message, updates.shape, expected, data.shape, indices.shape, known)
         return TensorType(element_type, data.shape)
@@ -144,13 +146,13 @@ class ScatterElementsUpdate3(ScatterBase):
 
     def run(self, data: Array, indices: Array, updates: Array, axis: Array, *, out: Array | None = None) -> Array:
         at = self.normalize_axis(int(axis.item()), data.ndim)
-        message = "indices {} must have the shape of updates {}, and be no larger than data {} but on axis {}"
+        message = "indices {} must have the shape of updates {}, and must not exceed data {} except on axis {}"
         fits = indices.shape == updates.shape and all(
             i == at or size <= data.shape[i] for i, size in enumerate(indices.shape)
         )
         self.require(fits, message, indices.shape, updates.shape, data.shape, at)
         if self.opset == 3 and indices.size and indices.min() < 0:
-            report("ScatterElementsUpdate-3 has no negative indices; they are counted from the end")
+            report("ScatterElementsUpdate-3 does not allow negative indices; they are counted from the end")
         positions = checked_indices(self, indices, data.shape[at] if data.ndim else 1)
         positions *= prod(data.shape[at + 1 :])
         for i, size in enumerate(indices.shape):
@@ -178,7 +180,7 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
     def infer(self, data: TensorType, indices: TensorType, updates: TensorType, axis: TensorType) -> TensorType:
         result = super().infer(data, indices, updates, axis)
         self.require(
-            result.element_type != boolean or self.reduction != "mean", "there is no mean of elements of type boolean"
+            result.element_type != boolean or self.reduction != "mean", "reduction mean is not defined for type boolean"
         )
         return result
 
@@ -205,10 +207,10 @@ class ScatterNDUpdate4(ScatterBase):
             self.require_rank_at_least(name, tensor.shape, 1)
         if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:
             k = indices.shape[-1].length
-            message = "indices {} holds tuples of {}, more than data {} has dimensions"
+            message = "indices {} holds tuples of {} indices, more than the rank of data {}"
             self.require(k <= data.shape.rank, message, indices.shape, k, data.shape)
             expected = indices.shape.slice(0, -1) + data.shape.slice(k)
-            message = "updates {} must have shape {}, of indices {} and data {}"
+            message = "updates {} must have shape {} for indices {} and data {}"
             fits = expected.compatible(updates.shape) or (expected.rank == 0 and updates.shape.size().contains(1))
             self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
         return TensorType(element_type, data.shape)
@@ -216,7 +218,7 @@ class ScatterNDUpdate4(ScatterBase):
     def run(self, data: Array, indices: Array, updates: Array, *, out: Array | None = None) -> Array:
         k = indices.shape[-1]
         expected = (*indices.shape[:-1], *data.shape[k:])
-        message = "updates {} must have shape {}, of indices {} and data {}"
+        message = "updates {} must have shape {} for indices {} and data {}"
         fits = updates.shape == expected or (expected == () and updates.size == 1)
         self.require(fits, message, updates.shape, expected, indices.shape, data.shape)
         positions = flat_positions(self, indices, data.shape[:k])

@@ -88,12 +88,16 @@ class SearchSorted(SearchSortedBase):
             # One row may be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1
             return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
-        self.require(shape.rank != 0 or rows.rank in (None, 1), "sorted {} must have one dimension for a scalar", rows)
+        self.require(
+            shape.rank != 0 or rows.rank in (None, 1),
+            "sorted {} must have one dimension, because values is a scalar",
+            rows,
+        )
         if rows.rank is None or rows.rank == 1:
             return TensorType(self.output_type, shape)
         merged = shape.merged_with(rows, except_axis=shape.rank - 1)
         if merged is None:
-            self.fail("sorted {} and values {} must be equal but for the last dimension", rows, shape)
+            self.fail("sorted {} and values {} must have equal dimensions except the last", rows, shape)
         return TensorType(self.output_type, merged)
 
     def run(self, sorted_sequence: Array, values: Array) -> Array:

@@ -65,7 +65,10 @@ class SegmentMax(Operator):
             needed, segments = segments, int(num_segments.item())
             self.check_count("num_segments", segments)
             if needed > segments:
-                report(f"segment_ids up to {needed - 1}, and num_segments is {segments}: their rows are left out")
+                report(
+                    f"segment_ids go up to {needed - 1}, but num_segments is {segments}; rows of "
+                    f"the other ids are ignored"
+                )
         if out is None:
             out = np.empty((segments, *data.shape[1:]), data.dtype)
         if not out.size:

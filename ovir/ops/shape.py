@@ -366,5 +366,5 @@ class Transpose(Operator):
 
     def _axes(self, order: Array, rank: int) -> list[int]:
         axes = [int(axis) for axis in order] or list(reversed(range(rank)))
-        self.require(sorted(axes) == list(range(rank)), "order {} is no permutation of {} axes", axes, rank)
+        self.require(sorted(axes) == list(range(rank)), "order {} is not a permutation of {} axes", axes, rank)
         return axes

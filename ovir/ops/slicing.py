@@ -140,7 +140,7 @@ class SliceOperatorBase(SlicingBase):
         """The number of axes sliced, which all the vectors must agree on."""
         count = self.common_length(dict(zip(("start", "stop", "step", "axes"), vectors, strict=False)))
         fits = rank is None or count.lower <= rank
-        self.require(fits, "start has {} elements, more than data has dimensions ({})", count, rank)
+        self.require(fits, "start has {} elements, more than the {} dimensions of data", count, rank)
         return count
 
     def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
@@ -230,7 +230,7 @@ class SliceScatter(SliceOperatorBase):
         ranked = updates.shape.rank is not None and data.shape.rank is None
         shape = PartialShape([UNKNOWN] * len(updates.shape)) if ranked else data.shape
         wanted = self.sliced_shape(shape, vectors)
-        message = "updates of shape {} do not fit into the slice of shape {}"
+        message = "updates of shape {} must have the shape of the slice, {}"
         self.require(updates.shape.compatible(wanted), message, updates.shape, wanted)
         return TensorType(element_type, shape)
 
@@ -251,7 +251,7 @@ class SliceScatter(SliceOperatorBase):
         elif out is not data:
             np.copyto(out, data)
         target = out[self.index(data.shape, vectors)]
-        message = "updates of shape {} do not fit into the slice of shape {}"
+        message = "updates of shape {} must have the shape of the slice, {}"
         self.require(target.shape == updates.shape, message, list(updates.shape), list(target.shape))
         target[...] = updates
         return out
@@ -338,9 +338,9 @@ class StridedSlice(SlicingBase):
     def _check_masks(self) -> None:
         masks = {name: getattr(self, name) for name in self.attributes}
         for name, mask in masks.items():
-            self.require(all(bit in (0, 1) for bit in mask), "{} must hold 0 and 1 only, got {}", name, list(mask))
+            self.require(all(bit in (0, 1) for bit in mask), "{} must hold only 0 and 1, got {}", name, list(mask))
         ellipses = sum(self.ellipsis_mask)
-        self.require(ellipses <= 1, "ellipsis_mask may have one 1 at most, got {}", list(self.ellipsis_mask))
+        self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
     def _roles(self, count: int, rank: int) -> list[str]:
         """What each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
@@ -371,7 +371,7 @@ class StridedSlice(SlicingBase):
 
     def _check_shrunk(self, index: int, axis: int, dim: Dimension, place: Position) -> None:
         inside = dim.upper is None or (place.low < dim.upper and place.high >= -dim.upper)
-        message = "begin[{}] is {}, outside of dimension {} of axis {}, which is to be dropped"
+        message = "begin[{0}] is {1}, outside of axis {3} of size {2}, which shrink_axis_mask drops"
         self.require(inside, message, index, place.low, dim, axis)
 
 

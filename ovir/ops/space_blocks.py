@@ -88,7 +88,7 @@ class BatchToSpace(BatchSpaceBase):
         dims = [batch]
         for dim, block, begin, end in list(zip(data.shape, *known, strict=True))[1:]:
             grown, crop = dim * block, begin + end
-            message = "crops {} and {} take more than the {} that dimension {} has with a block of {}"
+            message = "crops {} and {} exceed the size {} that dimension {} has with a block of {}"
             self.require(grown.upper is None or crop <= grown.upper, message, begin, end, grown, dim, block)
             dims.append(grown.map(lambda size, crop=crop: size - crop) if crop else grown)
         return TensorType(data.element_type, PartialShape(dims))
@@ -105,7 +105,7 @@ class BatchToSpace(BatchSpaceBase):
         split = (*blocks, batch // prod(blocks), *sizes)
         order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
         grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
-        message = "crops {} and {} take more than there is of {}"
+        message = "crops {} and {} exceed the sizes {}"
         fits = all(begin + end <= size for begin, end, size in zip(begins, ends, grown, strict=True))
         self.require(fits, message, begins, ends, grown)
         kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))

@@ -40,7 +40,9 @@ class SparseFillEmptyRows(Operator):
         for name, tensor, rank in (("values", values, 1), ("indices", indices, 2), ("default_value", default_value, 0)):
             self.require_rank(name, tensor.shape, rank)
         pair = dense_shape.shape.compatible(PartialShape([2]))
-        self.require(pair, "dense_shape must have shape [2], as only matrices are supported, got {}", dense_shape.shape)
+        self.require(
+            pair, "dense_shape must have shape [2], because only matrices are supported, got {}", dense_shape.shape
+        )
         pairs = indices.shape[1].contains(2)
         self.require(pairs, "indices must hold a pair for each value, got shape {}", indices.shape)
         entries = self.merge_dims("entries", values=(values.shape, 0), indices=(indices.shape, 0))

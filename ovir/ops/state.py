@@ -33,7 +33,7 @@ class ReadValue(Operator):
         if value is None:
             value = self._initial() if init_value is None else init_value
         (element_type,), (shape,) = self.output_types, self.output_shapes
-        message = "variable '{}' holds a value of shape {}, and is declared as {}"
+        message = "variable '{}' holds a value of shape {}, but is declared as {}"
         self.require(shape.contains(value.shape), message, self.variable_id, list(value.shape), shape)
         if not element_type.is_dynamic:
             same = value.dtype == element_type.to_dtype()
@@ -75,7 +75,7 @@ class ReadValue6(ReadValue):
     def infer(self, init_value: TensorType | None = None) -> TensorType:
         declared = TensorType(self.variable_type, self.variable_shape)
         if init_value is not None:
-            message = "init_value is {}, and variable '{}' is declared as {}"
+            message = "init_value is {}, but variable '{}' is declared as {}"
             fits = self.variable_type.merged_with(init_value.element_type) and _holds(declared, init_value)
             self.require(fits, message, init_value, self.variable_id, declared)
             if self.variable_type.is_dynamic and self.variable_shape.rank is None:

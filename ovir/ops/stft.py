@@ -49,7 +49,9 @@ class ShortTimeFourierBase(Operator):
     def _require_window(self, window: Dimension, frame_size: Dimension) -> None:
         self.require(window.upper != 0, "window must have at least one element")
         fits = frame_size.upper is None or window.lower <= frame_size.upper
-        self.require(fits, "window must not be longer than a frame: it has {} elements, a frame {}", window, frame_size)
+        self.require(
+            fits, "window must not be longer than a frame: it has {} elements, but a frame has {}", window, frame_size
+        )
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
@@ -178,7 +180,7 @@ class ISTFT(ShortTimeFourierBase):
             return TensorType(element_type, PartialShape(None))
         *batch, bins, frames, pair = data.shape.dims
         if not bins.compatible(_bins(size)):
-            message = "dimension {} of data {} must be {}, that is frame_size // 2 + 1 for frame_size {}"
+            message = "dimension {} of data {} must be {}, which is frame_size // 2 + 1 for frame_size {}"
             self.fail(message, len(batch), data.shape, _bins(size), size)
         message = "the last dimension of data must be 2, for complex numbers; got {}"
         self.require(pair.contains(2), message, data.shape)

@@ -206,7 +206,7 @@ def test_why_a_layer_cannot_run() -> None:
     before = [str(port.type) for port in (*total.outputs, *shaped.outputs)]
     misfit = explain_failure(total, [np.ones((3, 3), np.float32), np.ones((2, 3), np.float32)])
     assert misfit is not None
-    assert misfit.message == "a of shape [3,3] and b of shape [2,3] do not fit together in mode numpy"
+    assert misfit.message == "a of shape [3,3] and b of shape [2,3] cannot be broadcast together in mode numpy"
     assert explain_failure(total, [np.ones((2, 3), np.float32)] * 2) is None
     twice = explain_failure(shaped, [np.ones(4, np.float32), np.int64([-1, -1])])
     assert twice is not None
@@ -218,9 +218,9 @@ def test_why_a_layer_cannot_run() -> None:
     ("kind", "attributes", "shapes", "message"),
     [
         ("Add", {"auto_broadcast": "numpy"}, [(3, 3), (2, 3)], r"a of shape \[3,3\] and b of shape \[2,3\]"),
-        ("Add", {"auto_broadcast": "none"}, [(2, 3), (1, 3)], r"do not fit together in mode none"),
-        ("Less", {"auto_broadcast": "none"}, [(1, 3), (2, 3)], r"do not fit together in mode none"),
-        ("Add", {"auto_broadcast": "pdpd"}, [(1, 3), (2, 3)], r"do not fit together in mode pdpd"),
+        ("Add", {"auto_broadcast": "none"}, [(2, 3), (1, 3)], r"cannot be broadcast together in mode none"),
+        ("Less", {"auto_broadcast": "none"}, [(1, 3), (2, 3)], r"cannot be broadcast together in mode none"),
+        ("Add", {"auto_broadcast": "pdpd"}, [(1, 3), (2, 3)], r"cannot be broadcast together in mode pdpd"),
         ("Concat", {"axis": "0"}, [(3, 3), (2, 4)], r"input 1 has shape \[2,4\]"),
     ],
 )

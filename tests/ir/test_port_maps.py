@@ -64,7 +64,7 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
             "error OVIR609 the part_size 9223372036854775807 of input 1 is larger than axis 0 of its shape [4]"
         ]),
         ('part_size="1" external_port_id="2"', 'part_size="0" external_port_id="2"', [
-            "error OVIR609 output 2 joins parts of part_size 0 along axis 0, and the body gives 1 there"
+            "error OVIR609 output 2 concatenates parts of part_size 0 along axis 0, but the body's result has length 1 there"
         ]),
         ('external_port_id="2"', 'purpose="execution_condition" external_port_id="2"', [
             "warning OVIR616 purpose 'execution_condition' has no effect: only a Loop looks at it"
@@ -127,5 +127,5 @@ def test_a_type_that_does_not_fit_is_told_with_the_ids_of_the_file() -> None:
     found = branches(element_type=("f16", "FP16"))
     assert found[0] == (
         "OVIR609",
-        "input 1 is f32, and parameter 0 of the body, which it feeds, is declared as f16",
+        "input 1 is f32, but parameter 0 of the body, which it feeds, is declared as f16",
     )

@@ -100,20 +100,20 @@ def test_shapes(shapes: list[str], result: str) -> None:
         ([tensor("3,4"), tensor("1,5,4"), tensor("1,5,4")], r"query must have rank 3 or more, got shape \[3,4\]"),
         (
             [tensor("1,3,4"), tensor("1,5,3"), tensor("1,5,4")],
-            "query .* and key .* must have equally many features, in dimensions -1 and -1",
+            r"query .* and key .* must have the same number of features \(dimensions -1 and -1\)",
         ),
         (
             [tensor("1,3,4"), tensor("1,5,4"), tensor("1,6,4")],
-            "key .* and value .* must have equally many keys, in dimensions -2 and -2",
+            r"key .* and value .* must have the same number of keys \(dimensions -2 and -2\)",
         ),
         (
             [tensor("2,3,4"), tensor("3,5,4"), tensor("2,5,4")],
-            r"batch dimensions \[3\] of key do not broadcast with \[2\]",
+            r"batch dimensions \[3\] of key cannot be broadcast with \[2\]",
         ),
         ([*[tensor("1,3,4")] * 3, tensor("5")], "attention_mask must have rank 2 or more, or be a scalar"),
         (
             [*[tensor("1,3,4")] * 3, tensor("3,7")],
-            r"attention_mask of shape \[3,7\] does not broadcast to 3 queries by 3",
+            r"attention_mask of shape \[3,7\] cannot be broadcast to 3 queries by 3",
         ),
         ([*[tensor("1,3,4")] * 3, tensor("3,3", i32)], "query is f32 and attention_mask is i32"),
         (

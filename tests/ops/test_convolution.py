@@ -171,13 +171,18 @@ def test_infer_groups(data: str, filters: str, expected: str) -> None:
             Convolution(),
             "1,3,5",
             "8,4,3",
-            "data of shape [1,3,5] and filters of shape [8,4,3] must have equally many channels",
+            "data of shape [1,3,5] and filters of shape [8,4,3] must have the same number of channels",
         ),
-        (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes and filters [8,3,3] have 1"),
+        (Convolution(), "1,3,5,5", "8,3,3", "data [1,3,5,5] has 2 spatial axes, but filters [8,3,3] have 1"),
         (Convolution(), "1,3", "8,3", "data must have rank 3 or 4 or 5, got shape [1,3]"),
         (Convolution(strides=(1, 1)), "1,3,5", "8,3,3", "strides [1,1] must have 1 items"),
-        (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "the window covers 7 (kernel 3, dilation 3)"),
-        (GroupConvolution(), "1,6,5", "2,4,2,3", "data [1,6,5] has 6 channels, filters [2,4,2,3] take 2 groups of 2"),
+        (Convolution(dilations=(3,)), "1,3,5", "8,3,3", "it covers 7 (kernel 3, dilation 3)"),
+        (
+            GroupConvolution(),
+            "1,6,5",
+            "2,4,2,3",
+            "data [1,6,5] has 6 channels, but filters [2,4,2,3] need 2 groups of 2",
+        ),
         (BinaryConvolution(), "1,8,5,5", "8,8,3,3", "filters must be u1, got f32"),
     ],
 )
@@ -196,13 +201,11 @@ def test_type_errors() -> None:
 
 def test_run_errors() -> None:
     ones = np.ones((1, 2, 3), np.float32)
-    with pytest.raises(OperatorError, match="data has 2 channels, the filters take 3"):
+    with pytest.raises(OperatorError, match="data has 2 channels, but the filters need 3"):
         Convolution().run(ones, np.ones((1, 3, 2), np.float32))
     # As for shapes that are known: also where the strides would make a count of windows that is not negative.
     for strides in ((1,), (4,)):
-        with pytest.raises(
-            OperatorError, match=r"the window covers 5 \(kernel 5, dilation 1\), more than the data's 3"
-        ):
+        with pytest.raises(OperatorError, match=r"it covers 5 \(kernel 5, dilation 1\), but data has 3"):
             Convolution(strides=strides).run(ones, np.ones((1, 2, 5), np.float32))
     with pytest.raises(OperatorError, match=r"a filter of size \[0\] has no elements"):
         Convolution().run(ones, np.ones((1, 2, 0), np.float32))

@@ -92,16 +92,20 @@ def test_infer(attributes: dict[str, Any], data: str, filters: str, sizes: Tenso
 def test_infer_groups() -> None:
     op = GroupConvolutionBackpropData()
     assert str(op.infer(tensor("1,6,5"), tensor("?,2,4,3")).shape) == "[1,12,7]"
-    with pytest.raises(OperatorError, match=r"has 6 channels, filters .* take 2 groups of 2"):
+    with pytest.raises(OperatorError, match=r"has 6 channels, but filters .* need 2 groups of 2"):
         op.infer(tensor("1,6,5"), tensor("2,2,4,3"))
 
 
 @pytest.mark.parametrize(
     ("attributes", "inputs", "message"),
     [
-        ({}, ("1,3,5", "2,3,3"), "data of shape [1,3,5] and filters of shape [2,3,3] must have equally many channels"),
+        (
+            {},
+            ("1,3,5", "2,3,3"),
+            "data of shape [1,3,5] and filters of shape [2,3,3] must have the same number of channels",
+        ),
         ({"output_padding": (1, 1)}, ("1,2,5", "2,3,3"), "output_padding [1,1] must have 1 items"),
-        ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "the pads 9 and 0 leave nothing of data 5"),
+        ({"pads_begin": (9,)}, ("1,2,5", "2,3,3"), "pads 9 and 0 are too large for data 5"),
     ],
 )
 def test_inference_errors(attributes: dict[str, Any], inputs: tuple[str, str], message: str) -> None:

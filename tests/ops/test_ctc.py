@@ -103,14 +103,14 @@ def test_shapes(op: Operator, inputs: list[str], expected: str) -> None:
 @pytest.mark.parametrize(
     ("op", "inputs", "message"),
     [
-        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data of shape \[5,2,4\] and sequence_mask of shape \[4,2\] must have equally many steps"),
+        (CTCGreedyDecoder(), [tensor("5,2,4"), tensor("4,2")], r"data of shape \[5,2,4\] and sequence_mask of shape \[4,2\] must have the same number of steps"),
         (CTCGreedyDecoder(), [tensor("5,2"), tensor("5,2")], r"data must have rank 3, got shape \[5,2\]"),
         (CTCGreedyDecoder(), [tensor("5,2,4", i32), tensor("5,2")], "data must be of a floating-point type, got i32"),
-        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have equally many sequences"),
+        (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("3", i64)], "must have the same number of sequences"),
         (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", i64), tensor("2", i64)], r"blank_index must be a scalar or have one element, got shape \[2\]"),
         (CTCGreedyDecoderSeqLen(classes_index_type=f32), [tensor("2,5,4"), tensor("2", i64)], "classes_index_type must be i32 or i64, got f32"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have equally many steps"),
-        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits of shape \[2,5,4\] and label_length of shape \[3\] must have equally many sequences"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,4", i64), tensor("2", i64)], "must have the same number of steps"),
+        (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("3", i64)], r"logits of shape \[2,5,4\] and label_length of shape \[3\] must have the same number of sequences"),
         (CTCLoss(), [tensor("2,5,4"), tensor("2"), tensor("2,5", i64), tensor("2", i64)], "logit_length must be i32 or i64, got f32"),
         (CTCLoss(), [tensor("2,5,4"), tensor("2", i64), tensor("2,5", i64), tensor("2", u8)], "label_length must be i32 or i64, got u8"),
         (CTCGreedyDecoderSeqLen(), [tensor("2,5,4"), tensor("2", u8)], "sequence_length must be i32 or i64, got u8"),
@@ -197,4 +197,4 @@ def test_a_blank_among_the_labels_is_reported() -> None:
     found: list[str] = []
     with reporting_to(lambda code, message: found.append(message)):
         CTCLoss().run(np.zeros((1, 3, 3), np.float32), np.array([3]), np.array([[0, 2, 1]]), np.array([2]))
-    assert found == ["labels have the blank, 2, among them, which no path decodes to"]
+    assert found == ["labels contain the blank, 2, to which no path decodes"]

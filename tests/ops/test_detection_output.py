@@ -217,7 +217,7 @@ def test_shapes_where_the_classes_are_stated(shapes: tuple[str, ...], rows: str)
         (
             {},
             ("[2,16]", "[3,12]", "[1,2,16]"),
-            "box_logits of shape [2,16] and class_preds of shape [3,12] must have equally many images, in dimensions 0 and 0",
+            "box_logits of shape [2,16] and class_preds of shape [3,12] must have the same number of images (dimensions 0 and 0)",
         ),
         (
             {},
@@ -227,51 +227,51 @@ def test_shapes_where_the_classes_are_stated(shapes: tuple[str, ...], rows: str)
         (
             {},
             ("[2,16]", "[2,12]", "[1,1,16]"),
-            "dimension 1 of proposals [1,1,16] must be 2, as variance_encoded_in_target is false",
+            "dimension 1 of proposals [1,1,16] must be 2, because variance_encoded_in_target is false",
         ),
         (
             {},
             ("[2,16]", "[2,12]", "[1,2,17]"),
-            "the last dimension of proposals [1,2,17] is no multiple of 4, the elements for each prior",
+            "the last dimension of proposals [1,2,17] must be a multiple of 4, the number of elements per prior",
         ),
         (
             {},
             ("[2,20]", "[2,12]", "[1,2,16]"),
-            "box_logits [2,20] has 4 elements for each prior, so there are 5 of these; otherwise there are 4",
+            "box_logits [2,20] with 4 elements per prior gives a count of 5, but the other inputs give 4",
         ),
         (
             {},
             ("[2,16]", "[2,13]", "[1,2,16]"),
-            "the last dimension of class_preds [2,13] is no multiple of 4, the elements for each class",
+            "the last dimension of class_preds [2,13] must be a multiple of 4, the number of elements per class",
         ),
-        ({}, ("[2,0]", "[2,0]", "[1,2,0]"), "there are no prior boxes in proposals [1,2,0]"),
-        ({}, (*SHARED, "[2,8]"), "takes 3 or 5 inputs, got 4"),
+        ({}, ("[2,0]", "[2,0]", "[1,2,0]"), "proposals [1,2,0] contain no prior boxes"),
+        ({}, (*SHARED, "[2,8]"), "expected 3 or 5 inputs, got 4"),
         (
             {},
             (*SHARED, "[3,8]", "[2,16]"),
-            "box_logits of shape [2,16] and aux_class_preds of shape [3,8] must have equally many images, in dimensions 0 and 0",
+            "box_logits of shape [2,16] and aux_class_preds of shape [3,8] must have the same number of images (dimensions 0 and 0)",
         ),
         (
             {},
             (*SHARED, "[2,9]", "[2,16]"),
-            "the last dimension of aux_class_preds [2,9] is no multiple of 2, the elements for each prior",
+            "the last dimension of aux_class_preds [2,9] must be a multiple of 2, the number of elements per prior",
         ),
         ({}, (*SHARED, "[2,8]", "[2,20]"), "aux_box_preds [2,20] and box_logits [2,16] must have equal shapes"),
         (
             {"share_location": False},
             ("[2,32]", "[2,12]", "[1,2,16]"),
-            "box_logits [2,32] has 16 elements for each class, so there are 2 of these; otherwise there are 3",
+            "box_logits [2,32] with 16 elements per class gives a count of 2, but the other inputs give 3",
         ),
         (
             {"code_type": "CORNER"},
             SHARED,
             "code_type must be caffe.PriorBoxParameter.CORNER or caffe.PriorBoxParameter.CENTER_SIZE, got 'CORNER'",
         ),
-        ({"keep_top_k": ()}, SHARED, "keep_top_k is empty, it must be a number"),
+        ({"keep_top_k": ()}, SHARED, "keep_top_k must be a number, got an empty list"),
         (
             {"normalized": False, "input_width": 0},
             SHARED,
-            "input_height 1 and input_width 0 must be positive, as proposals are not normalized",
+            "input_height 1 and input_width 0 must be positive, because proposals are not normalized",
         ),
     ],
 )
@@ -304,7 +304,7 @@ def test_refuses_types(types: tuple[ElementType, ...], message: str) -> None:
 
 
 def test_classes_that_are_stated_must_fit() -> None:
-    message = r"class_preds \[2,12\] has 4 elements for each class, so there are 3 of these; otherwise there are 4"
+    message = r"class_preds \[2,12\] with 4 elements per class gives a count of 3, but the other inputs give 4"
     with pytest.raises(OperatorError, match=message):
         DetectionOutput1(num_classes=4, keep_top_k=(6,), normalized=True).infer(*map(tensor, SHARED))
     with pytest.raises(ValueError, match="attribute 'num_classes': 0 is below 1"):

@@ -87,9 +87,9 @@ def test_grid_shapes(priors: str, feature_map: str, flat: str, apart: str) -> No
         (["[3,4]", "[1,2,2,3]", "[2,8,9]"], r"im_data must have rank 4, got shape \[2,8,9\]"),
         (
             ["[3,4]", "[1,2,2,3]", "[2,2,8,9]"],
-            r"feature_map .* and im_data of shape \[2,2,8,9\] must have equally many images",
+            r"feature_map .* and im_data of shape \[2,2,8,9\] must have the same number of images",
         ),
-        (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 is more than feature_map \[1,2,1,3\] has points"),
+        (["[3,4]", "[1,2,1,3]", "[1,2,8,9]"], r"h 2 exceeds the number of points of feature_map \[1,2,1,3\]"),
     ],
 )
 def test_what_the_grid_refuses(shapes: list[str], message: str) -> None:
@@ -184,9 +184,12 @@ def test_extractor_shapes() -> None:
         (["[4]", "[1,2,8,8]"], r"rois must have rank 2, got shape \[4\]"),
         (["[3,5]", "[1,2,8,8]"], r"rois must have 4 numbers for each region, got shape \[3,5\]"),
         (["[3,4]", "[1,2,8,8]", "[2,8,8]"], r"feature map 1 must have rank 4, got shape \[2,8,8\]"),
-        (["[3,4]", "[2,2,8,8]"], r"feature map 0 must be of one image, got shape \[2,2,8,8\]"),
-        (["[3,4]", "[1,2,8,8]", "[1,3,8,8]"], r"feature map 1 of shape \[1,3,8,8\] must have equally many channels"),
-        (["[3,4]", *["[1,2,8,8]"] * 4], r"there are 4 feature maps, pyramid_scales \[4,8,16\] has too few"),
+        (["[3,4]", "[2,2,8,8]"], r"feature map 0 must hold one image, got shape \[2,2,8,8\]"),
+        (
+            ["[3,4]", "[1,2,8,8]", "[1,3,8,8]"],
+            r"feature map 1 of shape \[1,3,8,8\] must have the same number of channels",
+        ),
+        (["[3,4]", *["[1,2,8,8]"] * 4], r"pyramid_scales \[4,8,16\] must have one item for each of the 4 feature maps"),
     ],
 )
 def test_what_the_extractor_refuses(shapes: list[str], message: str) -> None:
@@ -217,7 +220,8 @@ def test_top_k_shapes_and_errors() -> None:
     found = op.infer(tensor("[...]", dynamic), tensor("[?]", f16))
     assert (str(found.shape), found.element_type) == ("[3,4]", f16)
     with pytest.raises(
-        OperatorError, match=r"rois of shape \[4,4\] and probabilities of shape \[5\] must have equally many regions"
+        OperatorError,
+        match=r"rois of shape \[4,4\] and probabilities of shape \[5\] must have the same number of regions",
     ):
         op.infer(tensor("[4,4]"), tensor("[5]"))
     with pytest.raises(OperatorError, match=r"rois must have 4 numbers for each region, got shape \[4,5\]"):
@@ -339,7 +343,7 @@ def test_detector_shapes() -> None:
         (["[4,4]", "[4,8]", "[4,2]", "[1,4]"], r"im_info must have the shape \[1,3\], got \[1,4\]"),
         (
             ["[4,4]", "[...]", "[5,2]", "[1,3]"],
-            r"rois of shape \[4,4\] and scores of shape \[5,2\] must have equally many regions",
+            r"rois of shape \[4,4\] and scores of shape \[5,2\] must have the same number of regions",
         ),
     ],
 )

@@ -124,8 +124,8 @@ def test_segments_outside_the_specification_are_reported() -> None:
         sums = EmbeddingSegmentsSum().run(TABLE, INDICES, np.array([2, 0, 0, 5]), np.array(3))
     close(sums, [[-2.9, -0.3], [0, 0], [-0.2, -0.6]])
     assert found == [
-        "segment_ids[3] = 5 is outside [0, 2]; it counts in no segment",
-        "segment_ids are not sorted; each index counts in its segment all the same",
+        "segment_ids[3] = 5 is outside [0, 2]; it is ignored",
+        "segment_ids are not sorted; each index is added to its segment nevertheless",
     ]
 
 
@@ -179,7 +179,7 @@ def test_shapes_from_weights_and_counts() -> None:
     ("op", "inputs", "message"),
     [
         (EmbeddingBagOffsets(reduction="mean"), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("4", f32)], "reduction mean takes no per_sample_weights"),
-        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("3", f32)], r"indices of shape \[4\] and per_sample_weights of shape \[3\] must have equally many elements"),
+        (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("3", f32)], r"indices of shape \[4\] and per_sample_weights of shape \[3\] must have the same number of elements"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2", i32)], "indices is i64 and offsets is i32"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4,1"), tensor("2")], r"indices must have rank 1, got shape \[4,1\]"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("1")], r"default_index must have rank 0, got shape \[1\]"),
@@ -188,7 +188,7 @@ def test_shapes_from_weights_and_counts() -> None:
         (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4")], r"indices must have rank 2, got shape \[4\]"),
         (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2", i8)], "indices must be i32 or i64, got i8"),
         (EmbeddingBagPacked(), [tensor("5,3", f32), tensor("4,2"), tensor("4,2", f16)], "emb_table is f32 and per_sample_weights is f16"),
-        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("3"), tensor("[]")], r"indices of shape \[4\] and segment_ids of shape \[3\] must have equally many elements"),
+        (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("3"), tensor("[]")], r"indices of shape \[4\] and segment_ids of shape \[3\] must have the same number of elements"),
         (EmbeddingSegmentsSum(), [tensor("5,3", f32), tensor("4"), tensor("4"), tensor("1")], r"num_segments must have rank 0, got shape \[1\]"),
     ],
 )  # fmt: skip

@@ -53,10 +53,10 @@ def test_shapes(data: str, indices: str, axis: int | None, batch_dims: int, shap
         (gather("3,4", "2", [0, 1]), r"axis must be a scalar or have one element, got shape \[2\]"),
         (gather("", "2", 0), r"data must have rank 1 or more"),
         (gather("3,4", "2", 0, types="f32 f32"), r"indices must be of an integer type, got f32"),
-        (gather("3,4", "3", 0, batch_dims=1), r"batch_dims 1 must not be above axis 0"),
+        (gather("3,4", "3", 0, batch_dims=1), r"batch_dims 1 must not exceed axis 0"),
         (gather("3,4,5", "3", 2, batch_dims=2), r"batch_dims 2 is outside \[-1, 1\]"),
         (gather("3,4", "2,2", 1, batch_dims=-3), r"batch_dims -3 is outside \[-2, 2\]"),
-        (gather("2,5,3", "4,4", 1, batch_dims=1), r"data \[2,5,3\] and indices \[4,4\] differ in the first 1"),
+        (gather("2,5,3", "4,4", 1, batch_dims=1), r"data \[2,5,3\] and indices \[4,4\] must be equal in the first 1"),
     ],
 )
 def test_refused(net: Net, message: str) -> None:
@@ -109,7 +109,7 @@ def test_empty(shape: tuple[int, int]) -> None:
     [
         (
             [np.ones((4, 3), np.float32), np.zeros((2, 2), np.int64)],
-            r"data \[4,3\] and indices \[2,2\] differ in the first 1",
+            r"data \[4,3\] and indices \[2,2\] must be equal in the first 1",
         ),
         (
             [np.ones((2,), np.float32), np.zeros((2, 2), np.int64)],
@@ -149,8 +149,8 @@ def test_element_shapes(data: str, indices: str, axis: int, shape: str) -> None:
     [
         (elements("2,2", "2,2", 2), r"axis 2 is outside \[-2, 1\] for data of shape \[2,2\]"),
         (elements("", ""), "data must have rank 1 or more"),
-        (elements("2,2", "2"), r"data \[2,2\] and indices \[2\] must have equally many dimensions"),
-        (elements("4,4", "4,5"), r"data \[4,4\] and indices \[4,5\] must have equal dimensions beside axis 0"),
+        (elements("2,2", "2"), r"data \[2,2\] and indices \[2\] must have the same rank"),
+        (elements("4,4", "4,5"), r"data \[4,4\] and indices \[4,5\] must have equal dimensions except axis 0"),
         (elements("4", "4", types="f32 u32"), "indices must be (of type )?i32 or i64, got u32"),
     ],
 )

@@ -39,7 +39,7 @@ def test_version_5_makes_the_batch_one_dimension() -> None:
     found: list[str] = []
     with reporting_to(lambda code, message: found.append(message)):
         assert GatherND5(batch_dims=2).run(CUBE, indices).tolist() == [1, 4, 10, 12, 18, 23]
-    assert found == ["GatherND-5 has no negative indices; they are counted from the end"]
+    assert found == ["GatherND-5 does not allow negative indices; they are counted from the end"]
 
 
 def test_index_outside() -> None:
@@ -69,9 +69,14 @@ def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> No
             GatherND8(),
             "[2,3]",
             "[1,3]",
-            "indices [1,3] holds tuples of 3, data [2,3] has 2 dimensions after the 0 of the batch",
+            "indices [1,3] holds tuples of 3 indices, but data [2,3] has only 2 dimensions after 0 batch dimensions",
         ),
-        (GatherND8(batch_dims=1), "[2,3]", "[3,1]", "data [2,3] and indices [3,1] differ in the first 1 dimensions"),
+        (
+            GatherND8(batch_dims=1),
+            "[2,3]",
+            "[3,1]",
+            "data [2,3] and indices [3,1] must be equal in the first 1 dimensions (batch_dims)",
+        ),
         (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data must have rank 3 or more, got shape [2,3]"),
         (GatherND8(), "[2,3]", "[]", "indices must have rank 1 or more, got shape []"),
     ],
@@ -110,12 +115,12 @@ def test_gather_tree_inference_and_wrong_parents() -> None:
     with pytest.raises(OperatorError) as caught:
         GatherTree().infer(tensor("[4,2,3]"), tensor("[4,2,3]"), tensor("[3]"), tensor("[]"))
     assert str(caught.value) == (
-        "step_ids of shape [4,2,3] and max_seq_len of shape [3] must have equally many batches, in dimensions 1 and 0"
+        "step_ids of shape [4,2,3] and max_seq_len of shape [3] must have the same number of batches (dimensions 1 and 0)"
     )
     with pytest.raises(OperatorError) as caught:
         GatherTree().infer(tensor("[4,2,3]", i32), tensor("[4,2,3]"), tensor("[2]"), tensor("[]"))
     assert str(caught.value) == "step_ids is i32 and parent_ids is f32: their element types must be equal"
-    with pytest.raises(OperatorError, match="parent 3 of step 2 is no beam: there are 3"):
+    with pytest.raises(OperatorError, match="parent 3 of step 2 is not a beam: there are 3 beams"):
         GatherTree().run(STEPS, PARENTS + (PARENTS == 2), np.array([3]), np.array(0))
 
 

@@ -104,7 +104,7 @@ def test_range_needs_a_type() -> None:
     with pytest.raises(OperatorError, match="output_type must be of a numeric type, got nf4") as error:
         Range4(output_type=nf4).infer(const(0), const(1), const(1))
     assert error.value.hint is not None
-    assert error.value.hint.startswith("such are bf16, f16, f32, f64, i4, ")
+    assert error.value.hint.startswith("numeric types are bf16, f16, f32, f64, i4, ")
 
 
 def test_first_range_has_the_type_of_its_inputs() -> None:

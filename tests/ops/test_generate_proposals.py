@@ -212,13 +212,22 @@ def test_shapes_of_one() -> None:
         (["[3]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have rank 2, got shape \[3\]"),
         (["[1,5]", "[2,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], r"im_info must have 3 or 4 numbers for each image, got .*5"),
         (["[1,3]", "[2,3,2,5]", "[1,8,2,3]", "[1,2,2,3]"], r"anchors must have 4 numbers each, got shape \[2,3,2,5\]"),
-        (["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* and deltas .* must have equally many rows"),
-        (["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"], "anchors .* and deltas .* must have equally many columns"),
-        (["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"], "anchors .* and scores .* must have equally many anchors"),
+        (
+            ["[1,3]", "[9,3,2,4]", "[1,8,2,3]", "[1,2,2,3]"],
+            "anchors .* and deltas .* must have the same number of rows",
+        ),
+        (
+            ["[1,3]", "[2,3,2,4]", "[1,8,2,9]", "[1,2,2,3]"],
+            "anchors .* and deltas .* must have the same number of columns",
+        ),
+        (
+            ["[1,3]", "[2,3,9,4]", "[1,8,2,3]", "[1,2,2,3]"],
+            "anchors .* and scores .* must have the same number of anchors",
+        ),
         (["[1,3]", "[2,3,2,4]", "[1,9,2,3]", "[1,2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 9"),
         (
             ["[2,3]", "[2,3,2,4]", "[1,8,2,3]", "[...]"],
-            r"im_info of shape \[2,3\] and deltas .* must have equally many images",
+            r"im_info of shape \[2,3\] and deltas .* must have the same number of images",
         ),
     ],
 )
@@ -233,9 +242,9 @@ def test_shapes_that_many_refuses(shapes: list[str], message: str) -> None:
         (["[1,3]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must have rank 1, got shape \[1,3\]"),
         (["[4]", "[12,4]", "[8,2,3]", "[2,2,3]"], r"im_info must be 3 numbers, got shape \[4\]"),
         (["[3]", "[12,5]", "[8,2,3]", "[2,2,3]"], r"anchors must have 4 numbers each, got shape \[12,5\]"),
-        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have equally many rows"),
+        (["[3]", "[12,4]", "[8,9,3]", "[2,2,3]"], "deltas .* and scores .* must have the same number of rows"),
         (["[3]", "[12,4]", "[7,2,3]", "[2,2,3]"], "deltas must have 4 channels for each of 2 anchors, got 7"),
-        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, scores of shape .* are of 12"),
+        (["[3]", "[11,4]", "[8,2,3]", "[2,2,3]"], "there are 11 anchors, but scores of shape .* need 12"),
     ],
 )
 def test_shapes_that_one_refuses(shapes: list[str], message: str) -> None:

@@ -54,7 +54,7 @@ def test_rows_in_no_group_are_zero_and_reported() -> None:
         result = product(np.ones((4, 2), np.float32), np.ones((2, 3, 2), np.float32), np.int32([1, 3]))
     assert result[:, 0].tolist() == [2, 2, 2, 0]
     assert [message for _, message in reports] == [
-        "the last offset is 3 and a has 4 rows: those behind it, in no group, give 0"
+        "the last offset is 3, but a has 4 rows; the rows behind it are in no group and give 0"
     ]
 
 
@@ -91,23 +91,27 @@ def test_shapes(shapes: list[str], expected: str) -> None:
 @pytest.mark.parametrize(
     ("shapes", "types", "message"),
     [
-        (["6,3", "2,4,3"], [f32, f32], "a of shape [6,3] needs offsets, which say where its groups end"),
+        (["6,3", "2,4,3"], [f32, f32], "offsets are missing: a of shape [6,3] needs the ends of its groups"),
         (
             ["6,3", "2,3,4", "2"],
             [f32, f32, i32],
-            "a of shape [6,3] and b of shape [2,3,4] must have equally many elements in a row",
+            "a of shape [6,3] and b of shape [2,3,4] must have the same number of elements in a row",
         ),
         (
             ["6,3", "2,4,3", "3"],
             [f32, f32, i32],
-            "offsets of shape [3] and b of shape [2,4,3] must have equally many groups",
+            "offsets of shape [3] and b of shape [2,4,3] must have the same number of groups",
         ),
         (["6,3", "2,4,3", "2,1"], [f32, f32, i32], "offsets must have rank 1, got shape [2,1]"),
         (["6,3", "2,4,3", "2"], [f32, f32, f32], "offsets must be i32 or i64, got f32"),
         (["6,3", "2,4,3", "2"], [f32, f16, i32], "a is f32 and b is f16"),
         (["6,3", "2,4,3", "2"], [boolean, boolean, i32], "a must be of a numeric type, got boolean"),
-        (["2,6,3", "3,4,3"], [f32, f32], "a of shape [2,6,3] and b of shape [3,4,3] must have equally many groups"),
-        (["2,6,3", "2,4,3", "2"], [f32, f32, i32], "is in groups already and takes no offsets"),
+        (
+            ["2,6,3", "3,4,3"],
+            [f32, f32],
+            "a of shape [2,6,3] and b of shape [3,4,3] must have the same number of groups",
+        ),
+        (["2,6,3", "2,4,3", "2"], [f32, f32, i32], "is already divided into groups"),
         (["3,6", "4,6", "2"], [f32, f32, i32], "b must have rank 3, got shape [4,6]"),
         (["3", "2,4,3", "2"], [f32, f32, i32], "a must have rank 2 or 3, got shape [3]"),
     ],

@@ -136,7 +136,7 @@ def test_boxes_of_one_class_each() -> None:
     assert found == [(0, 0.7, 0), (1, 0.4, 1), (0, 0.9, 2), (0, 0.8, 4), (1, 0.6, 5), (1, 0.5, 3)]
     assert op.run(boxes, np.array(scores, np.float32), np.array([1, 0, 2]))[2].tolist() == [2, 0, 4]
     assert op.run(boxes, np.array(scores, np.float32), np.array([-1, 1], np.int32))[2].tolist() == [0, 2]
-    with pytest.raises(OperatorError, match=r"roisnum \[2,2\] is of 4 boxes, there are 3"):
+    with pytest.raises(OperatorError, match=r"roisnum \[2,2\] counts 4 boxes, but there are 3"):
         op.run(boxes, np.array(scores, np.float32), np.array([2, 2]))
     with pytest.raises(OperatorError, match=r"boxes must have shape \[2,3,4\], got \[2,2,4\]"):
         op.run(boxes[:, :2], np.array(scores, np.float32), np.array([1]))
@@ -282,8 +282,8 @@ def test_of_constants_the_number_of_rows_is_known(cls: Any) -> None:
         (tensor("[6,4]"), tensor("[2,3,6]"), r"boxes must have rank 3, got shape \[6,4\]"),
         (tensor("[2,6,5]"), tensor("[2,3,6]"), r"a box must have 4 coordinates, got boxes \[2,6,5\]"),
         (tensor("[2,6,4]"), tensor("[3,6]"), r"scores must have rank 3, got shape \[3,6\]"),
-        (tensor("[2,6,4]"), tensor("[1,3,6]"), "must have equally many batches, in dimensions 0 and 0"),
-        (tensor("[2,6,4]"), tensor("[2,3,7]"), "must have equally many boxes, in dimensions 1 and 2"),
+        (tensor("[2,6,4]"), tensor("[1,3,6]"), r"must have the same number of batches \(dimensions 0 and 0\)"),
+        (tensor("[2,6,4]"), tensor("[2,3,7]"), r"must have the same number of boxes \(dimensions 1 and 2\)"),
         (tensor("[2,6,4]", f64), tensor("[2,3,6]", f64), "boxes must be f32, f16 or bf16, got f64"),
         (tensor("[2,6,4]", f16), tensor("[2,3,6]", bf16), "boxes is f16 and scores is bf16"),
     ],
@@ -296,12 +296,17 @@ def test_refused(cls: Any, boxes: TensorType, scores: TensorType, message: str) 
 @pytest.mark.parametrize(
     ("boxes", "scores", "roisnum", "message"),
     [
-        ("[2,6,4]", "[2,5]", tensor("[3]", i64), r"boxes .* and scores of shape \[2,5\] must have equally many boxes"),
+        (
+            "[2,6,4]",
+            "[2,5]",
+            tensor("[3]", i64),
+            r"boxes .* and scores of shape \[2,5\] must have the same number of boxes",
+        ),
         (
             "[2,6,4]",
             "[3,6]",
             tensor("[3]", i64),
-            r"boxes .* and scores of shape \[3,6\] must have equally many classes",
+            r"boxes .* and scores of shape \[3,6\] must have the same number of classes",
         ),
         (
             "[2,6,4]",

@@ -253,7 +253,7 @@ def test_version_1_takes_axes_in_ascending_order() -> None:
     seen: list[str] = []
     with reporting_to(lambda code, message: seen.append(message)):
         assert op.run(np.zeros((2, 2), np.float32), np.array([3, 4])).shape == (3, 4)
-    assert seen == ["axes [1, 0] are resized in ascending order, the specification says in their own"]
+    assert seen == ["axes [1, 0] are resized in ascending order; the specification says in the given order"]
 
 
 def test_version_1_faults() -> None:
@@ -345,8 +345,8 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
         ({}, (tensor("3,4"), const([5, 6, 7])), r"sizes must have one element for each of the axes \[0,1\], got 3"),
         ({}, (tensor("3,4"), const([[5, 6]])), r"sizes must have rank 1, got shape \[1,2\]"),
         ({}, (tensor("3,4"), const([5, -6])), r"sizes must not be negative, got \[5,-6\]"),
-        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must lie in \[0, 1\], the data has rank 2"),
-        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must lie in \[0, 1\], the data has rank 2"),
+        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because data has rank 2"),
+        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must be in \[0, 1\], because data has rank 2"),
         ({}, (tensor("3,4"), const([5, 5]), const([1, 1])), r"axes \[1,1\] name a dimension twice"),
         ({}, (tensor("3,4"), const([5]), const(1)), r"axes must have rank 1, got shape \[\]"),
         ({}, (tensor("3", boolean), const([5])), "data must be a number of at least 8 bits, got boolean"),

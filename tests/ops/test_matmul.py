@@ -116,7 +116,11 @@ def test_matmul_shapes(a: str, b: str, result: str) -> None:
     ("a", "b", "message"),
     [
         (tensor("2,3"), tensor("4,5"), r"a of shape \[2,3\] has 3 columns, but b of shape \[4,5\] has 4 rows"),
-        (tensor("2,2,3"), tensor("3,3,4"), r"batch dimensions of a of shape \[2,2,3\] and b .* not broadcast: 2 and 3"),
+        (
+            tensor("2,2,3"),
+            tensor("3,3,4"),
+            r"batch dimensions of a of shape \[2,2,3\] and b .* cannot be broadcast: 2 and 3",
+        ),
         (tensor("2,3"), tensor("3,4", f16), "a is f32 and b is f16"),
         (tensor(""), tensor("3"), "a must have rank 1 or more, got shape"),
     ],
@@ -127,7 +131,9 @@ def test_matmul_refused(a: TensorType, b: TensorType, message: str) -> None:
 
 
 def test_matmul_refused_at_run() -> None:
-    with pytest.raises(OperatorError, match=r"shape \[2,3\] and b \[4,5\]: 3 columns and 4 rows"):
+    with pytest.raises(
+        OperatorError, match=r"shapes \[2,3\] and \[4,5\] when they are multiplied: 3 columns do not match 4 rows"
+    ):
         MatMul().run(np.ones((2, 3)), np.ones((4, 5)))
 
 
@@ -194,18 +200,22 @@ def test_einsum_shapes(equation: str, shapes: list[str], result: str) -> None:
 @pytest.mark.parametrize(
     ("equation", "inputs", "message"),
     [
-        ("ij->iz", [tensor("2,3")], "'z' of the output stands in no input of equation 'ij->iz'"),
-        ("ij->ii", [tensor("2,3")], "'i' stands twice in the output of equation 'ij->ii'"),
+        ("ij->iz", [tensor("2,3")], "'z' of the output occurs in no input of equation 'ij->iz'"),
+        ("ij->ii", [tensor("2,3")], "'i' occurs twice in the output of equation 'ij->ii'"),
         ("i1->i", [tensor("2,3")], "'i1' in equation 'i1->i' is not a subscript"),
-        ("i,j", [tensor("2")], "equation 'i,j' is for 2 inputs, got 1"),
+        ("i,j", [tensor("2")], "equation 'i,j' needs 2 inputs, got 1"),
         ("i->i", [tensor("2,3")], r"input 0 of shape \[2,3\] does not have the dimensions of subscript 'i'"),
         ("i...j->i", [tensor("2")], r"input 0 of shape \[2\] does not have the dimensions of subscript 'i...j'"),
-        ("i,i->", [tensor("2"), tensor("3")], r"input 1 of shape \[3\]: 'i' is 3, before it was 2"),
-        ("ii->i", [tensor("3,1")], r"the dimensions of 'i' are 3 and 1"),
+        (
+            "i,i->",
+            [tensor("2"), tensor("3")],
+            r"input 1 of shape \[3\] gives 'i' the size 3, but an earlier input gives it 2",
+        ),
+        ("ii->i", [tensor("3,1")], r"the dimensions of 'i' must be equal, got 3 and 1"),
         (
             "...,...",
             [tensor("2"), tensor("3")],
-            r"input 1: its '...' covers \[3\], which does not broadcast with \[2\]",
+            r"input 1: its '...' covers \[3\], which cannot be broadcast with \[2\]",
         ),
         ("i,i->", [tensor("2"), tensor("2", i32)], "input 0 is f32 and input 1 is i32"),
     ],

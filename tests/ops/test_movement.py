@@ -43,8 +43,16 @@ def test_concat_shape(shapes: list[str], axis: int, result: str) -> None:
 @pytest.mark.parametrize(
     ("inputs", "axis", "message"),
     [
-        ([tensor("2,3"), tensor("4,4")], 0, "input 1 has shape [4,4], which differs from [?,3] beside axis 0"),
-        ([tensor("2,3"), tensor("2")], 0, "input 1 has shape [2], which differs from [?,3] beside axis 0"),
+        (
+            [tensor("2,3"), tensor("4,4")],
+            0,
+            "input 1 has shape [4,4], which differs from [?,3] in a dimension other than axis 0",
+        ),
+        (
+            [tensor("2,3"), tensor("2")],
+            0,
+            "input 1 has shape [2], which differs from [?,3] in a dimension other than axis 0",
+        ),
         ([tensor("2"), tensor("2", i32)], 0, "input 0 is f32 and input 1 is i32: their element types must be equal"),
         ([tensor("")], 0, "input 0 is a scalar, which has no axis to concatenate along"),
         ([tensor("2,3")], 2, "axis 2 is outside [-2, 1] of a tensor of rank 2"),
@@ -125,10 +133,10 @@ def test_variadic_split_by_partly_known_lengths() -> None:
 @pytest.mark.parametrize(
     ("data", "lengths", "message"),
     [
-        ("8", [3, 4], "the split_lengths make 7 together, but axis 0 has dimension 8"),
-        ("2", [3, -1], "the split_lengths make 3 together, but axis 0 has dimension 2"),
-        ("..2", [3, 1], "the split_lengths make 4 together, but axis 0 has dimension ..2"),
-        ("8", [-1, 4, -1], "split_lengths is -1 at positions 0 and 2: one at most"),
+        ("8", [3, 4], "the sum of split_lengths is 7, but axis 0 has dimension 8"),
+        ("2", [3, -1], "the sum of split_lengths is 3, but axis 0 has dimension 2"),
+        ("..2", [3, 1], "the sum of split_lengths is 4, but axis 0 has dimension ..2"),
+        ("8", [-1, 4, -1], "split_lengths is -1 at positions 0 and 2: at most one -1 is allowed"),
         ("8", [-2, 10], "split_lengths[0] must be at least -1, got -2"),
     ],
 )
@@ -192,11 +200,11 @@ def test_pad_shape(data: str, begin: TensorType, end: TensorType, result: str) -
     ("mode", "inputs", "message"),
     [
         ("reflect", [tensor("3"), const([3]), const([0])],
-         "pads_begin[0] is 3: mode reflect allows 2 at most for dimension 3"),
+         "pads_begin[0] is 3: mode reflect allows at most 2 for dimension 3"),
         ("symmetric", [tensor("3"), const([0]), const([4])],
-         "pads_end[0] is 4: mode symmetric allows 3 at most for dimension 3"),
+         "pads_end[0] is 4: mode symmetric allows at most 3 for dimension 3"),
         ("edge", [tensor("0"), const([1]), const([0])],
-         "pads_begin[0] is 1: mode edge allows 0 at most for dimension 0"),
+         "pads_begin[0] is 1: mode edge allows at most 0 for dimension 0"),
         ("constant", [tensor("3,3"), const([1]), const([0, 0])],
          "pads_begin must have 2 elements for data of shape [3,3], got 1"),
         ("constant", [tensor("3"), const([1]), const([0]), const(1)],
@@ -212,5 +220,5 @@ def test_pad_errors(mode: str, inputs: list[TensorType], message: str) -> None:
 
 
 def test_pad_checks_at_run_time() -> None:
-    with pytest.raises(OperatorError, match="pads_begin\\[0\\] is 2: mode reflect allows 1 at most for dimension 2"):
+    with pytest.raises(OperatorError, match="pads_begin\\[0\\] is 2: mode reflect allows at most 1 for dimension 2"):
         Pad1(pad_mode="reflect").run(np.zeros(2), np.array([2]), np.array([0]))

@@ -291,12 +291,12 @@ def test_accepted_types(cls: Any, element_type: ElementType) -> None:
         (
             1,
             tensor("[2,2,6]"),
-            r"boxes of shape \[1,6,4\] and scores of shape \[2,2,6\] must have equally many batches",
+            r"boxes of shape \[1,6,4\] and scores of shape \[2,2,6\] must have the same number of batches",
         ),
         (
             1,
             tensor("[1,2,5]"),
-            r"boxes .* and scores of shape \[1,2,5\] must have equally many boxes, in dimensions 1 and 2",
+            r"boxes .* and scores of shape \[1,2,5\] must have the same number of boxes \(dimensions 1 and 2\)",
         ),
         (1, tensor("[1,2,6]", boolean), "scores must be (f32, f16 or bf16|of a floating-point type), got boolean"),
         (2, tensor("[]", f32), "max_output_boxes_per_class must be of an integer type, got f32"),

@@ -83,8 +83,8 @@ def test_col2im_inference() -> None:
     assert str(Col2Im().infer(tensor("12,225"), tensor("2", i64), tensor("?", i64)).shape) == "[?,?,?]"
     assert str(Col2Im().infer(tensor("..."), sizes, kernel).shape) == "[...]"
     for data, message in (
-        ("3,13,225", "has 13 channels, no multiple of the kernel [2,2]"),
-        ("3,12,224", "an image of [16,16] has [15,15] windows of kernel [2,2], data has 224 blocks"),
+        ("3,13,225", "has 13 channels, which is not a multiple of the size of kernel [2,2]"),
+        ("3,12,224", "an image of [16,16] has [15,15] windows of kernel [2,2], but data has 224 blocks"),
         ("3,12,15,15", "data must have rank 2 or 3"),
     ):
         with pytest.raises(OperatorError) as error:
@@ -148,8 +148,11 @@ def test_deformable_inference(inputs: tuple[str, ...], expected: str) -> None:
     ("inputs", "message"),
     [
         (("1,4,5,5", "1,17,3,3", "2,4,3,3"), "offsets [1,17,3,3] has 17 channels"),
-        (("1,4,5,5", "1,18,4,3", "2,4,3,3"), "does not fit to the output [1,2,3,3]"),
-        (("1,4,5,5", "1,18,3,3", "2,3,3,3"), "data [1,4,5,5] has 4 channels, filters [2,3,3,3] with group 1 take 3"),
+        (("1,4,5,5", "1,18,4,3", "2,4,3,3"), "does not match the output [1,2,3,3]"),
+        (
+            ("1,4,5,5", "1,18,3,3", "2,3,3,3"),
+            "data [1,4,5,5] has 4 channels, but filters [2,3,3,3] with group 1 need 3",
+        ),
         (("1,4,5,5", "1,18,3,3", "2,4,3,3", "1,8,3,3"), "mask [1,8,3,3] has 8 channels"),
         (("1,4,5", "1,18,3,3", "2,4,3,3"), "data must have rank 4"),
     ],

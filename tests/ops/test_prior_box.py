@@ -113,7 +113,7 @@ def test_boxes_that_are_counted_and_not_there_are_zero_and_reported() -> None:
         found = boxes(PriorBox1(min_size=(10,), max_size=(20, 30)), (1, 2))
     assert found.shape == (1, 2, 3, 4)
     assert not found.reshape(-1, 4)[4:].any()
-    assert reports == ["the attributes count 3 boxes a point and describe 2; the last are 0"]
+    assert reports == ["the output has 3 boxes per point, but the attributes describe 2; the remaining boxes are 0"]
 
 
 @pytest.mark.parametrize(
@@ -238,12 +238,12 @@ def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
         (
             PriorBox8(aspect_ratio=(2.5, 0.0)),
             (tensor("[2]"), tensor("[2]")),
-            "aspect_ratio must be of positive numbers, got [2.5, 0.0]",
+            "aspect_ratio must hold positive numbers, got [2.5, 0.0]",
         ),
         (
             PriorBoxClustered(width=(1.5, 2.5)),
             (tensor("[2]"), tensor("[2]")),
-            "width and height must have as many items, got 2: [1.5, 2.5] and 1: [1.0]",
+            "width and height must have the same number of items, got 2: [1.5, 2.5] and 1: [1.0]",
         ),
     ],
 )
@@ -254,5 +254,5 @@ def test_refuses(op: Any, inputs: tuple[TensorType, TensorType], message: str) -
 
 
 def test_dense_boxes_need_a_density() -> None:
-    with pytest.raises(OperatorError, match="fixed_size has 2 items, density 1"):
+    with pytest.raises(OperatorError, match="fixed_size has 2 items, but density has 1"):
         boxes(PriorBox1(fixed_size=(8, 4), density=(1,)))

@@ -174,15 +174,15 @@ GOOD = (tensor("[1,2,3,3]"), tensor("[1,4,3,3]"), tensor("[3]"))
         ({2: tensor("[5]")}, "image_shape must hold 3 or 4 numbers, got 5"),
         (
             {0: tensor("[1,4,3,3]")},
-            "dimension 1 of class_probs [1,4,3,3] must be 2 for each of 1 anchors (1 ratios by 1 scales), 2",
+            "dimension 1 of class_probs [1,4,3,3] must be 2: 2 for each of 1 anchors (1 ratios by 1 scales)",
         ),
         (
             {1: tensor("[2,4,3,3]")},
-            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [2,4,3,3] must have equally many images, in dimensions 0 and 0",
+            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [2,4,3,3] must have the same number of images (dimensions 0 and 0)",
         ),
         (
             {1: tensor("[1,4,3,5]")},
-            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [1,4,3,5] must have equally many columns, in dimensions 3 and 3",
+            "class_probs of shape [1,2,3,3] and bbox_deltas of shape [1,4,3,5] must have the same number of columns (dimensions 3 and 3)",
         ),
     ],
 )

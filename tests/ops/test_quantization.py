@@ -152,9 +152,13 @@ def test_symbols_pass() -> None:
         (
             "none",
             ["2,3", "2,3", "2,3", "2,3", "1"],
-            "x of shape [2,3] and output_high of shape [1] do not fit together",
+            "x of shape [2,3] and output_high of shape [1] cannot be broadcast together",
         ),
-        ("pdpd", ["2,3", "2", "1", "1", "1"], "x of shape [2,3] and input_low of shape [2] do not fit together"),
+        (
+            "pdpd",
+            ["2,3", "2", "1", "1", "1"],
+            "x of shape [2,3] and input_low of shape [2] cannot be broadcast together",
+        ),
     ],
 )
 def test_ranges_that_do_not_fit(mode: str, shapes: list[str], message: str) -> None:
@@ -250,7 +254,7 @@ def test_shapes_of_fake_convert(shapes: list[str], expected: str) -> None:
 @pytest.mark.parametrize(
     ("shapes", "types", "message"),
     [
-        (["2,3", "3", "1"], [f32] * 3, "scale of shape [3] and shift of shape [1] must have one shape"),
+        (["2,3", "3", "1"], [f32] * 3, "scale of shape [3] and shift of shape [1] must have the same shape"),
         (["1,3", "2,3"], [f32] * 2, "scale of shape [2,3] cannot be broadcast to data of shape [1,3]"),
         (["3", "1,1"], [f32] * 2, "scale of shape [1,1] cannot be broadcast to data of shape [3]"),
         (["3", "1"], [f64] * 2, "data must be f16, bf16 or f32, got f64"),

@@ -60,9 +60,9 @@ def test_reverse_sequence() -> None:
         [1, 6, 3, 8],
         [5, 2, 7, 4],
     ]
-    with pytest.raises(OperatorError, match=r"seq_lengths \[2,5\] must lie in \[0, 4\]"):
+    with pytest.raises(OperatorError, match=r"seq_lengths \[2,5\] must be in \[0, 4\]"):
         ReverseSequence().run(data, np.array([2, 5]))
-    with pytest.raises(OperatorError, match=r"seq_lengths \[2.0, nan\] must lie in \[0, 4\]"):
+    with pytest.raises(OperatorError, match=r"seq_lengths \[2.0, nan\] must be in \[0, 4\]"):
         ReverseSequence().run(data, np.array([2, np.nan]))
 
 
@@ -107,7 +107,7 @@ def test_batch_and_space() -> None:
         (SpaceToBatch(), [1, 3], [0, 0], [1, 0], "pads_end [1,0] must begin with 0, for the batch"),
         (BatchToSpace(), [1, 2], [1, 0], [0, 0], "crops_begin [1,0] must begin with 0, for the batch"),
         (SpaceToBatch(), [1], [0, 0], [0, 0], "block_shape [1] must have an item for each dimension of data [4,3]"),
-        (BatchToSpace(), [1, 2], [0, 4], [0, 3], "crops [0,4] and [0,3] take more than there is of [2,6]"),
+        (BatchToSpace(), [1, 2], [0, 4], [0, 3], "crops [0,4] and [0,3] exceed the sizes [2,6]"),
         (SpaceToBatch(), [1, 2], [0, 0], [0, 0], "data [4,3], with its pads, is not a multiple of block_shape [1,2]"),
     ],
 )
@@ -153,7 +153,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             Reverse(mode="mask"),
             (tensor("[2,3]"), tensor("[3]", boolean)),
-            "the mask has shape [3], data [2,3] has 2 dimensions",
+            "the mask has shape [3], but data [2,3] has 2 dimensions",
         ),
         (
             Reverse(mode="mask"),
@@ -163,7 +163,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             ReverseSequence(),
             (tensor("[2,3]"), tensor("[3]")),
-            "data of shape [2,3] and seq_lengths of shape [3] must have equally many slices, in dimensions 0 and 0",
+            "data of shape [2,3] and seq_lengths of shape [3] must have the same number of slices (dimensions 0 and 0)",
         ),
         (
             Roll(),
@@ -194,7 +194,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             BatchToSpace(),
             (tensor("[2,1]"), items(1, 2), items(0, 2), items(0, 1)),
-            "crops 2 and 1 take more than the 2 that dimension 1 has with a block of 2",
+            "crops 2 and 1 exceed the size 2 that dimension 1 has with a block of 2",
         ),
         (
             BatchToSpace(),

@@ -252,9 +252,9 @@ def test_lstm_cell_1_ignores_what_the_specification_does_not_have() -> None:
     expected = as_list(LSTMCell4().run(*inputs))
     op = LSTMCell1(hidden_size=4, weights_format="ifco", input_forget=True)
     assert_all_close(op.run(*inputs, normal(12)), expected, 0)
-    end = "is ignored, as by the specification and the CPU plugin; other devices may not"
+    end = "is ignored, as in the specification and the CPU plugin; other devices may use it"
     assert reports(op, *inputs, normal(12)) == [
-        f"{what} {end}" for what in ("weights_format ifco", "input_forget", "P, which is not zero,")
+        f"{what} {end}" for what in ("weights_format ifco", "input_forget", "nonzero P")
     ]
     assert reports(LSTMCell1(hidden_size=4), *inputs, np.zeros(12, np.float32)) == []
 
@@ -268,7 +268,7 @@ def test_lengths_outside(length: int) -> None:
     assert last[0].any()
     assert not last[1].any()
     message = f"sequence_lengths {length} is outside [0, 3]"
-    assert reports(GRUSequence(), *inputs) == [f"{message}: the last state is taken to be zero"]
+    assert reports(GRUSequence(), *inputs) == [f"{message}; the last state is set to 0"]
     with pytest.raises(OperatorError) as error:
         GRUSequence(direction="reverse").run(*inputs)
     assert error.value.message == message
@@ -277,7 +277,7 @@ def test_lengths_outside(length: int) -> None:
 def test_weights_that_fit_only_by_broadcasting() -> None:
     x, h, w, r, b = cell_inputs("gru", 2, 3, 4)
     for broken in ((w[:1], r, b), (w, r, b[:1])):
-        with pytest.raises(OperatorError, match="do not fit R of shape"):
+        with pytest.raises(OperatorError, match="do not match R of shape"):
             GRUCell().run(x, h, *broken)
 
 
@@ -349,18 +349,18 @@ SEQUENCE = ["2,5,3", "2,1,4", "2", "1,12,3", "1,12,4", "1,12"]
     ("op", "shapes", "at", "shape", "message"),
     [
         (GRUCell(), CELL, 0, "2,3,1", "X must be [batch, input], got shape [2,3,1]"),
-        (GRUCell(), CELL, 1, "3,4", "initial_hidden_state must be [batch, hidden], got shape [3,4]: batch is 3 here, but 2 by X"),
-        (GRUCell(), CELL, 2, "12,5", "W must be [3*hidden, input], got shape [12,5]: input is 5 here, but 3 by X"),
-        (GRUCell(), CELL, 2, "13,3", "W must be [3*hidden, input], got shape [13,3]: 13 is no multiple of 3"),
-        (GRUCell(), CELL, 3, "15,4", "R must be [3*hidden, hidden], got shape [15,4]: hidden is 5 here, but 4 by initial_hidden_state"),
-        (GRUCell(hidden_size=5), CELL, 0, "2,3", "initial_hidden_state must be [batch, hidden], got shape [2,4]: hidden is 4 here, but 5 by hidden_size"),
-        (GRUCell(linear_before_reset=True), CELL, 4, "12", "B must be [4*hidden], got shape [12]: hidden is 3 here, but 4 by initial_hidden_state"),
+        (GRUCell(), CELL, 1, "3,4", "initial_hidden_state must be [batch, hidden], got shape [3,4]: batch is 3 here, but 2 according to X"),
+        (GRUCell(), CELL, 2, "12,5", "W must be [3*hidden, input], got shape [12,5]: input is 5 here, but 3 according to X"),
+        (GRUCell(), CELL, 2, "13,3", "W must be [3*hidden, input], got shape [13,3]: 13 is not a multiple of 3"),
+        (GRUCell(), CELL, 3, "15,4", "R must be [3*hidden, hidden], got shape [15,4]: hidden is 5 here, but 4 according to initial_hidden_state"),
+        (GRUCell(hidden_size=5), CELL, 0, "2,3", "initial_hidden_state must be [batch, hidden], got shape [2,4]: hidden is 4 here, but 5 according to hidden_size"),
+        (GRUCell(linear_before_reset=True), CELL, 4, "12", "B must be [4*hidden], got shape [12]: hidden is 3 here, but 4 according to initial_hidden_state"),
         (GRUSequence(), SEQUENCE, 2, "2,1", "sequence_lengths must be [batch], got shape [2,1]"),
-        (GRUSequence(), SEQUENCE, 2, "3", "sequence_lengths must be [batch], got shape [3]: batch is 3 here, but 2 by X"),
-        (GRUSequence(), SEQUENCE, 5, "2,12", "B must be [directions, 3*hidden], got shape [2,12]: directions is 2 here, but 1 by direction forward"),
-        (GRUSequence(direction="bidirectional"), SEQUENCE, 0, "2,5,3", "initial_hidden_state must be [batch, directions, hidden], got shape [2,1,4]: directions is 1 here, but 2 by direction bidirectional"),
+        (GRUSequence(), SEQUENCE, 2, "3", "sequence_lengths must be [batch], got shape [3]: batch is 3 here, but 2 according to X"),
+        (GRUSequence(), SEQUENCE, 5, "2,12", "B must be [directions, 3*hidden], got shape [2,12]: directions is 2 here, but 1 according to direction forward"),
+        (GRUSequence(direction="bidirectional"), SEQUENCE, 0, "2,5,3", "initial_hidden_state must be [batch, directions, hidden], got shape [2,1,4]: directions is 1 here, but 2 according to direction bidirectional"),
         (GRUCell(activations=("tanh",)), CELL, 0, "2,3", "activations tanh must name 2 functions, got 1"),
-        (GRUSequence(activations=("tanh", "elu")), SEQUENCE, 0, "2,5,3", "activation 'elu' is none of relu, sigmoid, tanh, hardsigmoid"),
+        (GRUSequence(activations=("tanh", "elu")), SEQUENCE, 0, "2,5,3", "activation 'elu' must be one of relu, sigmoid, tanh, hardsigmoid"),
     ],
 )  # fmt: skip
 def test_shape_errors(op: Any, shapes: list[str], at: int, shape: str, message: str) -> None:

@@ -75,7 +75,7 @@ def test_without_it_the_model_is_read_and_not_run() -> None:
 
 
 def test_what_an_opset_has_is_not_registered() -> None:
-    with pytest.raises(ovir.InputError, match="opset1 has an operation Relu"):
+    with pytest.raises(ovir.InputError, match="opset1 already has an operation Relu"):
         ovir.register("Relu", version="opset1")
     with pytest.raises(ovir.InputError, match="Half has no method 'infer'"):
         ovir.register("Swirl", version="extension")(type("Half", (ovir.Operator,), {}))

@@ -231,7 +231,7 @@ def test_symbols_and_unknown_types() -> None:
             tensor("[1,2,8,8]"),
             tensor("[3,4]"),
             tensor("[2]", i32),
-            r"rois of shape \[3,4\] and batch_indices of shape \[2\] must have equally many regions",
+            r"rois of shape \[3,4\] and batch_indices of shape \[2\] must have the same number of regions",
         ),
         (tensor("[1,2,8,8]"), tensor("[3,4]"), tensor("[3]"), r"batch_indices must be of an integer type, got f32"),
         (
@@ -264,7 +264,7 @@ def test_bad_attributes(attribute: str, value: Any, message: str) -> None:
 
 def test_what_a_run_refuses() -> None:
     op = ROIAlign3(pooled_h=1, pooled_w=1, sampling_ratio=0, spatial_scale=1.0)
-    with pytest.raises(OperatorError, match=r"region 1 is of image 3, outside \[0, 0\]"):
+    with pytest.raises(OperatorError, match=r"region 1 refers to image 3, outside \[0, 0\]"):
         op.run(PLANE, boxes([0, 0, 1, 1], [0, 0, 1, 1]), images(0, 3))
-    with pytest.raises(OperatorError, match=r"region 0 of size \[1000000.0, 100.0\] would take 1e\+08 samples"):
+    with pytest.raises(OperatorError, match=r"region 0 of size \[1000000.0, 100.0\] needs 1e\+08 samples"):
         op.run(PLANE, boxes([0, 0, 100, 1e6]), images(0))

@@ -74,7 +74,7 @@ def test_images_are_truncated_and_minus_one_ends_the_list() -> None:
     data = np.stack([np.full((2, 3, 3), number, np.float32) for number in (1, 2)])
     found = pooling(1, 1).run(data, rois([1.7, 0, 0, 2, 2], [-0.5, 0, 0, 2, 2], [-1, 0, 0, 2, 2], [0, 0, 0, 2, 2]))
     assert found[:, 1, 0, 0].tolist() == [2, 1, 0, 0]
-    with pytest.raises(OperatorError, match=r"region 0 is of image 2, outside \[0, 1\]"):
+    with pytest.raises(OperatorError, match=r"region 0 refers to image 2, outside \[0, 1\]"):
         pooling(1, 1).run(data, rois([2, 0, 0, 2, 2]))
 
 
@@ -174,9 +174,9 @@ def test_offsets_of_another_part_size_are_read_in_order() -> None:
     wanted = op.run(PLANE, regions, offsets.reshape(-1)[:4].reshape(2, 2, 1, 1))
     assert (found == wanted).all()
     assert reports == ["offsets have shape [2,2,2,2]; their first numbers are read as [2,2,1,1]"]
-    with pytest.raises(OperatorError, match=r"offsets \[1,2,1,1\] do not fit to 2 regions with output_dim 1"):
+    with pytest.raises(OperatorError, match=r"offsets \[1,2,1,1\] do not match 2 regions with output_dim 1"):
         op.run(PLANE, regions, offsets[:1, :, :1, :1])
-    with pytest.raises(OperatorError, match=r"offsets \[2,4,1,1\] do not fit to 2 regions with output_dim 1"):
+    with pytest.raises(OperatorError, match=r"offsets \[2,4,1,1\] do not match 2 regions with output_dim 1"):
         op.run(PLANE, regions, np.zeros((2, 4, 1, 1), np.float32))
 
 

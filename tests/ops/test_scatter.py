@@ -131,7 +131,7 @@ def test_version_3_reports_negative_indices() -> None:
         assert not found
         result = ScatterElementsUpdate3().run(np.zeros(3), np.array([-1]), np.ones(1), np.array(0))
     assert result.tolist() == [0, 0, 1]
-    assert found == ["ScatterElementsUpdate-3 has no negative indices; they are counted from the end"]
+    assert found == ["ScatterElementsUpdate-3 does not allow negative indices; they are counted from the end"]
 
 
 # ----- ScatterNDUpdate
@@ -210,12 +210,12 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
         (
             ScatterUpdate(),
             (tensor("[2,3]"), tensor("[4]", i64), tensor("[2,5]"), constant_type(np.asarray(1))),
-            "updates [2,5] must have shape [2,4]: data [2,3] with indices [4] in the place of axis 1",
+            "updates [2,5] must have shape [2,4]: the shape of data [2,3] with the shape of indices [4] in place of axis 1",
         ),
         (
             ScatterUpdate(),
             (tensor("[2,3]"), tensor("[4]", i64), tensor("[2]"), tensor("[]", i64)),
-            "updates [2] must have the rank of data [2,3] plus that of indices [4], less 1",
+            "the rank of updates [2] must be the rank of data [2,3] plus the rank of indices [4] minus 1",
         ),
         (
             ScatterElementsUpdate3(),
@@ -235,7 +235,7 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
         (
             ScatterElementsUpdate12(reduction="mean"),
             (tensor("[3]", boolean), tensor("[1]", i64), tensor("[1]", boolean), AXIS0),
-            "there is no mean of elements of type boolean",
+            "reduction mean is not defined for type boolean",
         ),
         (
             ScatterElementsUpdate12(),
@@ -245,12 +245,12 @@ def test_bounds_of_reductions(reduction: str, expected: Any) -> None:
         (
             ScatterNDUpdate4(),
             (tensor("[4,3]"), tensor("[2,1]", i64), tensor("[2,4]")),
-            "updates [2,4] must have shape [2,3], of indices [2,1] and data [4,3]",
+            "updates [2,4] must have shape [2,3] for indices [2,1] and data [4,3]",
         ),
         (
             ScatterNDUpdate4(),
             (tensor("[4]"), tensor("[2,2]", i64), tensor("[2]")),
-            "indices [2,2] holds tuples of 2, more than data [4] has dimensions",
+            "indices [2,2] holds tuples of 2 indices, more than the rank of data [4]",
         ),
         (
             ScatterNDUpdate4(),

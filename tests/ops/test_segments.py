@@ -70,7 +70,7 @@ def test_ids_beyond_the_segments_are_reported() -> None:
     found: list[str] = []
     with reporting_to(lambda code, message: found.append(message)):
         SegmentMax().run(np.arange(3), np.array([0, 1, 4]), np.array(2))
-    assert found == ["segment_ids up to 4, and num_segments is 2: their rows are left out"]
+    assert found == ["segment_ids go up to 4, but num_segments is 2; rows of the other ids are ignored"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_shapes(inputs: tuple[TensorType, ...], expected: str) -> None:
         ((tensor("4", boolean), tensor("4")), "data must be of a numeric type, got boolean"),
         (
             (tensor("4,2", f32), tensor("3")),
-            r"data of shape \[4,2\] and segment_ids of shape \[3\] must have equally many rows",
+            r"data of shape \[4,2\] and segment_ids of shape \[3\] must have the same number of rows",
         ),
         ((tensor("4", f32), tensor("4,1")), r"segment_ids must have rank 1, got shape \[4,1\]"),
         ((tensor("4", f32), tensor("4", f32)), "segment_ids must be i32 or i64, got f32"),

@@ -194,7 +194,7 @@ def test_transpose() -> None:
 def test_transpose_refuses_what_is_no_permutation(order: list[int]) -> None:
     with pytest.raises(OperatorError) as error:
         Transpose().infer(tensor("1,3"), const(order))
-    assert error.value.message == f"order [{order[0]},{order[1]}] is no permutation of 2 axes"
+    assert error.value.message == f"order [{order[0]},{order[1]}] is not a permutation of 2 axes"
 
 
 # ----- shapes computed in the graph

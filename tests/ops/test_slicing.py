@@ -117,9 +117,9 @@ def test_slice_backwards() -> None:
         ([tensor("..."), const(0, 0), const(1, 1), const(1, 0)], "step[1] must not be 0"),
         ([tensor("4,4"), const(0, 0), const(1, 1), const(1, 1), const(1, -1)], "axes [1,-1] names a dimension twice"),
         ([tensor("4"), const(0, 0), const(1, 2), const(1, 1)],
-         "start has 2 elements, more than data has dimensions (1)"),
+         "start has 2 elements, more than the 1 dimensions of data"),
         ([tensor("4,4"), const(0), const(1, 2), const(1)],
-         "start of shape [1] and stop of shape [2] must have equally many elements, in dimensions 0 and 0"),
+         "start of shape [1] and stop of shape [2] must have the same number of elements (dimensions 0 and 0)"),
         ([tensor(""), const(), const(), const()], "data is a scalar, which cannot be sliced"),
         ([tensor("4"), tensor("1"), const(1), const(1)], "start must be of an integer type, got f32"),
     ],
@@ -170,10 +170,10 @@ def test_strided_slice_of_unknown_sizes() -> None:
 @pytest.mark.parametrize(
     ("masks", "begin", "message"),
     [
-        ({"begin_mask": (0, 2)}, [0, 0], "begin_mask must hold 0 and 1 only, got [0,2]"),
-        ({"ellipsis_mask": (1, 1)}, [0, 0], "ellipsis_mask may have one 1 at most, got [1,1]"),
+        ({"begin_mask": (0, 2)}, [0, 0], "begin_mask must hold only 0 and 1, got [0,2]"),
+        ({"ellipsis_mask": (1, 1)}, [0, 0], "ellipsis_mask must have at most one 1, got [1,1]"),
         ({}, [0, 0, 0], "begin and end slice 3 dimensions, but data has 2"),
-        ({"shrink_axis_mask": (1,)}, [4], "begin[0] is 4, outside of dimension 4 of axis 0, which is to be dropped"),
+        ({"shrink_axis_mask": (1,)}, [4], "begin[0] is 4, outside of axis 0 of size 4, which shrink_axis_mask drops"),
     ],
 )
 def test_strided_slice_errors(masks: dict[str, Any], begin: list[int], message: str) -> None:
@@ -202,4 +202,4 @@ def test_slice_scatter_checks_updates() -> None:
     assert inferred(SliceScatter(), tensor("..."), tensor("3,4"), *inputs) == "[?,?]"
     with pytest.raises(OperatorError) as error:
         SliceScatter().infer(tensor("5,4"), tensor("2,4"), *inputs)
-    assert error.value.message == "updates of shape [2,4] do not fit into the slice of shape [3,4]"
+    assert error.value.message == "updates of shape [2,4] must have the shape of the slice, [3,4]"

@@ -108,11 +108,15 @@ def test_top_k_shapes(shape: str, k: TensorType, expected: str) -> None:
         (Bucketize(output_type=f32), (tensor("[2]"), tensor("[2]")), "output_type must be i32 or i64, got f32"),
         (Bucketize(output_type=i32), (tensor("[2]"), tensor("[2,1]")), "buckets must have rank 1, got shape [2,1]"),
         (SearchSorted(), (tensor("[]"), tensor("[2]")), "sorted must have rank 1 or more, got shape []"),
-        (SearchSorted(), (tensor("[2,3]"), tensor("[]")), "sorted [2,3] must have one dimension for a scalar"),
+        (
+            SearchSorted(),
+            (tensor("[2,3]"), tensor("[]")),
+            "sorted [2,3] must have one dimension, because values is a scalar",
+        ),
         (
             SearchSorted(),
             (tensor("[2,3]"), tensor("[3,3]")),
-            "sorted [2,3] and values [3,3] must be equal but for the last dimension",
+            "sorted [2,3] and values [3,3] must have equal dimensions except the last",
         ),
         (
             SearchSorted(),
@@ -128,7 +132,7 @@ def test_what_is_refused(op: Any, inputs: tuple[TensorType, ...], message: str) 
 
 
 def test_k_that_is_too_large_when_run() -> None:
-    with pytest.raises(OperatorError, match=r"k is 3, axis 0 of data \[2\] has 2 elements"):
+    with pytest.raises(OperatorError, match=r"k is 3, but axis 0 of data \[2\] has 2 elements"):
         TopK3().run(np.zeros(2), np.asarray(3))
 
 

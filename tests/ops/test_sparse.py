@@ -95,8 +95,8 @@ def test_shapes(values: str, dense_shape: TensorType, indices: TensorType, expec
     ("inputs", "message"),
     [
         ((tensor("3,1", f32), tensor("2"), tensor("3,2"), tensor("[]", f32)), r"values must have rank 1, got shape \[3,1\]"),
-        ((tensor("3", f32), tensor("3"), tensor("3,2"), tensor("[]", f32)), r"dense_shape must have shape \[2\], as only matrices are supported, got \[3\]"),
-        ((tensor("3", f32), tensor("2"), tensor("2,2"), tensor("[]", f32)), r"values of shape \[3\] and indices of shape \[2,2\] must have equally many entries"),
+        ((tensor("3", f32), tensor("3"), tensor("3,2"), tensor("[]", f32)), r"dense_shape must have shape \[2\], because only matrices are supported, got \[3\]"),
+        ((tensor("3", f32), tensor("2"), tensor("2,2"), tensor("[]", f32)), r"values of shape \[3\] and indices of shape \[2,2\] must have the same number of entries"),
         ((tensor("3", string), tensor("2"), tensor("3,2"), tensor("[]", string)), "values must be of a numeric type, got string"),
         ((tensor("3", f32), tensor("2"), tensor("3,3"), tensor("[]", f32)), "indices must hold a pair for each value"),
         ((tensor("3", f32), tensor("2"), tensor("3,2"), tensor("1", f32)), r"default_value must have rank 0, got shape \[1\]"),

@@ -121,5 +121,5 @@ def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None
     net.result(read)
     request = net.compiled().create_infer_request()
     request.infer([np.zeros(3)])
-    with pytest.raises(ovir.RunError, match=r"variable 'v' holds a value of shape \[3\], and is declared as \[2\]"):
+    with pytest.raises(ovir.RunError, match=r"variable 'v' holds a value of shape \[3\], but is declared as \[2\]"):
         request.infer([np.zeros(2)])

@@ -180,7 +180,7 @@ def test_the_length_that_is_given() -> None:
         ((tensor("10"), tensor("8"), const(11), const(3)), "frame_size 11 is longer than the signal [10]"),
         ((tensor("1,2,30"), tensor("8"), const(11), const(3)), "signal must have rank 1 or 2, got shape [1,2,30]"),
         ((tensor("30"), tensor("2,4"), const(11), const(3)), "window must have rank 1, got shape [2,4]"),
-        ((tensor("30"), tensor("12.."), const(11), const(3)), "it has 12.. elements, a frame 11"),
+        ((tensor("30"), tensor("12.."), const(11), const(3)), "it has 12.. elements, but a frame has 11"),
         ((tensor("30"), tensor("0"), const(11), const(3)), "window must have at least one element"),
         ((tensor("30"), tensor("8"), const(0), const(3)), "frame_size must be above 0, got 0"),
         ((tensor("30"), tensor("8"), const(11), const(-3)), "frame_step must be above 0, got -3"),
@@ -205,7 +205,7 @@ def test_stft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
         ((tensor("6,16"), const(11)), "data must have rank 3 or 4, got shape [6,16]"),
         (
             (tensor("2,5,?,2"), const(11)),
-            "dimension 1 of data [2,5,?,2] must be 6, that is frame_size // 2 + 1 for fra",
+            "dimension 1 of data [2,5,?,2] must be 6, which is frame_size // 2 + 1 for fra",
         ),
         ((tensor("6,16,3"), const(11)), "the last dimension of data must be 2, for complex numbers; got [6,16,3]"),
         (
@@ -226,5 +226,5 @@ def test_istft_errors(inputs: tuple[TensorType, ...], message: str) -> None:
 def test_errors_of_the_run() -> None:
     with pytest.raises(OperatorError, match=r"frame_size 11 is longer than the signal \[10\]"):
         stft(np.ones(10, np.float32), np.ones(3, np.float32), 11, 1)
-    with pytest.raises(OperatorError, match="must be 6, that is frame_size // 2"):
+    with pytest.raises(OperatorError, match="must be 6, which is frame_size // 2"):
         istft(np.ones((5, 2, 2), np.float32), np.ones(3, np.float32), 11, 1)

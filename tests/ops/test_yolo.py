@@ -85,7 +85,7 @@ def test_region_shapes(attributes: dict[str, Any], shape: str, expected: str) ->
         (
             {},
             tensor("[1,..15,2,2]"),
-            "data [1,..15,2,2] has ..15 channels, 2 regions of 4 coordinates, 1 objectness and 3 classes take 16",
+            "data [1,..15,2,2] has ..15 channels, but 2 regions of 4 coordinates, 1 objectness and 3 classes need 16",
         ),
     ],
 )
@@ -141,9 +141,9 @@ def test_reorg_shapes(stride: tuple[int, ...], shape: str, expected: str) -> Non
 @pytest.mark.parametrize(
     ("stride", "shape", "message"),
     [
-        ((), "[1,4,2,2]", "stride is empty, it must be a number"),
+        ((), "[1,4,2,2]", "stride must be a number, got an empty list"),
         ((2,), "[1,4,2]", "data must have rank 4, got shape [1,4,2]"),
-        ((2,), "[1,..3,2,2]", "data [1,..3,2,2] has ..3 channels, at least stride * stride = 4 are needed"),
+        ((2,), "[1,..3,2,2]", "data [1,..3,2,2] has ..3 channels, but at least stride * stride = 4 are needed"),
         ((2,), "[1,4,2,5]", "dimension 3 of data [1,4,2,5] is not divisible by the stride 2"),
     ],
 )

@@ -172,7 +172,7 @@ def test_products_with_kept_weights(
 def test_a_product_that_does_not_fit_is_told() -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,?"), weights_of(net, "u4"), transpose_b="true"))
-    with pytest.raises(ovir.RunError, match="7 columns and 256 rows"):
+    with pytest.raises(ovir.RunError, match="7 columns do not match 256 rows"):
         net.compiled(keep_compressed=True)([np.zeros((1, 7), np.float32)])
 
 

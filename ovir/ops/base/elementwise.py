@@ -41,7 +41,7 @@ class ElementwiseBase(Operator):
             shape = a.merged_with(b)
         if shape is None:
             where = f" at axis {self.axis}" if self.auto_broadcast == "pdpd" else ""
-            message = "{} of shape {} and {} of shape {} do not fit together in mode {}{}"
+            message = "{} of shape {} and {} of shape {} cannot be broadcast together in mode {}{}"
             self.fail(message, names[0], a, names[1], b, self.auto_broadcast, where)
         return shape
 
@@ -84,7 +84,7 @@ def require_plain(op: Operator) -> None:
     """Raise for inputs of so few bits that the bytes of their arrays would not overflow as they do."""
     for element_type in op.input_types:
         if element_type in (u1, u3, u6):
-            op.fail("{} is not executed on {}", op.type, element_type, code=NOT_SUPPORTED)
+            op.fail("execution of {} on {} is not supported", op.type, element_type, code=NOT_SUPPORTED)
 
 
 class BinaryBase(ElementwiseBase):

@@ -51,7 +51,7 @@ class BodyOperatorBase(Operator):
         """What a parameter of the body gets; its declared element type must be that of the input."""
         element_type = tensor.element_type.merged_with(declared.element_type)
         if element_type is None:
-            message = "{} is {}, and {}, which it feeds, is declared as {}"
+            message = "{} is {}, but {}, which it feeds, is declared as {}"
             self.fail(message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY)
         return TensorType(element_type, tensor.shape, tensor.value)
 
@@ -59,7 +59,7 @@ class BodyOperatorBase(Operator):
         """The arrays, if they have the shapes that later layers count on."""
         for index, (array, expected) in enumerate(zip(arrays, self.output_shapes, strict=False)):
             fits = expected.contains(array.shape)
-            self.require(fits, "output {} has shape {}, inferred was {}", index, array.shape, expected)
+            self.require(fits, "output {} has shape {}, but the inferred shape is {}", index, array.shape, expected)
         return tuple(arrays)
 
 
@@ -109,7 +109,9 @@ class IterationBase(BodyOperatorBase):
             for edge in wiring.back_edges:
                 parameter, result = given[edge.parameter], results[edge.result]
                 if parameter.element_type.merged_with(result.element_type) is None:
-                    message = "a back edge carries {} of {} into {}, which is {}"
+                    message = (
+                        "a back edge connects {1} of type {0} to {2} of type {3}: their element types must be equal"
+                    )
                     values = result.element_type, edge.source, edge.target, parameter.element_type
                     with at(edge):
                         self.fail(message, *values, code=BODY)
@@ -126,7 +128,7 @@ class IterationBase(BodyOperatorBase):
         name, shape = item.source, tensor.shape
         self.require(shape.rank != 0, "{} is a scalar: it cannot be sliced", name)
         axis = self.normalize_axis(item.axis or 0, shape.rank, f"{name}: axis", shape)
-        self.require(item.stride != 0, "the stride of {} is 0: iteration would not proceed", name, code=BODY)
+        self.require(item.stride != 0, "the stride of {} must not be 0", name, code=BODY)
         self.require(
             item.part_size > 0, "the part_size of {} must be positive, got {}", name, item.part_size, code=BODY
         )
@@ -153,7 +155,7 @@ class IterationBase(BodyOperatorBase):
 
     def _concatenated(self, item: OutputMap, part: PartialShape, iterations: Dimension) -> PartialShape:
         name = item.target
-        self.require(item.stride != 0, "the stride of {} is 0", name, code=BODY)
+        self.require(item.stride != 0, "the stride of {} must not be 0", name, code=BODY)
         axis = self.normalize_axis(item.axis or 0, part.rank, f"{name}: axis", part)
         if part.rank == 0:
             part = PartialShape([1])
@@ -220,7 +222,7 @@ class IterationBase(BodyOperatorBase):
         if item.stride < 0:
             first -= item.part_size - 1
         if not 0 <= first <= length - item.part_size:
-            message = "iteration {} takes [{}, {}) of axis {} of {}, which has shape {}"
+            message = "iteration {} reads [{}, {}) of axis {} of {}, outside of its shape {}"
             self.fail(message, iteration, first, first + item.part_size, axis, item.source, array.shape)
         return array[(slice(None),) * axis + (slice(first, first + item.part_size),)]
 
@@ -235,7 +237,7 @@ class IterationBase(BodyOperatorBase):
         sizes = list(parts[0].shape)
         for iteration, part in enumerate(parts):
             same = part.shape[:axis] == parts[0].shape[:axis] and part.shape[axis + 1 :] == parts[0].shape[axis + 1 :]
-            message = "{} cannot be joined along axis {}: iteration {} gives shape {}, the first gave {}"
+            message = "{} cannot be concatenated along axis {}: iteration {} gives shape {}, but the first gave {}"
             self.require(same, message, item.target, axis, iteration, part.shape, sizes)
         if item.stride < 0:
             parts = parts[::-1]

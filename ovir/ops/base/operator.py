@@ -246,7 +246,7 @@ class Operator(Traits):
         for name, (other, position) in others:
             merged = size.merged_with(other[position])
             if merged is None:
-                message = "{} of shape {} and {} of shape {} must have equally many {}, in dimensions {} and {}"
+                message = "{} of shape {} and {} of shape {} must have the same number of {} (dimensions {} and {})"
                 self.fail(message, first, shape, name, other, what, axis, position)
             size = merged
         return size

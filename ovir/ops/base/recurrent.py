@@ -75,11 +75,11 @@ class RecurrentBase(Operator):
             before, origin = known.get(size, (UNKNOWN, name))
             part = shape[axis].exact_div(int(factor or 1))
             if part is None:
-                message = "{} must be [{}], got shape {}: {} is no multiple of {}"
+                message = "{} must be [{}], got shape {}: {} is not a multiple of {}"
                 self.fail(message, name, layout, shape, shape[axis], factor)
             merged = before.merged_with(part)
             if merged is None:
-                message = "{} must be [{}], got shape {}: {} is {} here, but {} by {}"
+                message = "{} must be [{}], got shape {}: {} is {} here, but {} according to {}"
                 self.fail(message, name, layout, shape, size, part, before, origin)
             known[size] = merged, origin if before != UNKNOWN else name
 
@@ -108,7 +108,7 @@ class RecurrentBase(Operator):
             )
             return recurrent.hard_sigmoid(alpha, beta)
         known = {"relu": recurrent.relu, "sigmoid": recurrent.sigmoid, "tanh": recurrent.tanh}
-        self.require(name in known, "activation '{}' is none of relu, sigmoid, tanh, hardsigmoid", name)
+        self.require(name in known, "activation '{}' must be one of relu, sigmoid, tanh, hardsigmoid", name)
         return known[name]
 
     # ----- kernel
@@ -131,7 +131,7 @@ class RecurrentBase(Operator):
         rows = self.biases * r.shape[-1]
         b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
         fits = w.shape[-2] == self.gates * r.shape[-1] and b.shape[-1] == rows
-        self.require(fits, "W of shape {} and B of shape {} do not fit R of shape {}", w.shape, b.shape, r.shape)
+        self.require(fits, "W of shape {} and B of shape {} do not match R of shape {}", w.shape, b.shape, r.shape)
         return w, r, b
 
 

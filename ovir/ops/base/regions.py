@@ -31,7 +31,7 @@ class RegionBase(Operator):
         outside = np.flatnonzero((numbers < 0) | (numbers >= count))
         if outside.size:
             first = int(outside[0])
-            self.fail("region {} is of image {}, outside [0, {}]", first, int(numbers[first]), count - 1)
+            self.fail("region {} refers to image {}, outside [0, {}]", first, int(numbers[first]), count - 1)
         return numbers
 
     def sampled(
@@ -44,7 +44,7 @@ class RegionBase(Operator):
         excess = np.flatnonzero(counts > _MAX_SAMPLES)
         if excess.size:
             first = int(excess[0])
-            message = "region {} of size {} would take {:.3g} samples, more than {}"
+            message = "region {} of size {} needs {:.3g} samples, but at most {} are allowed"
             self.fail(message.format(first, size[first].tolist(), counts[first], _MAX_SAMPLES))
         samples = lengths.astype(np.intp)
         return SampledRegions(images, start, size, samples, bins, turn)

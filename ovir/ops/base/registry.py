@@ -57,12 +57,12 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
     Raises InputError for an operation that an opset has, and for a class that is no Operator.
     """
     if opsets.resolve(type_name, version) is not None:
-        message = f"{version} has an operation {type_name}, which cannot be registered anew"
-        raise InputError(diagnose(USAGE, message, hint="choose another type or version, as 'extension'"))
+        message = f"{version} already has an operation {type_name}"
+        raise InputError(diagnose(USAGE, message, hint="choose another type or version, such as 'extension'"))
 
     def add(cls: T) -> T:
         if not (isinstance(cls, type) and issubclass(cls, Operator)):
-            raise InputError(diagnose(USAGE, f"an operation is a class derived from ovir.Operator, got {cls!r}"))
+            raise InputError(diagnose(USAGE, f"an operation must be a class derived from ovir.Operator, got {cls!r}"))
         if not hasattr(cls, "infer"):
             message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
             raise InputError(diagnose(USAGE, message))

@@ -148,8 +148,8 @@ class UndilatedWindowBase(Operator):
         w = window
         covered = extent(w.kernel, w.dilation)
         message = (
-            "on spatial axis {} the window covers {} (kernel {}, dilation {}), more than the data's {} with pads {} "
-            "and {}"
+            "the window is too large on spatial axis {}: it covers {} (kernel {}, "
+            "dilation {}), but data has {} with pads {} and {}"
         )
         fits = covered <= size + w.pad_begin + w.pad_end
         self.require(fits, message, axis, covered, w.kernel, w.dilation, size, w.pad_begin, w.pad_end)
