@@ -76,7 +76,39 @@ def convolutions(path: Path, layers: int) -> None:
     openvino.save_model(openvino.Model([x], [data]), path, compress_to_fp16=False)
 
 
-MODELS: list[Callable[[Path, int], None]] = [blocks, chain, annotated, convolutions]
+def numbers(path: Path, layers: int) -> None:
+    """Sums with 64 numbers that are others in each, and activations."""
+    data = ops.parameter([1, 64], np.float32, name="data")
+    rng = np.random.default_rng(0)
+    x = data
+    for _ in range(layers // 3):
+        x = ops.relu(ops.add(x, ops.constant(rng.standard_normal((1, 64)).astype(np.float32))))
+    openvino.save_model(openvino.Model([x], [data]), path, compress_to_fp16=False)
+
+
+def distinct(path: Path, layers: int) -> None:
+    """Layers of which hardly two are alike: each slope, pattern and shape of data occurs once; 5 layers a turn."""
+    data = ops.parameter([1, 1], np.float32, name="data")
+    x = data
+    size = 1
+    for i in range(1, layers // 5):
+        x = ops.concat([ops.elu(x, 1 + i / layers), ops.constant(np.zeros((1, i), np.float32))], 1)
+        size += i
+        x = ops.reshape(x, ops.constant(np.array([1, size])), False)
+    openvino.save_model(openvino.Model([x], [data]), path, compress_to_fp16=False)
+
+
+def reordered(path: Path, layers: int) -> None:
+    """The blocks, the attributes of each element in the reverse of the order in which OpenVINO writes them."""
+    blocks(path, layers)
+
+    def turn(match: re.Match[str]) -> str:
+        return "".join([match[1], *reversed(re.findall(r' [\w-]+="[^"]*"', match[2])), match[3]])
+
+    path.write_text(re.sub(r'(<(?:layer|data|port|edge))((?: [\w-]+="[^"]*")+)( ?/?>)', turn, path.read_text()))
+
+
+MODELS: list[Callable[[Path, int], None]] = [blocks, chain, numbers, annotated, convolutions, distinct, reordered]
 
 
 def main() -> None:

@@ -104,7 +104,7 @@ def _infer(document: Document, diagnostics: Diagnostics) -> None:
     What ``read_model`` then refuses is told of the layers in doubt, and of the first that a parameter or constant in
     doubt feeds: the rest follows.
     """
-    infer_into(document.model, diagnostics, trust_declared=True, forms=document.forms)
+    infer_into(document.model, diagnostics, trust_declared=True)
     _blame_constants(document.model, diagnostics)
     doubts = [d for d in diagnostics if d.code in _DOUBTS]
     for doubt in doubts:
@@ -112,7 +112,7 @@ def _infer(document: Document, diagnostics: Diagnostics) -> None:
             diagnostics.discard(doubt)  # the rules tell it of constants, a run of what is computed
     if diagnostics.fatal or not doubts:
         return
-    infer_into(document.model, plainly := Diagnostics(), forms=document.forms)
+    infer_into(document.model, plainly := Diagnostics())
     refused = _near(document.model, plainly.fatal, doubts)
     if not refused and not any(d.severity is Severity.ERROR for d in doubts):
         refused = plainly.fatal[:1]

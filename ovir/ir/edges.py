@@ -13,7 +13,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place
 from ovir.graph.connections import Edge
 from ovir.graph.layers import Layer, Port, join, part
-from ovir.ir.elements import line_of, read_as, unsigned
+from ovir.ir.elements import Ids, line_of, read_as, unsigned
 
 
 @dataclass(eq=False)
@@ -81,40 +81,69 @@ def parse_edges(
     file: str | None,
     diagnostics: Diagnostics,
 ) -> list[Edge]:
-    """The edges as they stand, without those whose numbers cannot be read."""
+    """Read the edges as they stand, without those whose numbers cannot be read."""
     edges: list[Edge] = []
-    known: dict[str | None, int] = {}  # parsed once: a file has few numbers, many times
+    ids = Ids()
+    ids_by_name: dict[str | None, list[int]] | None = None
     for item in (item for group in groups for item in group):
         if item.tag != "edge":
             place = Place(file, line_of(item))
             if read_as(item, "an <edge>", ("edge",), ("edge",), place, diagnostics) is None:
                 continue
-        numbers: list[int] = []
-        for key in ("to-layer", "to-port", "from-layer", "from-port"):
-            text = item.get(key)
-            number = known.get(text)
-            if number is None:
-                number = _end(item, key, layers, file, diagnostics)
-                if number is None:
-                    break
-                known[text] = number
-            numbers.append(number)
-        if len(numbers) == 4:
-            edges.append(Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item)))
-        elif numbers:
-            lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
+        from_layer, from_port = ids[item.get("from-layer")], ids[item.get("from-port")]
+        to_layer, to_port = ids[item.get("to-layer")], ids[item.get("to-port")]
+        if from_layer is None or from_port is None or to_layer is None or to_port is None:
+            if ids_by_name is None:
+                ids_by_name = _ids_by_name(layers)
+            edge = _parse_edge(item, ids_by_name, lost, file, diagnostics)
+            if edge is not None:
+                edges.append(edge)
         else:
-            origin = [unsigned(item, key, Diagnostics(), file) for key in ("from-layer", "from-port")]
-            lost.astray.append(Astray((-1 if origin[0] is None else origin[0], -1 if origin[1] is None else origin[1])))
+            edges.append(Edge(from_layer, from_port, to_layer, to_port, line_of(item)))
     return edges
 
 
+def _ids_by_name(layers: Iterable[Layer]) -> dict[str | None, list[int]]:
+    found: dict[str | None, list[int]] = {}
+    for layer in layers:
+        found.setdefault(layer.name, []).append(layer.id)
+    return found
+
+
+def _parse_edge(
+    item: etree._Element,
+    ids_by_name: Mapping[str | None, Sequence[int]],
+    lost: Lost,
+    file: str | None,
+    diagnostics: Diagnostics,
+) -> Edge | None:
+    """Read an edge whose numbers are not plain digits; where they are none, add to ``lost`` what misses it."""
+    numbers: list[int] = []
+    for key in ("to-layer", "to-port", "from-layer", "from-port"):
+        number = _end(item, key, ids_by_name, file, diagnostics)
+        if number is None:
+            break
+        numbers.append(number)
+    if len(numbers) == 4:
+        return Edge(numbers[2], numbers[3], numbers[0], numbers[1], line_of(item))
+    if numbers:
+        lost.inputs.add((numbers[0], numbers[1] if len(numbers) > 1 else None))
+    else:
+        origin = [unsigned(item, key, Diagnostics(), file) for key in ("from-layer", "from-port")]
+        lost.astray.append(Astray((-1 if origin[0] is None else origin[0], -1 if origin[1] is None else origin[1])))
+    return None
+
+
 def _end(
-    item: etree._Element, key: str, layers: Sequence[Layer], file: str | None, diagnostics: Diagnostics
+    item: etree._Element,
+    key: str,
+    ids_by_name: Mapping[str | None, Sequence[int]],
+    file: str | None,
+    diagnostics: Diagnostics,
 ) -> int | None:
     """Return the number at one end of an edge; None where it is none, with a hint where it is a layer's name."""
     number = unsigned(item, key, found := Diagnostics(), file)
-    named = [layer.id for layer in layers if layer.name == item.get(key)] if key.endswith("-layer") and found else []
+    named = ids_by_name.get(item.get(key), ()) if key.endswith("-layer") else ()
     hint = f"edges use ids; {item.get(key)} is layer {named[0]}" if len(named) == 1 else None
     diagnostics.extend(replace(problem, hint=hint or problem.hint) for problem in found)
     return number

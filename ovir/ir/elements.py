@@ -78,18 +78,23 @@ _COUNTED = 0xFFFF
 _FAR = 100  # elements without any text behind each other; no writer puts so many into one line
 
 
-def is_plain_number(text: str) -> bool:
-    """Whether it is a number of digits alone, and of so few that it is surely one of 64 bits."""
-    return text.isdecimal() and text.isascii() and len(text) < 19
+class Ids(dict[str | None, int | None]):
+    """The numbers of ids by their texts, each parsed once.
+
+    None stands for a text that is not plainly a number of 64 bits, of which ``unsigned`` knows more.
+    """
+
+    def __missing__(self, text: str | None) -> int | None:
+        is_plain = text is not None and text.isdecimal() and text.isascii() and len(text) < 19
+        number = self[text] = int(text) if text is not None and is_plain else None
+        return number
 
 
 def unsigned(
     element: etree._Element, key: str, diagnostics: Diagnostics, file: str | None, layer: Layer | None = None
 ) -> int | None:
-    """The number that an attribute gives, as an id; None, and a diagnostic, where it gives none."""
+    """Parse the number that an attribute gives; None, and a diagnostic, where it gives none."""
     text = element.get(key)
-    if text is not None and is_plain_number(text):
-        return int(text)  # as nearly all are
     line = line_of(element)
     where = layer.at(line) if layer is not None else Place(file, line)
     if text is None:

@@ -42,10 +42,8 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.ir.edges import Lost
-from ovir.ir.elements import line_of, read_as, tag_of, unsigned
-from ovir.ir.forms import Form
+from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
-from ovir.ir.texts import LayerText, Texts
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
@@ -65,54 +63,56 @@ class LayerReader:
         """The constants whose weights are missing, and how many bytes they need."""
         self.past_end: list[Diagnostic] = []
         """The diagnostics on constants that lie past the end of the weights."""
+        self._ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
-        self._port_ids: dict[str | None, int] = {}
-        self._precisions: dict[str, ElementType] = {}
+        self._precisions: dict[str | None, ElementType] = {}
+        self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
-        self.form_of: dict[Layer, Form] = {}
-        """The form of each layer that has one."""
-        self._form_by_number: dict[int, Form] = {}
-
-    def read_text(
-        self, text: LayerText, element: etree._Element | None, texts: Texts, scope: str, lost: Lost
-    ) -> Layer | None:
-        """The same as ``read``, but only the first layer of a form is read from its element."""
-        form = self._form_by_number.get(text.form)
-        if form is not None:
-            layer = form.layer(text, self.file, scope)
-            self.form_of[layer] = form
-            if isinstance(layer.operator, Const):
-                self._constant(layer.operator, layer)
-            return layer
-        known = self.diagnostics.told
-        first = self.read(element if element is not None else texts.elements[text.position], scope, lost)
-        if first is not None and self.diagnostics.told == known and (form := Form.of(first, text)) is not None:
-            self._form_by_number[text.form] = self.form_of[first] = form
-        return first
+        self._operators: dict[tuple[object, ...], tuple[Operator, dict[str, Any]]] = {}
+        """Operators and attributes by class and texts, of layers whose attributes are all in order."""
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
-        """The layer without its bodies; None where not even its id can be read."""
+        """Read a layer without its bodies; None where not even its id can be read."""
         name, kind, version = element.get("name"), element.get("type"), element.get("version")
-        if name is None or kind is None or version is None or element.get("id") is None:
+        text = element.get("id")
+        if name is None or kind is None or version is None or text is None:
             missing = next(key for key in ("id", "name", "type", "version") if element.get(key) is None)
-            message = f"<layer> {name or element.get('id') or ''!r} has no attribute '{missing}'"
+            message = f"<layer> {name or text or ''!r} has no attribute '{missing}'"
             self.diagnostics.report(MISSING_KEY, message, Place(self.file, line_of(element)))
-            known = element.get("id") is not None
+            known = text is not None
             lost.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
             return None
-        number = unsigned(element, "id", self.diagnostics, self.file)
-        if number is None:
+        number = self._ids[text]
+        if number is None and (number := unsigned(element, "id", self.diagnostics, self.file)) is None:
             lost.layers.add(None)
             return None
         layer = Layer(number, name, kind, version, line=line_of(element), file=self.file, scope=scope)
-        self._unknown_keys(element, _LAYER_KEYS, layer)
+        if not _LAYER_KEYS.issuperset(element.keys()):
+            self._unknown_keys(element, _LAYER_KEYS, layer)
+        data = self._parts(element, layer, lost)
+        for ports in (layer.inputs, layer.outputs):
+            if len(ports) > 1:
+                self._check_ids(ports, layer, lost)
+        if kind == "Parameter" and not layer.outputs:
+            if layer.id not in lost.ports:
+                self.diagnostics.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
+            layer.outputs.append(Port(layer, 0, 0, True))
+        self._operator(data, layer)
+        if kind == "Result" and layer.inputs and (names := element.get("output_names")):
+            layer.inputs[0].names = frozenset(split_names(names))
+        return layer
+
+    def _parts(self, element: etree._Element, layer: Layer, lost: Lost) -> etree._Element | None:
+        """Read the ports and the <rt_info> of a layer, and return its <data>."""
         data = None
         for child in element:
             tag: Any = child.tag
             if tag not in _PARTS:
                 tag = self._meant(child, element, layer)
-            if tag == "output" or tag == "input":
-                self._ports(child, layer, lost, is_output=tag == "output")
+            if tag == "output":
+                self._ports(child, layer, layer.outputs, lost, is_output=True)
+            elif tag == "input":
+                self._ports(child, layer, layer.inputs, lost, is_output=False)
             elif tag == "data":
                 if data is None:
                     data = child
@@ -123,17 +123,7 @@ class LayerReader:
                 if layer.rt_info_source is None:
                     layer.rt_info_source = deferred_rt_info(child)
                 self._rt_info(child, layer)
-        for ports in (layer.inputs, layer.outputs):
-            if len(ports) > 1:
-                self._check_ids(ports, layer, lost)
-        if layer.type == "Parameter" and not layer.outputs:
-            if layer.id not in lost.ports:
-                self.diagnostics.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
-            layer.outputs.append(Port(layer, 0, 0, True))
-        self._operator(data, layer)
-        if layer.type == "Result" and layer.inputs and (names := element.get("output_names")):
-            layer.inputs[0].names = frozenset(split_names(names))
-        return layer
+        return data
 
     def _at(self, element: etree._Element, layer: Layer) -> Place:
         return layer.at(line_of(element))
@@ -160,44 +150,51 @@ class LayerReader:
 
     # ----- ports
 
-    def _ports(self, group: etree._Element, layer: Layer, lost: Lost, *, is_output: bool) -> None:
-        ports = layer.outputs if is_output else layer.inputs
+    def _ports(self, group: etree._Element, layer: Layer, ports: list[Port], lost: Lost, *, is_output: bool) -> None:
+        """Read the ports of an <input> or <output>."""
         for item in group:
             if item.tag != "port":
                 place = self._at(item, layer)
                 if read_as(item, "a <port>", ("port",), ("port",), place, self.diagnostics) is None:
                     continue
-            text = item.get("id")
-            number = self._port_ids.get(text)
-            if number is None:
-                number = unsigned(item, "id", self.diagnostics, self.file, layer)
-                if number is None:
-                    lost.ports.add(layer.id)
-                    number = _NO_ID  # so that the ports behind it keep their places
-                else:
-                    self._port_ids[text] = number
+            number = self._ids[item.get("id")]
+            if number is None and (number := unsigned(item, "id", self.diagnostics, self.file, layer)) is None:
+                lost.ports.add(layer.id)
+                number = _NO_ID  # so that the ports behind it keep their places
             port = Port(layer, len(ports), number, is_output, line=line_of(item))
-            self._unknown_keys(item, _PORT_KEYS, layer)
+            if not _PORT_KEYS.issuperset(item.keys()):
+                self._unknown_keys(item, _PORT_KEYS, layer)
             if names := item.get("names"):
-                port.names = frozenset(split_names(names))
-            self._declared(item, port)
+                port.names = self._names_of(names)
+            precision = item.get("precision")
+            port.declared_element_type = self._precisions.get(precision) or self._precision(precision, item, port)
+            port.declared_shape = self._shape(item, port)
             ports.append(port)
 
-    def _declared(self, element: etree._Element, port: Port) -> None:
-        """The type and shape that a port declares."""
-        precision = element.get("precision")
-        if precision is None:
+    def _names_of(self, text: str) -> frozenset[str]:
+        names = self._names.get(text)
+        if names is None:
+            is_one = "," not in text and "\\" not in text
+            names = self._names[text] = frozenset((text,) if is_one else split_names(text))
+        return names
+
+    def _precision(self, text: str | None, element: etree._Element, port: Port) -> ElementType | None:
+        """Parse the element type that a port declares."""
+        if text is None:
             if port.is_output:
                 message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
                 self.diagnostics.report(NO_PRECISION, message, self._at(element, port.layer), port=port.id)
-        else:
-            port.declared_element_type = self._precisions.get(precision)
-            if port.declared_element_type is None:
-                try:
-                    port.declared_element_type = self._precisions[precision] = ElementType.parse(precision)
-                except ValueError as error:
-                    message = f"port {port.id}: precision {error}"
-                    self.diagnostics.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+            return None
+        try:
+            element_type = self._precisions[text] = ElementType.parse(text)
+        except ValueError as error:
+            message = f"port {port.id}: precision {error}"
+            self.diagnostics.report(BAD_PRECISION, message, self._at(element, port.layer), port=port.id)
+            return None
+        return element_type
+
+    def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
+        """Read the shape that a port declares, and its <rt_info>."""
         texts: list[str | None] = []
         for item in element:
             if item.tag == "dim":
@@ -211,12 +208,12 @@ class LayerReader:
         key = tuple(texts)
         shape = self._shapes.get(key)
         if shape is None:
-            shape = self._shape(element, port)
+            shape = self._dims(element, port)
             if shape is not None and not any(".." in (text or "") for text in key):
                 self._shapes[key] = shape
-        port.declared_shape = shape
+        return shape
 
-    def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
+    def _dims(self, element: etree._Element, port: Port) -> PartialShape | None:
         dims: list[Dimension] = []
         for item in element.iterfind("dim"):
             text = (item.text or "").strip()
@@ -261,9 +258,16 @@ class LayerReader:
 
     def _operator(self, data: etree._Element | None, layer: Layer) -> None:
         """Find the operation and parse its attributes by its declaration."""
-        texts: dict[str, Any] = dict(data.attrib) if data is not None else {}
-        layer.attributes = texts.copy()
+        items = data.items() if data is not None else []
         cls = ops.resolve(layer.type, layer.version)
+        key = (cls, layer.type, *items)
+        known = self._operators.get(key)
+        if known is not None:
+            operator, attributes = known
+            layer.type, layer.operator, layer.attributes = operator.type, operator.again(), attributes.copy()
+            return
+        layer.attributes = dict(items)
+        reported = self.diagnostics.told
         layer.type = opsets.canonical_type(layer.type) or layer.type
         if cls is None:
             self._unresolved(layer)
@@ -271,16 +275,31 @@ class LayerReader:
                 return
             cls = ops.resolve(layer.type, "opset1")
             assert cls is not None
+        values = self._parsed(cls, data, layer)
+        if values is None:
+            return
+        layer.operator = cls.of_parsed(values)
+        if isinstance(layer.operator, Const):
+            self._constant(layer.operator, layer)
+        elif self.diagnostics.told == reported and key[0] is not None:
+            self._operators[key] = layer.operator.again(), layer.attributes.copy()
+
+    def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:
+        """Parse the attributes of a layer, which are texts so far; return those that its operation declares.
+
+        None where one is wrong or missing.
+        """
         values: dict[str, object] = {}
         unknown: list[str] = []
         wrong = False
+        texts: dict[str, str] = layer.attributes.copy()
         for name, text in texts.items():
-            key = (cls, name, text)
             spec = cls.attributes.get(name)
             if spec is None:
                 if name not in _ALWAYS_KNOWN:
                     unknown.append(name)
                 continue
+            key = (cls, name, text)
             if key not in self._values:
                 try:
                     self._values[key] = spec.parse(text)
@@ -299,7 +318,6 @@ class LayerReader:
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
-        wrong = wrong or bool(missing)
         for spec, misspelt in misspelt_attributes(cls, texts):
             unknown.remove(misspelt)
             given = f"<data> gives '{misspelt}' instead, which is not known"
@@ -308,11 +326,7 @@ class LayerReader:
             self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
         for name in unknown:
             self._unknown_attribute(name, cls, layer)
-        if wrong:
-            return
-        layer.operator = cls.of_parsed(values)
-        if isinstance(layer.operator, Const):
-            self._constant(layer.operator, layer)
+        return None if wrong or missing else values
 
     def _unresolved(self, layer: Layer) -> None:
         if opsets.resolve(layer.type, layer.version) is not None:

@@ -7,10 +7,9 @@ checked before it is used. All diagnostics are collected; ``read_model`` raises 
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import repeat
 from typing import Any
 
 from lxml import etree
@@ -41,8 +40,7 @@ from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, distinct
 from ovir.ir.rt_info import read_rt_info
-from ovir.ir.source import Source, find_weights, parse_xml, syntax_error
-from ovir.ir.texts import Texts
+from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
 
 MAX_DEPTH = 32
@@ -66,7 +64,7 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
             diagnostics.raise_errors(ReadError)
         assert document is not None
         result = document.model
-        found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal), forms=document.forms)
+        found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal))
         if result.version == 10:
             check_names(result, diagnostics)
             if legacy_io and not diagnostics.fatal:
@@ -98,8 +96,6 @@ class Document:
     file: str | None
     weights: Weights
     model: Model
-    forms: Mapping[Layer, object]
-    """Something equal for layers of which the file says the same."""
 
 
 def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights: bool = True) -> Document | None:
@@ -107,9 +103,8 @@ def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights:
 
     Without ``need_weights`` no file of weights is opened, and constants have no data.
     """
-    name, texts = None, None
     try:
-        root, name, texts = parse_xml(model, diagnostics)
+        root, name = parse_xml(model, diagnostics)
         found = Weights.none("of weights")
         if need_weights:
             try:
@@ -118,12 +113,9 @@ def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights:
                 diagnostics.extend(error.diagnostics)
                 need_weights = False
         reader = _Reader(name, found, diagnostics, need_weights)
-        return Document(root, name, found, reader.document(root, texts), reader.layers.form_of)
+        return Document(root, name, found, reader.document(root))
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
-    except etree.XMLSyntaxError as error:
-        assert texts is not None
-        diagnostics.add(syntax_error(error, texts.data, name))
     return None
 
 
@@ -143,13 +135,12 @@ class _Reader:
     def at(self, element: etree._Element) -> Place:
         return Place(self.file, line_of(element))
 
-    def document(self, root: etree._Element, texts: Texts | None) -> Model:
+    def document(self, root: etree._Element) -> Model:
         version = self._version(root)
-        model = self.network(root, "", version, Lost(), texts=texts)
+        model = self.network(root, "", version, Lost())
         self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             apply_pre_process(model, pre_process, self.weights, self.diagnostics)
-            self.layers.form_of.clear()  # it may change what was read
         if self.need_weights:
             self._missing_weights()
             self._short_weights(model)
@@ -197,19 +188,8 @@ class _Reader:
             hint = "a newer release of ovir may read it"
         raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
 
-    def network(
-        self,
-        element: etree._Element,
-        scope: str,
-        version: int,
-        lost: Lost,
-        depth: int = 0,
-        texts: Texts | None = None,
-    ) -> Model:
-        """A <net> or a body: its layers and edges, joined. What could not be read is added to ``lost``.
-
-        ``texts`` are those of its layers and edges, where they are known.
-        """
+    def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
+        """Read a <net> or a body, its layers and edges, and join them. What cannot be read is added to ``lost``."""
         known = self._count_holes()
         found: list[Layer] = []
         groups = element.findall("layers")
@@ -217,15 +197,12 @@ class _Reader:
             self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             lost.layers.add(None)
         for group in groups[:1]:
-            for text, item in texts.joined(group) if texts is not None else zip(repeat(None), group, strict=False):
-                if texts is not None and text is not None:
-                    layer = self.layers.read_text(text, item, texts, scope, lost)
-                elif item.tag == "layer":
-                    layer = self.layers.read(item, scope, lost)
-                else:
+            for item in group:
+                if item.tag != "layer":
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
                     self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(item))
                     continue
+                layer = self.layers.read(item, scope, lost)
                 if layer is None:
                     lost.places.append(found[-1].id if found else -1)
                 else:
@@ -239,9 +216,7 @@ class _Reader:
         for group in (*groups[1:], *edge_groups[1:]):
             message = f"a second <{tag_of(group)}>; it is ignored"
             self.diagnostics.report(REPEATED_ELEMENT, message, self.at(group))
-        edges = texts.edges if texts is not None else None
-        if edges is None:
-            edges = parse_edges(edge_groups[:1], found, lost, self.file, self.diagnostics)
+        edges = parse_edges(edge_groups[:1], found, lost, self.file, self.diagnostics)
         if edge_groups and not (edges or lost.inputs or lost.astray) and sum(len(layer.inputs) for layer in found) > 1:
             self.diagnostics.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
             lost.inputs.update((layer.id, None) for layer in found)

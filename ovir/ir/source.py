@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -16,15 +15,14 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
-from ovir.ir.texts import Texts, cut
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
 
 
-def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, str | None, Texts | None]:
-    """The root element, the file's name where there is one, and the text of the parts where it is as usual.
+def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, str | None]:
+    """Return the root element, and the file's name where there is one.
 
     No entity is expanded, nothing is fetched.
     """
@@ -33,25 +31,19 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, 
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
         raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
-    texts = cut(data)
-    with suppress(etree.XMLSyntaxError):  # which is told of the document as it is
-        if texts is not None:
-            root = etree.fromstring(texts.rest.encode(), xml_parser("utf-8"))
-            if texts.fit(root):
-                return root, name, texts
     try:
-        return _parse(data, encoding, name, diagnostics), name, None
+        return _parse(data, encoding, name, diagnostics), name
     except etree.XMLSyntaxError as error:
         actual = _actual_encoding(data) if encoding is None else None
         if actual is None:
-            raise ReadError(syntax_error(error, data, name)) from None
+            raise ReadError(_syntax_error(error, data, name)) from None
     try:
         root = _parse(data, actual.name, name, diagnostics)
     except etree.XMLSyntaxError as error:
-        raise ReadError(syntax_error(error, data, name)) from None
+        raise ReadError(_syntax_error(error, data, name)) from None
     hint = "declare the encoding of the file, or save it as UTF-8"
     diagnostics.report(ENCODING, actual.message, Place(name, actual.line), hint)
-    return root, name, None
+    return root, name
 
 
 def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
@@ -151,7 +143,7 @@ def _line_of(declaration: bytes, data: bytes) -> int:
     return before[0].count(b"\n") + 1 if before else 1
 
 
-def syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
+def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
     """What is told of content that the parser refuses."""
     if data.lstrip()[:1] != b"<":
         message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
