@@ -172,7 +172,7 @@ class _Walk:
             outputs, found = self._second_attempt(layer, inputs)
         self.diagnostics.extend(found)
         if self.trust_declared and not is_body:
-            self.is_vague |= outputs is None or layer.operator is None or is_doubtful
+            self.is_vague |= outputs is None or is_doubtful or _is_incomplete(layer.operator)
             if self.is_vague and outputs is not None:
                 outputs = self._completed(layer, outputs)
         if outputs is None:
@@ -291,7 +291,8 @@ class _Walk:
             if self.trust_declared and port.index < len(chosen):
                 readers = [p for p in port.readers if has_declared(p)]
                 if readers and not any(agrees(reader, tensor) for reader in readers):
-                    chosen[port.index] = declared_type(port)
+                    declared = declared_type(port)
+                    chosen[port.index] = TensorType(tensor.element_type, declared.shape) if is_own else declared
                     self.is_vague = True
         _set_outputs(layer, chosen)
 
@@ -410,6 +411,11 @@ def _place_of(error: OperatorError, layer: Layer) -> Place:
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place
     return layer.at(error.line)
+
+
+def _is_incomplete(op: Operator | None) -> bool:
+    """Whether an operation could not be read, or is a constant whose data is missing."""
+    return op is None or (isinstance(op, Const) and op.content is None)
 
 
 def _set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

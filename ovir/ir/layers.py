@@ -370,7 +370,7 @@ class LayerReader:
                 self.past_end.append(diagnose(code, error.message, place, hint=error.hint))
             else:
                 self.diagnostics.report(code, error.message, place, error.hint)
-            layer.operator = None
+                layer.operator = None  # its type, shape and size contradict each other
 
 
 def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:

@@ -102,12 +102,17 @@ class Const(Operator):
         return 0 < self.element_type.bits < 8
 
     def infer(self) -> TensorType:
-        value = None
-        if self.element_type == string:  # which may turn out to be no data
-            value = Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None
-        elif not self.is_packed or prod(self.shape) <= MAX_ELEMENTS:  # decoding takes time and memory: only when small
-            value = Value(partial(getattr, self, "data"))
-        return TensorType(self.element_type, static_shape(self.shape), value)
+        return TensorType(self.element_type, static_shape(self.shape), self._known_value())
+
+    def _known_value(self) -> Value | None:
+        """Return the data, which is decoded when it is looked at; None where it is missing, or much to decode."""
+        if self.content is None and self._data is None:
+            return None
+        if self.element_type == string:  # whose data may turn out to be none
+            return Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None
+        if self.is_packed and prod(self.shape) > MAX_ELEMENTS:
+            return None
+        return Value(partial(getattr, self, "data"))
 
     def applied(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> Self:
         """Return the constant itself, so that its data is decoded once."""

@@ -143,6 +143,19 @@ def test_missing_bin(tmp_path: Path) -> None:
         ovir.read_model(path)
 
 
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("version", [10, 11])
+def test_the_type_of_a_constant_is_its_own(version: int, count: int) -> None:
+    """A port of a constant, or of its reader too, declares another type; devices do not look at that."""
+    net = Net(version=version)
+    axes = net.const(np.array([1]))
+    net.result(net.op("LRN", net.parameter("x", "1,3,4,4"), axes, alpha="1", beta="0.75", bias="1", size="5"))
+    text = net.declared_xml().replace('precision="I64"', 'precision="FP32"', count)
+    assert diagnostics_of(text, bytes(net.blob)) == ["OVIR405"]
+    assert [d.code for d in ovir.check(text, need_weights=False) if d.severity is not Severity.INFO] == ["OVIR405"]
+    assert diagnostics_of(text) == ["OVIR501", "OVIR405"]
+
+
 def test_truncated_bin(tmp_path: Path) -> None:
     path = with_constant().write(tmp_path)
     (tmp_path / "model.bin").write_bytes(b"\0" * 8)
