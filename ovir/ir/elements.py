@@ -51,16 +51,19 @@ def read_as(
 
 
 def line_of(element: etree._Element) -> int | None:
-    """The line on which an element begins."""
+    """Return the line on which an element begins."""
     line = element.sourceline
     if line is None or line < _COUNTED:
         return line
     # From there on libxml2 gives the line on which the next text ends, in the element or behind it.
+    text = element.text or ("" if len(element) else element.tail)
+    return line - text.count("\n") if text else _line_before_texts(element, line)
+
+
+def _line_before_texts(element: etree._Element, line: int) -> int:
+    """Return the line of an element with no text in it or behind it, from that of the text which follows."""
     behind = 0
     for _ in range(_FAR):
-        text = element.text or ("" if len(element) else element.tail)
-        if text:
-            return (element.sourceline or line) - text.count("\n") - behind
         following = element[0] if len(element) else element.getnext()
         while following is None:
             parent = element.getparent()
@@ -70,6 +73,9 @@ def line_of(element: etree._Element) -> int | None:
             behind += (element.tail or "").count("\n")
             following = element.getnext()
         element = following
+        text = element.text or ("" if len(element) else element.tail)
+        if text:
+            return (element.sourceline or line) - text.count("\n") - behind
     return line
 
 

@@ -68,8 +68,8 @@ class LayerReader:
         self._precisions: dict[str | None, ElementType] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
-        self._operators: dict[tuple[object, ...], tuple[Operator, dict[str, Any]]] = {}
-        """Operators and attributes by class and texts, of layers whose attributes are all in order."""
+        self._operators: dict[tuple[object, ...], tuple[str, Operator, dict[str, Any]]] = {}
+        """Type, operator and attributes by class and texts, of layers whose attributes are all in order."""
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
         """Read a layer without its bodies; None where not even its id can be read."""
@@ -121,7 +121,7 @@ class LayerReader:
                     self._repeated(child, layer)
             elif tag == "rt_info":
                 if layer.rt_info_source is None:
-                    layer.rt_info_source = deferred_rt_info(child)
+                    layer.rt_info_source = deferred_rt_info(etree.tostring(child, encoding="unicode", with_tail=False))
                 self._rt_info(child, layer)
         return data
 
@@ -263,8 +263,8 @@ class LayerReader:
         key = (cls, layer.type, *items)
         known = self._operators.get(key)
         if known is not None:
-            operator, attributes = known
-            layer.type, layer.operator, layer.attributes = operator.type, operator.again(), attributes.copy()
+            layer.type, operator, attributes = known
+            layer.operator, layer.attributes = operator.again(), attributes.copy()
             return
         layer.attributes = dict(items)
         reported = self.diagnostics.told
@@ -282,7 +282,7 @@ class LayerReader:
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
         elif self.diagnostics.told == reported and key[0] is not None:
-            self._operators[key] = layer.operator.again(), layer.attributes.copy()
+            self._operators[key] = layer.type, layer.operator.again(), layer.attributes.copy()
 
     def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:
         """Parse the attributes of a layer, which are texts so far; return those that its operation declares.
