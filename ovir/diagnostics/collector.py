@@ -15,12 +15,20 @@ class Diagnostics:
 
     def __init__(self) -> None:
         self._found: dict[Diagnostic, None] = {}  # ordered, each once
-        self.told = 0
-        """How many have been added, equal ones included."""
+        self._added: list[Diagnostic] = []
 
     def add(self, found: Diagnostic) -> None:
-        self.told += 1
+        self._added.append(found)
         self._found.setdefault(found)
+
+    @property
+    def told(self) -> int:
+        """How many have been added, equal ones included."""
+        return len(self._added)
+
+    def errors_since(self, told: int) -> list[Diagnostic]:
+        """Return the errors no reader can live with that were added after the first ``told`` diagnostics."""
+        return [found for found in self._added[told:] if _is_fatal(found)]
 
     def discard(self, found: Diagnostic) -> None:
         """Take back what another diagnostic says, too."""
@@ -52,7 +60,7 @@ class Diagnostics:
     @property
     def fatal(self) -> list[Diagnostic]:
         """The errors that no reader can live with."""
-        return [d for d in self if d.severity is Severity.ERROR and not CODES[d.code].tolerated]
+        return [found for found in self if _is_fatal(found)]
 
     @property
     def non_fatal(self) -> list[Diagnostic]:
@@ -66,3 +74,7 @@ class Diagnostics:
         """Raise ``kind`` with every error that no reader can live with; nothing happens where there is none."""
         if fatal := self.fatal:
             raise kind(*fatal)
+
+
+def _is_fatal(found: Diagnostic) -> bool:
+    return found.severity is Severity.ERROR and not CODES[found.code].tolerated

@@ -190,7 +190,7 @@ class _Reader:
 
     def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
         """Read a <net> or a body, its layers and edges, and join them. What cannot be read is added to ``lost``."""
-        known = self._count_holes()
+        known = self.diagnostics.told
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
@@ -231,12 +231,8 @@ class _Reader:
             version=version,
             path=self.file,
             rt_info=None if info is None else read_rt_info(info),
-            has_gaps=self._count_holes() > known,
+            has_gaps=any(d.code.startswith(_OF_STRUCTURE) for d in self.diagnostics.errors_since(known)),
         )
-
-    def _count_holes(self) -> int:
-        """The errors so far after which layers or edges may be missing."""
-        return sum(d.code.startswith(("OVIR1", "OVIR2")) for d in self.diagnostics.fatal)
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
         if depth >= MAX_DEPTH:
@@ -265,6 +261,9 @@ def _count_constants(model: Model) -> int:
     inner = (body for layer in model.layers for body in layer.bodies.values())
     return sum(layer.type == "Const" for layer in model.layers) + sum(map(_count_constants, inner))
 
+
+_OF_STRUCTURE = ("OVIR1", "OVIR2")
+"""Codes of errors after which layers or edges may be missing."""
 
 _MANY = 5  # constants past the end; so many have not been moved one by one
 

@@ -13,7 +13,7 @@ from ovir.ir.edges import Lost
 
 
 def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnostics: Diagnostics) -> dict[int, Layer]:
-    """The layers by id; each id that stands twice is told.
+    """Return the layers by id; each id that stands twice is reported.
 
     Of two layers with one id one may be meant by edges that name an id which no layer has. If its ports fit those
     edges it is given that id, otherwise the second of the two is left out.
@@ -28,11 +28,21 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnost
         return layers
     named = {e.from_layer for e in edges} | {e.to_layer for e in edges}
     missing = named - layers.keys() - {number for number in lost.layers if number is not None}
+    edges_of: dict[int, list[Edge]] = {number: [] for number in missing}
+    for edge in edges:
+        for number in {edge.from_layer, edge.to_layer} & missing:
+            edges_of[number].append(edge)
+    position = {layer: i for i, layer in enumerate(found)}
     for layer in doubles:
         other = layers[layer.id]
         scores = [
-            (_fit(candidate, number, edges), _in_order(candidate, number, found), number, candidate)
-            for number in missing
+            (
+                _fit(candidate, number, edges_of[number]),
+                _in_order(position[candidate], number, found),
+                number,
+                candidate,
+            )
+            for number in (missing if len(doubles) <= _MOST_DOUBLES else ())
             for candidate in (layer, other)
         ]
         score, _, number, renamed = max(scores, key=lambda item: item[:2], default=(0, False, -1, layer))
@@ -53,22 +63,24 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnost
 
 
 def _fit(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
-    """How many edges of layer ``number`` find their ports in ``layer``; 0 if one does not."""
+    """Return how many of the edges of layer ``number`` find their ports in ``layer``; 0 if one does not."""
     inputs, outputs = {port.id for port in layer.inputs}, {port.id for port in layer.outputs}
     count = 0
     for edge in edges:
-        if number in (edge.from_layer, edge.to_layer):
-            if edge.from_layer == number and edge.from_port not in outputs:
-                return 0
-            if edge.to_layer == number and edge.to_port not in inputs:
-                return 0
-            count += 1
+        if edge.from_layer == number and edge.from_port not in outputs:
+            return 0
+        if edge.to_layer == number and edge.to_port not in inputs:
+            return 0
+        count += 1
     return count
 
 
-def _in_order(layer: Layer, number: int, found: Sequence[Layer]) -> bool:
-    """Whether the id would rise there from layer to layer, as it does in what OpenVINO writes."""
-    position = found.index(layer)
+_MOST_DOUBLES = 20
+"""So many layers with the id of another are given one that edges miss; a file with more is broken in another way."""
+
+
+def _in_order(position: int, number: int, found: Sequence[Layer]) -> bool:
+    """Return whether the id would rise there from layer to layer, as it does in what OpenVINO writes."""
     before, behind = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
     return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
