@@ -43,13 +43,14 @@ from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.ir.edges import Lost
 from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
+from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator, assumed
-from ovir.ops.infrastructure import Const
+from ovir.ops.infrastructure import Const, Parameter
 
 
 class LayerReader:
@@ -69,7 +70,7 @@ class LayerReader:
         self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
         self._operators: dict[tuple[object, ...], tuple[str, Operator, dict[str, Any]]] = {}
-        """Type, operator and attributes by class and texts, of layers whose attributes are all in order."""
+        """Type, operator and attributes by class and texts, of layers that share one operator."""
 
     def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
         """Read a layer without its bodies; None where not even its id can be read."""
@@ -263,8 +264,8 @@ class LayerReader:
         key = (cls, layer.type, *items)
         known = self._operators.get(key)
         if known is not None:
-            layer.type, operator, attributes = known
-            layer.operator, layer.attributes = operator.again(), attributes.copy()
+            layer.type, layer.operator, attributes = known
+            layer.attributes = attributes.copy()
             return
         layer.attributes = dict(items)
         reported = self.diagnostics.told
@@ -281,8 +282,8 @@ class LayerReader:
         layer.operator = cls.of_parsed(values)
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
-        elif self.diagnostics.told == reported and key[0] is not None:
-            self._operators[key] = layer.type, layer.operator.again(), layer.attributes.copy()
+        elif self.diagnostics.told == reported and _is_shared(layer.operator, layer):
+            self._operators[key] = layer.type, layer.operator, layer.attributes.copy()
 
     def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:
         """Parse the attributes of a layer, which are texts so far; return those that its operation declares.
@@ -385,6 +386,15 @@ def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> lis
             unknown.remove(misspelt)
             found.append((spec, misspelt))
     return found
+
+
+def _is_shared(op: Operator, layer: Layer) -> bool:
+    """Return whether layers with equal attributes have one operator.
+
+    A Parameter is given other shapes, a body is joined to the layer around it, and what the class of a user keeps in
+    its instances is not known.
+    """
+    return bool(op.opset) and not isinstance(op, Parameter) and layer.type not in BODY_OPERATIONS
 
 
 _PARTS = ("data", "input", "output", "rt_info")

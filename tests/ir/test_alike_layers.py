@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import RELU, RESULT, Net, document, layer_text
+from builder import ITERATOR, RELU, RESULT, Net, document, layer_text
 
 import ovir
 from ovir.core.element_types import ElementType
@@ -57,6 +57,17 @@ def test_attributes_of_equal_layers_are_their_own() -> None:
     model = blocks().model()
     model.layer("front1").attributes["special_zero"] = True
     assert model.layer("front2").attributes == {"special_zero": False}
+    assert model.layer("front2").operator is model.layer("back3").operator
+
+
+def test_parameters_and_layers_with_bodies_have_operators_of_their_own() -> None:
+    layers = [layer_text(1, "TensorIterator", ITERATOR), layer_text(2, "TensorIterator", ITERATOR)]
+    data = '<data shape="2,4" element_type="f32"/><output><port id="0" precision="FP32"/></output>'
+    layers += [layer_text(3, "Parameter", data), *(layer_text(i, "Result", RESULT) for i in (4, 5, 6))]
+    model = ovir.read_model(document(*layers, edges="0.0-1.0 1.1-2.0 2.1-4.0 3.0-5.0 0.0-6.0"))
+    assert model.layer("n1").operator is not model.layer("n2").operator
+    model.reshape({"n0": "3,4"})
+    assert [str(port.shape) for port in model.inputs] == ["[3,4]", "[2,4]"]
 
 
 @pytest.mark.parametrize(
