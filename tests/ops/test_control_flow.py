@@ -310,7 +310,7 @@ def test_faults_of_loops() -> None:
         loop().infer(count(1), TRUE, typed("1"), bodies={"body": wrong})
     unmarked = loop()
     unmarked.wiring = {"body": BodyMap(unmarked.wiring["body"].inputs, (OutputMap(0, 1),), (), 2)}
-    with pytest.raises(OperatorError, match='needs exactly one output with purpose="execution_condition" .* got 0'):
+    with pytest.raises(OperatorError, match=r'needs exactly one output with purpose="execution_condition" .* got 0'):
         unmarked.infer(count(1), TRUE, typed("1"), bodies=body)
 
 
