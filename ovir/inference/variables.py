@@ -6,22 +6,22 @@ from ovir.diagnostics.codes import NO_READ_VALUE, VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.ops.state import Assign, ReadValue
+from ovir.ops.state import AssignBase, ReadValueBase
 
 
 def _may_read(layer: Layer, variable_id: str) -> bool:
-    """Whether a layer that could not be read, which has been told, may have been the ReadValue of a variable."""
+    """Return whether a layer may be the ReadValue of a variable, as far as it could be read."""
     if layer.operator is not None:
         return False
     return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
 
 
 def check_variables(model: Model, diagnostics: Diagnostics) -> None:
-    """Every Assign has its ReadValue, which declares what the variable may hold."""
+    """Check that every Assign has a ReadValue, which declares what the variable may hold."""
     assigns = [layer for layer in model.layers if layer.type == "Assign"]
-    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValue)}
+    declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
     for layer in assigns:
-        if not isinstance(op := layer.operator, Assign) or not layer.inputs:
+        if not isinstance(op := layer.operator, AssignBase) or not layer.inputs:
             continue
         reader = declared.get(op.variable_id)
         if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):

@@ -279,7 +279,7 @@ class LayerReader:
         values = self._parsed(cls, data, layer)
         if values is None:
             return
-        layer.operator = cls.of_parsed(values)
+        layer.operator = cls.from_parsed(values)
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
         elif self.diagnostics.told == reported and _is_shared(layer.operator, layer):

@@ -1,4 +1,4 @@
-"""All operations. Their modules are imported when a model uses them; ``index`` says which module holds which."""
+"""All operations. Their modules are imported when a model uses them; ``index`` names the module of each."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ovir.ops.index import MODULES
 
 
 def resolve(type_name: str, version: str) -> type[Operator] | None:
-    """Return the operation class that a file's type and version (``opset6``) mean; None if there is none."""
+    """Return the operation class for a file's type and version (``opset6``), or None if there is none."""
     return registered_by_user(type_name, version) or _resolve(type_name, version)
 
 
@@ -24,7 +24,7 @@ def _resolve(type_name: str, version: str) -> type[Operator] | None:
 
 
 def find(type_name: str, opset: int) -> type[Operator] | None:
-    """Return the class of an operation version, by its type and the first opset that holds it; None if ovir has none.
+    """Return the class of an operation version by type and first opset, or None if ovir has none.
 
     The module of the operation is imported.
     """
@@ -35,7 +35,7 @@ def find(type_name: str, opset: int) -> type[Operator] | None:
 
 
 def import_all() -> None:
-    """Import the modules of all operations, those included that the index does not list yet."""
+    """Import the modules of all operations, including those that the index does not list yet."""
     import pkgutil  # users' models do not need it
 
     for module in pkgutil.iter_modules(__path__, prefix=__name__ + "."):

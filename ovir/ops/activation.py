@@ -1,7 +1,7 @@
-"""Activation functions: elementwise, one data input, the output of its type and shape.
+"""Activation functions: elementwise operations whose output has the type and shape of the data input.
 
-Kernels are written for blocks (see ``blocked``): ``y`` is filled from ``x``, both float32 or float64. They use
-``np.clip`` also where one bound is infinite, as it is three times faster than ``np.maximum`` of an array and a number.
+Kernels work on blocks (see ``blocked``): ``y`` is filled from ``x``, both float32 or float64. They use ``np.clip`` even
+where one bound is infinite, because it is three times faster than ``np.maximum`` of an array and a number.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ovir.ops.base.registry import operator
 
 
 class ActivationBase(Operator):
-    """What the operations here share."""
+    """Base of the activation functions."""
 
     inplace = (0,)
     real_only = False
-    """Whether integers are refused; other functions round their result to the nearest integer."""
+    """Whether integers are refused. Other functions round their result to the nearest integer."""
 
     def output_type(self, data: TensorType, element_type: ElementType) -> TensorType:
-        """The output's type for an element type that all inputs have."""
+        """Return the output's type, given the element type that all inputs share."""
         if self.real_only:
             self.require_real("data", element_type)
         else:
@@ -36,19 +36,19 @@ class ActivationBase(Operator):
         return TensorType(element_type, data.shape)
 
     def one_number(self, name: str, array: Array) -> float:
-        """The single element of a parameter tensor."""
+        """Return the single element of a parameter tensor."""
         self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
         return float(array.item())
 
 
 class UnaryActivationBase(ActivationBase):
-    """An activation function of one input, defined by its kernel for blocks."""
+    """Base of activation functions of one input, defined by a kernel for blocks."""
 
     def infer(self, data: TensorType) -> TensorType:
         return self.output_type(data, data.element_type)
 
     heavy = True
-    """Whether an exponential or the like is in it (see ``blocked``)."""
+    """Whether the kernel contains an exponential or a similarly expensive function (see ``blocked``)."""
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return map_blocks(self.block, data, out, heavy=self.heavy)
@@ -75,7 +75,7 @@ class ReLU(UnaryActivationBase):
 class Clamp(UnaryActivationBase):
     """min(max(x, min), max); NaN stays NaN.
 
-    For integers ``min`` is rounded up and ``max`` down, and both are brought into the type's range.
+    For integers ``min`` is rounded up, ``max`` is rounded down, and both are clipped to the type's range.
 
     Source: Clamp-1
     """
@@ -96,7 +96,10 @@ class Clamp(UnaryActivationBase):
 
 
 def clipped(data: Array, low: float, high: float, out: Array | None = None) -> Array:
-    """min(max(data, low), high); NaN stays NaN, and a bound outside the type's range counts as the range's end."""
+    """Compute min(max(data, low), high).
+
+    NaN stays NaN. A bound outside the type's range is replaced by the end of the range.
+    """
     if data.dtype.kind in "iu":
         info = np.iinfo(data.dtype)
         ends = (int(min(max(bound, info.min), info.max)) for bound in (low, high))
@@ -231,7 +234,7 @@ class Selu(ActivationBase):
 
 @operator("Swish", opset=4)
 class Swish(ActivationBase):
-    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 where it is left out.
+    """x / (1 + e^(-beta x)); beta is a scalar of the data's type, 1 if it is missing.
 
     Source: Swish-4
     """
@@ -266,7 +269,7 @@ class Mish(UnaryActivationBase):
     real_only = True
 
     def block(self, x: Array, y: Array) -> None:
-        # With n = e^x (e^x + 2) the tanh is n / (n + 2), which from x = 40 on is 1 in every type.
+        # With n = e^x (e^x + 2), the tanh equals n / (n + 2), which is 1 in every type from x = 40 on.
         np.clip(x, -inf, 40, out=y)
         np.exp(y, out=y)
         more = y + 2
@@ -277,7 +280,7 @@ class Mish(UnaryActivationBase):
 
 @operator("SoftPlus", opset=4)
 class SoftPlus(UnaryActivationBase):
-    """ln(1 + e^x), which is x where x is large.
+    """ln(1 + e^x); equal to x for large x.
 
     Source: SoftPlus-4
     """
@@ -323,7 +326,7 @@ class Gelu2(UnaryActivationBase):
 
 @operator("Gelu", opset=7)
 class Gelu7(Gelu2):
-    """As Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))).
+    """Gelu-2, or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3))), depending on ``approximation_mode``.
 
     Source: Gelu-7
     """
@@ -350,7 +353,7 @@ def _exponential_unit(x: Array, y: Array, alpha: float) -> None:
     np.subtract(y, 1, out=y)
     if alpha != 1:
         np.multiply(y, alpha, out=y)
-    if 0 <= alpha <= 1:  # then x is the smaller of the two where it is negative
+    if 0 <= alpha <= 1:  # x is then the smaller of the two where it is negative
         np.maximum(x, y, out=y)
     else:
         np.add(y, np.clip(x, 0, inf), out=y)

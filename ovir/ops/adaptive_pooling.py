@@ -19,20 +19,20 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 _FEW: Final = 64
-"""Windows along an axis that are taken one by one."""
+"""The number of windows along an axis up to which they are processed one by one."""
 
 
 class AdaptivePoolBase(Operator):
-    """Window i of n on an axis of size S goes from floor(i * S / n) to ceil((i + 1) * S / n).
+    """Base of adaptive pooling: window i of n on an axis of size S covers floor(i * S / n) to ceil((i + 1) * S / n).
 
-    data is [N, C, *spatial] with one to three spatial axes, output_shape has the number of windows on each.
+    data is [N, C, *spatial] with one to three spatial axes; output_shape holds the number of windows on each of them.
     """
 
     domains = by_input(output_shape=SMALL)
     value_inputs = (1,)
 
     def pooled(self, data: TensorType, output_shape: TensorType) -> PartialShape:
-        """The shape of the output."""
+        """Return the shape of the output."""
         self.require_real("data", data.element_type)
         self.require_index_type("output_shape", output_shape.element_type)
         self.require_rank("data", data.shape, 3, 4, 5)
@@ -47,7 +47,7 @@ class AdaptivePoolBase(Operator):
         return data.shape.slice(0, 2) + PartialShape(output_shape.value.dimensions())
 
     def spans(self, data: Array, output_shape: Array) -> list[Array]:
-        """Return for each spatial axis [windows, 2]: where each window starts, and where it stops."""
+        """Return the start and end of the windows on each spatial axis."""
         counts = [int(count) for count in output_shape]
         message = "data {} cannot be pooled into {} windows"
         fits = len(counts) == data.ndim - 2 and min(counts) >= 0 and (0 not in data.shape[2:] or 0 in counts)
@@ -78,14 +78,14 @@ class AdaptiveAvgPool(AdaptivePoolBase):
             flat = means.reshape(*data.shape[:2], prod(data.shape[2:]))
             of_planes: Array = flat.mean(axis=2, dtype=means.dtype)
             return of_planes.astype(data.dtype, copy=False).reshape(*data.shape[:2], *[1] * len(windows))
-        # The mean of a box is the mean over one axis after the other.
+        # The mean of a box is the mean over one axis after another.
         for axis, spans in enumerate(windows, 2):
             means = _means(means, axis, spans)
         return means.astype(data.dtype, copy=False)
 
 
 def _means(data: Array, axis: int, spans: Array) -> Array:
-    """The means over parts of an axis."""
+    """Return the means over parts of an axis."""
     pooled = np.empty((*data.shape[:axis], len(spans), *data.shape[axis + 1 :]), data.dtype)
     if not _are_many(spans):
         for i, (start, stop) in enumerate(spans.tolist()):
@@ -101,12 +101,12 @@ def _means(data: Array, axis: int, spans: Array) -> Array:
 
 
 def _are_many(spans: Array) -> bool:
-    """Whether to go through the elements of all windows together, not through the windows."""
+    """Return whether processing element i of all windows at a time beats processing window after window."""
     return len(spans) > _FEW and len(spans) > int(spans[0, 1])
 
 
 def _by_length(spans: Array) -> Iterator[tuple[int, Array, Array]]:
-    """The windows of each length: the length, which windows they are, and where they start."""
+    """Yield for each length of windows the length, the indices of the windows, and their starts."""
     lengths = spans[:, 1] - spans[:, 0]
     for length in np.unique(lengths).tolist():
         chosen = np.flatnonzero(lengths == length)
@@ -115,7 +115,8 @@ def _by_length(spans: Array) -> Iterator[tuple[int, Array, Array]]:
 
 @operator("AdaptiveMaxPool", opset=8)
 class AdaptiveMaxPool(AdaptivePoolBase):
-    """The largest element of each window, and its index in the spatial axes counted row by row; of equals the first.
+    """The largest element of each window, and its index in the flattened spatial axes; the first of equal elements
+    wins.
 
     Source: AdaptiveMaxPool-8
     """
@@ -133,19 +134,19 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         shape = (len(planes), *map(len, windows))
         places = np.empty(shape, np.intp)
         if places.size:
-            places = _places_of_largest(planes.astype(compute_dtype(data.dtype), copy=False), windows)
+            places = _largest_positions(planes.astype(compute_dtype(data.dtype), copy=False), windows)
         found = places.reshape(len(planes), prod(shape[1:]))
         largest = np.take_along_axis(planes.reshape(len(planes), prod(data.shape[2:])), found, 1)
         shape = (*data.shape[:2], *shape[1:])
         return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
 
 
-def _places_of_largest(planes: Array, windows: list[Array]) -> Array:
-    """Where in its plane, counted row by row, the first of the largest elements of each window is."""
+def _largest_positions(planes: Array, windows: list[Array]) -> Array:
+    """Return the position in its flattened plane of the first largest element of each window."""
     places: Array | None = None
     for axis, spans in enumerate(windows, 1):
         size, at = planes.shape[axis], axis
-        if places is not None:  # few are left: they are put so that slices along the axis are in one piece
+        if places is not None:  # few elements are left: they are arranged so that slices along the axis are contiguous
             at = 0
             planes, places = (np.ascontiguousarray(np.moveaxis(array, axis, at)) for array in (planes, places))
         if _are_many(spans):
@@ -165,7 +166,7 @@ def _places_of_largest(planes: Array, windows: list[Array]) -> Array:
                 first = np.where(equal, own, np.iinfo(np.intp).max).min(0)
             elif equal.ndim == 2:
                 first = start + equal.argmax(1)
-            else:  # the earlier, the greater: numbers of few bits, of which the greatest is found sooner than by argmax
+            else:  # earlier positions get greater numbers of few bits, whose maximum is faster to find than argmax
                 rank = np.arange(stop - start, 0, -1).astype(np.min_scalar_type(stop - start))
                 rank = rank.reshape(-1, *[1] * (equal.ndim - 2))
                 first = stop - np.maximum.reduce(equal * rank, 1).astype(np.intp)
@@ -177,7 +178,7 @@ def _places_of_largest(planes: Array, windows: list[Array]) -> Array:
 
 
 def _largest_of_many(planes: Array, places: Array | None, axis: int, size: int, spans: Array) -> tuple[Array, Array]:
-    """The largest elements of parts of an axis of the size, and their places counted row by row."""
+    """Return the largest elements of parts of an axis of ``size``, and their row-major positions."""
     shape = (*planes.shape[:axis], len(spans), *planes.shape[axis + 1 :])
     largest, firsts = np.empty(shape, planes.dtype), np.empty(shape, np.intp)
 

@@ -1,7 +1,8 @@
 """Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, Power, SquaredDifference.
 
-Both inputs have one numeric type, which is the result's, and are broadcast (see ``Elementwise``). Integers wrap around
-where nothing else is said. f16 and bf16 are computed in f32 and rounded once.
+Both inputs have the same numeric type, which is also the type of the result, and are broadcast (see
+``ElementwiseBase``). Integers wrap around unless an operation says otherwise. f16 and bf16 are computed in f32 and
+rounded once.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from ovir.ops.base.traits import ALL
 
 
 class ArithmeticBase(BinaryBase):
-    """Both inputs and the result have one numeric type."""
+    """Base of operations whose inputs and result have one numeric type."""
 
     inplace = (0, 1)
     function: ClassVar[Callable[..., Array]]
-    """The NumPy function, for operations that are just one."""
+    """The NumPy function, for operations that need only one."""
 
     def result_type(self, element_type: ElementType) -> ElementType:
         self.require_numeric("the inputs", element_type)
@@ -48,16 +49,16 @@ class ArithmeticBase(BinaryBase):
         return self.domain_beside(float(other.min()), float(other.max()), position, wanted)
 
     def domain_of_both(self, wanted: Domain) -> Domain | None:
-        """Return what two unknown inputs may hold so that the result lies in ``wanted``; None if there is no saying."""
+        """Return a domain for two unknown inputs whose result must lie in ``wanted``, or None if it is unknown."""
         return None
 
     def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain | None:
-        """Return the domain of the input at ``position`` where the other one is constant, in ``[least, largest]``."""
+        """Return the domain of the input at ``position`` if the other input is constant, in ``[least, largest]``."""
         return None
 
     @property
     def is_integral(self) -> bool:
-        """Whether integers are meant. Their bounds are float64, so that the arrays do not tell."""
+        """Return whether the operation computes integers. Bounds of integers are float64 arrays, which do not tell."""
         return self.output_types[0].is_integral
 
 
@@ -74,7 +75,7 @@ class Add(ArithmeticBase):
     commutes = True
 
     def domain_of_both(self, wanted: Domain) -> Domain:
-        # They share the room there is.
+        # Both inputs share the range.
         return Domain(0, 0 if wanted.high is None else wanted.high // 2, why=wanted.why)
 
     def domain_beside(self, least: float, largest: float, position: int, wanted: Domain) -> Domain:
@@ -134,15 +135,15 @@ class Multiply(ArithmeticBase):
         return np.clip(wide, info.min, info.max, out=out, casting="unsafe")
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
-        # 0 * inf is 0: sizes have no upper bound rather than an infinite value.
+        # 0 * inf counts as 0: the infinite bound means that a size has no upper bound, not that it is infinite.
         return hull([np.nan_to_num(c, nan=0, posinf=np.inf, neginf=-np.inf) for c in self.at_corners(a, b)])
 
 
 @operator("Divide", opset=1)
 class Divide(ArithmeticBase):
-    """The quotient a / b, element by element; of integers rounded down, or with ``m_pythondiv`` false towards 0.
+    """The quotient a / b, element by element; integers round down, or towards 0 if ``m_pythondiv`` is false.
 
-    An integer divided by 0 is undefined; here it gives 0, and is reported.
+    Dividing an integer by 0 is undefined; the result is 0, and a warning is reported.
 
     Source: Divide-1
     """
@@ -167,11 +168,11 @@ class Divide(ArithmeticBase):
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         has_zero = (low <= 0) & (high >= 0)
         unknown = (low < 0) & (high > 0) | (low == 0) & (high == 0)
-        # On one side of 0 the quotient is monotone. Where the divisor may be 0, the least integer beside it is 1.
+        # On each side of 0 the quotient is monotone. If the divisor may be 0, the closest integer beside it is 1.
         beside = 1.0 if self.is_integral else 0.0
         ends = (np.where(low == 0, beside, low), np.where(high == 0, -beside, high))
         quotients = [apply(self.block, corner, None) for corner in product((a.lower, a.upper), ends)]
-        # 0 / 0 and inf / inf can be anything from 0 on; the other corners hold the other end.
+        # 0 / 0 and inf / inf can be any value from 0 on; the other corners hold the other end.
         lower, upper = hull([np.where(np.isnan(q), 0, q) for q in quotients])
         if self.is_integral:
             lower = np.where(has_zero, np.minimum(lower, 0), lower)
@@ -180,7 +181,7 @@ class Divide(ArithmeticBase):
 
 
 class RemainderBase(ArithmeticBase):
-    """What bounds of Mod and FloorMod have in common: below the divisor nothing changes."""
+    """Base of Mod and FloorMod, with the bounds that they share: below the divisor nothing changes."""
 
     domains = by_input(b=Divisor("a"))
 
@@ -200,7 +201,7 @@ class RemainderBase(ArithmeticBase):
         least = np.where(a.lower >= 0, 0.0, self.least_below_zero(a.lower, high))
         greatest = high - 1 if self.is_integral else high
         upper = np.where(a.lower >= 0, np.minimum(greatest, a.upper), greatest)
-        # Between two multiples of a fixed divisor the remainder only grows.
+        # Between two multiples of a fixed divisor the remainder increases.
         grows = (low == high) & (np.floor(a.lower / low) == np.floor(a.upper / low)) & (a.lower >= 0)
         first, last = (apply(self.block, (end, low), None) for end in (a.lower, a.upper))
         lower, upper = np.where(grows, first, least), np.where(grows, last, upper)
@@ -212,13 +213,14 @@ class RemainderBase(ArithmeticBase):
         return np.where((a.lower >= 0) & (a.upper < self.aligned(a.lower, b.lower)), a.symbols, 0)
 
     def least_below_zero(self, a: Array, divisor: Array) -> Array:
-        """The least remainder of a negative ``a`` and a positive divisor."""
+        """Return the least remainder of a negative ``a`` and a positive divisor."""
         raise NotImplementedError
 
 
 @operator("FloorMod", opset=1)
 class FloorMod(RemainderBase):
-    """a - b * floor(a / b): it has the sign of b. Floats are computed in f64. By 0 it is undefined: of integers 0.
+    """a - b * floor(a / b), which has the sign of b. Floats are computed in f64. Modulo 0 is undefined; for integers it
+    is 0.
 
     Source: FloorMod-1
     """
@@ -227,7 +229,7 @@ class FloorMod(RemainderBase):
     heavy = True
 
     def of_reals(self, a: Array, b: Array, out: Array) -> object:
-        # In f32 the quotient of 0.7 and 0.1 is 7, and the remainder 0 instead of 0.1.
+        # In f32 the quotient of 0.7 and 0.1 is 7, which would make the remainder 0 instead of 0.1.
         x, y = a.astype(np.float64, copy=False), b.astype(np.float64, copy=False)
         multiple = np.divide(x, y)
         np.floor(multiple, out=multiple)
@@ -240,7 +242,7 @@ class FloorMod(RemainderBase):
 
 @operator("Mod", opset=1)
 class Mod(RemainderBase):
-    """a - b * trunc(a / b): it has the sign of a. By 0 it is undefined: of integers 0.
+    """a - b * trunc(a / b), which has the sign of a. Modulo 0 is undefined; for integers it is 0.
 
     Source: Mod-1
     """
@@ -260,7 +262,7 @@ class Mod(RemainderBase):
 
 @operator("Maximum", opset=1)
 class Maximum(ArithmeticBase):
-    """The greater of a and b; of a NaN in b, a.
+    """The greater of a and b; a where b is NaN.
 
     Source: Maximum-1
     """
@@ -271,7 +273,7 @@ class Maximum(ArithmeticBase):
 
 @operator("Minimum", opset=1)
 class Minimum(ArithmeticBase):
-    """The lesser of a and b; of a NaN in b, a.
+    """The lesser of a and b; a where b is NaN.
 
     Source: Minimum-1
     """
@@ -282,7 +284,7 @@ class Minimum(ArithmeticBase):
 
 @operator("Power", opset=1)
 class Power(ArithmeticBase):
-    """a to the power of b. Integers are computed in f64, the result is cut to an integer.
+    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
 
     Source: Power-1
     """
@@ -334,7 +336,8 @@ def _report_zeros(divisor: Array) -> None:
 
 
 def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> object:
-    """NumPy's maximum or minimum, which give NaN if either is NaN, made to give ``a`` where ``b`` is NaN."""
+    """Return a variant of NumPy's maximum or minimum that gives ``a`` where ``b`` is NaN, instead of NaN if either
+    is NaN."""
     if out.dtype.kind == "f":
         unordered = np.isnan(b)
         if unordered.any():
@@ -343,7 +346,8 @@ def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> o
 
 
 def _square_root(x: Array, *, out: Array) -> object:
-    # As a power it is 0 of -0, and infinite of the negative infinity: numbers with a sign, which are looked for first.
+    # As a power, the root of -0 is 0 and the root of negative infinity is infinite, so signed inputs are searched for
+    # first.
     if x.size and x.view(f"i{x.itemsize}").min() >= 0:
         return np.sqrt(x, out=out)
     np.add(x, 0, out=out)

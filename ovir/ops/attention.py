@@ -1,4 +1,4 @@
-"""ScaledDotProductAttention: softmax(query x key^T) x value, block by block."""
+"""ScaledDotProductAttention: softmax(query x key^T) x value, computed block by block."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 _BLOCK = 1 << 20
-"""Scores that are held at a time: blocks of heads where they are small, of rows of one head where it is large."""
+"""The number of scores held at a time: a block of heads, or of rows of one head if a head is larger."""
 _PER_THREAD = 1 << 16
 
 
@@ -29,10 +29,10 @@ _PER_THREAD = 1 << 16
 class ScaledDotProductAttention(Operator):
     """softmax(query x key^T * scale + bias) x value; query [N, ..., L, E], key [N, ..., S, E], value [N, ..., S, Ev].
 
-    The batch dimensions are broadcast. ``scale`` is 1 / sqrt(E) where it is left out. With ``causal`` query i attends
-    to keys 0 to i, and the mask is ignored; else a boolean mask says what is attended to, and one of numbers is added.
-    Rows that attend to nothing are NaN. A sixth input, which OpenVINO has though not the specification, holds for each
-    row the logit of a sink: it takes part in the softmax's sum and gives nothing.
+    The batch dimensions are broadcast. ``scale`` defaults to 1 / sqrt(E). With ``causal``, query i attends to keys 0 to
+    i, and the mask is ignored. Otherwise a boolean mask selects what is attended to, and a numeric mask is added. Rows
+    that attend to nothing are NaN. A sixth input, which OpenVINO has but the specification lacks, holds the logit of a
+    sink per row: it enters the sum of the softmax and contributes no value.
 
     Source: ScaledDotProductAttention-13
     """
@@ -41,7 +41,7 @@ class ScaledDotProductAttention(Operator):
     causal: bool = attribute(default=False, specified=True)
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
-        """Queries by keys, then by values."""
+        """Count the products of queries and keys, and of weights and values."""
         query, key, value = (inputs[name] for name in ("query", "key", "value"))
         if query.rank is None or value.rank is None or key.rank is None or min(query.rank, key.rank) < 2:
             return UNKNOWN
@@ -130,13 +130,13 @@ class ScaledDotProductAttention(Operator):
         sinks = None if sink is None else _heads(sink.astype(computed, copy=False), batch, (rows, 1))
         result = out.reshape(-1, *out.shape[-2:])
         heads = len(result)
-        # As many heads as fit, or where one does not, as many of its rows.
+        # As many heads as fit, or as many rows of one head.
         count = min(max(_BLOCK // max(rows * keys, 1), 1), heads)
         height = min(max(_BLOCK // max(keys, 1), 32), rows)
         buffer = np.empty(count * height * keys, computed)
 
         def block(h: slice, r: slice) -> None:
-            # What lies behind the last of these queries is masked for all of them.
+            # Keys behind the last of these queries are masked for all of them.
             seen = slice(min(r.stop, keys)) if self.causal else slice(keys)
             shape = (len(result[h]), r.stop - r.start, seen.stop)
             scores = buffer[: prod(shape)].reshape(shape)
@@ -151,7 +151,7 @@ class ScaledDotProductAttention(Operator):
             np.divide(product, total, out=product)
             result[h, r] = product
 
-        with np.errstate(all="ignore"):  # of masked rows
+        with np.errstate(all="ignore"):  # sums of masked rows
             for head in range(0, heads, count):
                 for row in range(0, rows, height):
                     block(slice(head, min(head + count, heads)), slice(row, min(row + height, rows)))
@@ -159,7 +159,7 @@ class ScaledDotProductAttention(Operator):
 
 
 def _exponentials(scores: Array, logits: Array | None) -> Array:
-    """Turn scores [heads, rows, keys] into e^(score - largest of the row); the sums of the rows."""
+    """Turn scores [heads, rows, keys] into e^(score - maximum of the row) in place, and return the sums of the rows."""
     keys = scores.shape[2]
     total = np.empty((*scores.shape[:2], 1), scores.dtype)
     flat, sums = scores.reshape(-1, keys), total.reshape(-1, 1)
@@ -177,13 +177,13 @@ def _exponentials(scores: Array, logits: Array | None) -> Array:
             if sinks is not None:
                 sums[start:stop] += np.exp(sinks[start:stop] - top)
 
-    # BLAS has threads of its own: only what lies between the products is shared out here.
+    # BLAS has its own threads, so only the work between the products is divided here.
     run_blocks(work, len(flat), max(_PER_THREAD // max(keys, 1), 1))
     return total
 
 
 def _bias(mask: Array, dtype: np.dtype[Any]) -> Array | None:
-    """What is added to the scores; None where that is nothing."""
+    """Return the term added to the scores, or None."""
     if mask.dtype == np.bool_:
         return np.where(mask, 0, -np.inf).astype(dtype)
     if mask.size == 1 and not mask.any():
@@ -192,7 +192,7 @@ def _bias(mask: Array, dtype: np.dtype[Any]) -> Array | None:
 
 
 def _heads(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> Array:
-    """x broadcast to one matrix a head, or to a single one for all heads."""
+    """Return x broadcast to one matrix per head, or to a single matrix for all heads."""
     same = prod(x.shape[:-2]) == 1
     return np.broadcast_to(x, (1,) * (max(x.ndim - 2, 0)) + shape if same else batch + shape).reshape(-1, *shape)
 

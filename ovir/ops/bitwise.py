@@ -1,4 +1,4 @@
-"""Bitwise operations on integers, most of them on booleans too."""
+"""Bitwise operations on integers; most of them accept booleans too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ovir.ops.base.registry import operator
 
 
 class BitwiseBase(BinaryBase):
-    """An operation on the bits of two inputs of one integer type, which are broadcast."""
+    """Base of operations on the bits of two inputs of one integer type, which are broadcast."""
 
     function: ClassVar[Callable[..., Array]]
     inplace = (0, 1)
@@ -33,7 +33,7 @@ class BitwiseBase(BinaryBase):
         return apply(type(self).function, (a, self.aligned(a, b)), out)
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
-        return None  # bounds say little of bits
+        return None  # bounds say little about bits
 
 
 @operator("BitwiseAnd", opset=13)
@@ -48,7 +48,7 @@ class BitwiseAnd(BitwiseBase):
 
 @operator("BitwiseOr", opset=13)
 class BitwiseOr(BitwiseBase):
-    """The bits that are set in one of the inputs or in both.
+    """The bits that are set in at least one input.
 
     Source: BitwiseOr-13
     """
@@ -67,10 +67,10 @@ class BitwiseXor(BitwiseBase):
 
 
 class ShiftBase(BitwiseBase):
-    """An operation that moves the bits of ``a`` by ``b`` places, each element by its own number.
+    """Base of operations that shift the bits of ``a`` by ``b`` positions, each element by its own number.
 
-    A number below 0, or of as many places as there are bits, is undefined, and reported. Of it, as processors do, only
-    the lowest 5 bits count, for types of 64 bits the lowest 6.
+    A negative shift, or one by at least as many positions as the type has bits, is undefined and reported. As on
+    processors, only its lowest 5 bits count, or the lowest 6 for 64-bit types.
     """
 
     domains = by_input(b=Between(0, 3))
@@ -91,7 +91,7 @@ class ShiftBase(BitwiseBase):
 
 @operator("BitwiseLeftShift", opset=15)
 class BitwiseLeftShift(ShiftBase):
-    """a * 2^b; bits beyond the type's are lost.
+    """a * 2^b; bits beyond the type's width are lost.
 
     Source: BitwiseLeftShift-15
     """
@@ -111,7 +111,7 @@ class BitwiseRightShift(ShiftBase):
 
 @operator("BitwiseNot", opset=13)
 class BitwiseNot(Operator):
-    """Every bit of the input turned; a boolean negated.
+    """Every bit of the input inverted; a boolean negated.
 
     Source: BitwiseNot-13
     """
@@ -124,7 +124,7 @@ class BitwiseNot(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         element_type = self.output_types[0]
-        if element_type in (u1, u3, u6):  # held in bytes, of which only the low bits are theirs
+        if element_type in (u1, u3, u6):  # narrow types are held in bytes of which only the low bits are significant
             mask = (1 << element_type.bits) - 1
             return apply(lambda x, out: np.bitwise_xor(x, mask, out=out), (data,), out)
         return apply(np.invert, (data,), out)

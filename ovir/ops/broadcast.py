@@ -1,4 +1,4 @@
-"""Broadcast and Tile: the elements of a tensor repeated along its dimensions or along new ones."""
+"""Broadcast and Tile: repeat the elements of a tensor along its dimensions or along new ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ovir.ops.base.registry import operator
 
 
 def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
-    """Return a size to which every axis of ``data`` can be broadcast, if one can."""
+    """Return a size to which every axis of ``data`` can be broadcast, or None."""
     if getattr(op, "mode", "") == "bidirectional":
         return Domain(1, 1)
     longest = max((dim.lower for dim in dims_of(inputs, "data")), default=1)
@@ -25,12 +25,12 @@ def _longest_axis(op: Operator, inputs: Inputs) -> Domain:
 
 @operator("Broadcast", opset=3)
 class Broadcast3(Operator):
-    """``data`` with its dimensions of 1 repeated until it has the shape that ``target_shape`` lists.
+    """``data`` with its dimensions of size 1 repeated until it has the shape ``target_shape``.
 
-    mode "numpy": the last dimensions of both are aligned; "bidirectional": so they are, and where the
-    target is 1 the dimension of ``data`` stays; "explicit": dimension i of ``data`` becomes dimension
-    ``axes_mapping[i]`` of the result, in ascending order; "pdpd", which is not in the specification: as bidirectional,
-    but with the dimensions of ``data`` from ``start_axis`` on. "none" is another name of "explicit".
+    mode "numpy": the trailing dimensions are aligned. "bidirectional": likewise, and where the target is 1 the
+    dimension of ``data`` is kept. "explicit" (also spelled "none"): dimension i of ``data`` becomes dimension
+    ``axes_mapping[i]`` of the result, in ascending order. "pdpd", which the specification lacks: as bidirectional, but
+    the dimensions of ``data`` start at ``start_axis``.
 
     Source: Broadcast-3
     """
@@ -38,7 +38,8 @@ class Broadcast3(Operator):
     domains = by_input(target_shape=_longest_axis, axes_mapping=Axis("target_shape"))
     mode: str = attribute(default="numpy", choices=("numpy", "explicit", "none", "bidirectional", "pdpd"))
     start_axis = 0
-    """For mode pdpd: the dimension of the result that the first of ``data`` becomes, -1 to align the last ones."""
+    """The dimension of the result that the first dimension of ``data`` becomes in mode pdpd; -1 aligns the last
+    ones."""
 
     views = True
     carries = (0,)
@@ -101,7 +102,7 @@ class Broadcast3(Operator):
             self.require(axes_mapping is None, "mode {} takes no input axes_mapping", self.mode)
 
     def _aligned(self, shape: PartialShape, target: PartialShape) -> PartialShape:
-        """The shape of ``data`` with dimensions of 1 before and after it, so that its rank is the result's."""
+        """Return the shape of ``data`` extended by dimensions of size 1 to the rank of the result."""
         before = len(target) - len(shape)
         after = 0
         if self.mode == "pdpd" and self.start_axis >= 0:
@@ -112,9 +113,9 @@ class Broadcast3(Operator):
         return PartialShape([*[one] * before, *shape, *[one] * after])
 
     def _explicit(self, shape: PartialShape, target: PartialShape, axes_mapping: Array) -> PartialShape:
-        """The shape of ``data`` with its dimensions where ``axes_mapping`` puts them, the others 1."""
+        """Return the shape of ``data`` with its dimensions moved to ``axes_mapping`` and 1 elsewhere."""
         axes = [int(axis) for axis in axes_mapping]
-        # A scalar may be mapped too: it counts as having one dimension of 1.
+        # A scalar may be mapped too: it counts as one dimension of size 1.
         dims = list(shape) or [Dimension(1, 1)] * min(len(axes), 1)
         message = "axes_mapping has {} elements, but data of shape {} needs one per dimension"
         self.require(len(axes) == len(dims), message, len(axes), shape)
@@ -147,7 +148,7 @@ class Broadcast3(Operator):
 
 @operator("Broadcast", opset=1)
 class Broadcast1(Broadcast3):
-    """As Broadcast-3, without mode bidirectional; modes other than explicit ignore ``axes_mapping``.
+    """Broadcast-3 without mode bidirectional; modes other than explicit ignore ``axes_mapping``.
 
     Source: Broadcast-1
     """
@@ -164,8 +165,7 @@ class Broadcast1(Broadcast3):
 class Tile(Operator):
     """``data`` repeated ``repeats[i]`` times along dimension i.
 
-    Where ``data`` or ``repeats`` is the shorter, it is extended by 1 at the front. A negative number counts
-    as 0.
+    The shorter of the shape of ``data`` and ``repeats`` is extended by 1 at the front. A negative number counts as 0.
 
     Source: Tile-1
     """
@@ -196,8 +196,8 @@ class Tile(Operator):
             return data.reshape(sizes)
         if out is None:
             out = np.empty([size * count for size, count in zip(sizes, counts, strict=True)], data.dtype)
-        # One broadcast copy: each dimension is split into (count, size). Dimensions that follow one another
-        # unrepeated are joined, for NumPy to copy long runs.
+        # One broadcast copy: each dimension is split into (count, size). Adjacent dimensions that are not repeated are
+        # merged, so that NumPy copies long runs.
         split: list[int] = []
         source: list[int] = []
         for size, count in zip(sizes, counts, strict=True):

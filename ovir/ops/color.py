@@ -1,7 +1,7 @@
-"""Color conversion between the YUV formats NV12 and I420, with a quarter of the chroma, and RGB or BGR images.
+"""Color conversion between the YUV formats NV12 and I420, with subsampled chroma, and RGB or BGR images.
 
-Images are [batch, height, width, channels], with even height and width: four pixels share their U and V. All planes in
-one tensor have one channel and 3 / 2 of the image's height: the rows of Y, then U and V.
+Images are [batch, height, width, channels] with even height and width; four pixels share their U and V. A tensor with
+all planes has one channel and 3 / 2 of the image's height: the rows of Y, then U and V.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-# Pixels that a thread must have at least.
+# A thread with fewer pixels costs more than it gains.
 _LEAST_PER_THREAD = 1 << 15
 
 
 class ColorBase(Operator):
-    """Conversion between images of three colors and of luma and chroma, in both directions."""
+    """Base of conversions between images of three colors and images of luma and chroma, in both directions."""
 
     first: ClassVar[str] = "red"
-    """The first of the three channels; the last is the other one of red and blue."""
+    """The first of the three channels, "red" or "blue"; the last channel is the other one."""
 
     def _channel(self, color: str) -> int:
         return 1 if color == "green" else 0 if color == self.first else 2
 
     def _even(self, name: str, dim: Dimension, shape: PartialShape) -> Dimension:
-        """The even sizes of the dimension."""
+        """Return the dimension restricted to even sizes; raise if it is odd."""
         half_sizes = dim.exact_div(2)
         if half_sizes is None:
             self.fail("the {} of an image must be even, got {} of {}", name, dim, shape)
@@ -53,7 +53,7 @@ def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _store(values: Array, target: Array) -> None:
-    """Put values, which may be overwritten, into their range and into the target; an integer is the nearest one."""
+    """Clip values in place and store them in the target; integers are rounded to nearest."""
     if target.dtype == np.uint8:
         np.copyto(target, _whole(values), casting="unsafe")
     else:
@@ -62,15 +62,15 @@ def _store(values: Array, target: Array) -> None:
 
 
 def _whole(values: Array) -> Array:
-    """The nearest integers in [0, 255], as int16, of values that are overwritten."""
-    # 0.5 itself would carry its predecessor to 1.
+    """Round values to the nearest integers in [0, 255] in place, and return them as int16."""
+    # Adding 0.5 itself would round its predecessor up to 1.
     np.add(values, np.nextafter(values.dtype.type(0.5), values.dtype.type(0)), out=values)
     whole: Array = values.astype(np.int16)
     return np.clip(whole, 0, 255, out=whole)
 
 
 def _run_row_pairs(convert: Callable[[slice], None], pairs: int, _: int, width: int) -> None:
-    """Call ``convert`` on blocks of the pairs of rows of an image."""
+    """Call ``convert`` on blocks of pairs of rows of an image."""
     count = max(BLOCK // max(2 * width, 1), 1)
 
     def run(start: int, stop: int) -> None:
@@ -85,15 +85,15 @@ def _run_row_pairs(convert: Callable[[slice], None], pairs: int, _: int, width: 
 
 
 class YuvToRgbBase(ColorBase):
-    """An image of three colors from luma and chroma: U and V of four pixels each.
+    """Base of conversions from luma and chroma, where four pixels share U and V, to an image of three colors.
 
-    R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128) and
-    B = 1.164 (Y - 16) + 2.018 (U - 128), each in [0, 255], of the type of the inputs, u8 or a floating-point one. The
-    output is [batch, height, width, 3].
+    R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128) and B = 1.164 (Y - 16)
+    + 2.018 (U - 128), each clipped to [0, 255]. The type is that of the inputs, u8 or a floating-point type. The output
+    is [batch, height, width, 3].
     """
 
     def inferred(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
-        """The image of planes; ``names`` and ``channels`` are those of Y and of the chroma planes."""
+        """Return the type of the image; ``names`` and ``channels`` describe the inputs, Y first."""
         element_type = self.merge_types(*(plane.element_type for plane in planes), names=names)
         allowed = "u8 or of a floating-point type"
         self.require_type("data", element_type, lambda t: t == u8 or (t.is_real and t != nf4), allowed)
@@ -123,7 +123,7 @@ class YuvToRgbBase(ColorBase):
         return merged
 
     def computed(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
-        """The images of y [batch, height, width] and of u and v, half as high and wide."""
+        """Return the images of y [batch, height, width] and of u and v, which are half as high and wide."""
         batch, height, width = y.shape
         if out is None:
             out = np.empty((batch, height, width, 3), y.dtype)
@@ -154,7 +154,7 @@ class YuvToRgbBase(ColorBase):
 
 
 def _twice(chroma: Array) -> Array:
-    """For each pair of rows one row of chroma, each element of which stands twice."""
+    """Repeat each element of a row of chroma, one row for each pair of image rows."""
     rows, width = chroma.shape
     result = np.empty((rows, 1, width, 2), chroma.dtype)
     for i in range(2):  # many times faster than both at once
@@ -163,10 +163,10 @@ def _twice(chroma: Array) -> Array:
 
 
 class Nv12ToRgbBase(YuvToRgbBase):
-    """YuvToRgbBase whose U and V stand in turns: in the rows below Y, or in a plane of their own of two channels.
+    """Base of conversions from interleaved U and V, below Y in the same tensor or in a separate plane of two channels.
 
-    One input is [batch, height * 3 / 2, width, 1]; two are [batch, height, width, 1] and [batch, height / 2,
-    width / 2, 2].
+    One input is [batch, height * 3 / 2, width, 1]; two are [batch, height, width, 1] and [batch, height / 2, width / 2,
+    2].
     """
 
     def infer(self, data: TensorType, uv: TensorType | None = None) -> TensorType:
@@ -202,7 +202,7 @@ class NV12toBGR(Nv12ToRgbBase):
 
 
 class I420ToRgbBase(YuvToRgbBase):
-    """YuvToRgbBase whose U and V are planes: one after the other below Y, or tensors of their own.
+    """Base of conversions from planar U and V, below Y in the same tensor or in separate tensors.
 
     One input is [batch, height * 3 / 2, width, 1]; three are [batch, height, width, 1] and twice [batch, height / 2,
     width / 2, 1].
@@ -246,12 +246,12 @@ class I420toBGR(I420ToRgbBase):
 
 
 class RgbToNv12Base(ColorBase):
-    """Luma and chroma of an image of three colors, [batch, height, width, 3].
+    """Base of conversions from an image of three colors, [batch, height, width, 3], to luma and chroma.
 
-    Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and
-    V = 128 + 0.439 R - 0.368 G - 0.071 B, each in [0, 255]; then U and V, which stand in turns, are the means of four
-    pixels. The output is one tensor with all planes, [batch, height * 3 / 2, width, 1], or without ``single_plane``
-    two, Y [batch, height, width, 1] and UV [batch, height / 2, width / 2, 2].
+    Y = 16 + 0.257 R + 0.504 G + 0.098 B, U = 128 - 0.148 R - 0.291 G + 0.439 B and V = 128 + 0.439 R - 0.368 G - 0.071
+    B, each clipped to [0, 255]. U and V are then averaged over four pixels and interleaved. The output is one tensor
+    with all planes, [batch, height * 3 / 2, width, 1]; without ``single_plane`` it is two, Y [batch, height, width, 1]
+    and UV [batch, height / 2, width / 2, 2].
     """
 
     single_plane: bool = attribute(default=True)
@@ -298,7 +298,7 @@ class RgbToNv12Base(ColorBase):
 
 
 def _weighted(colors: Sequence[Array], weights: Sequence[float], offset: float) -> Array:
-    """The sum of the colors times their weights, and of the offset."""
+    """Return the weighted sum of the colors plus the offset."""
     total: Array = colors[0] * weights[0]
     part = np.empty_like(total)
     for color, weight in zip(colors[1:], weights[1:], strict=True):
@@ -307,7 +307,7 @@ def _weighted(colors: Sequence[Array], weights: Sequence[float], offset: float) 
 
 
 def _store_mean_of_four(values: Array, target: Array) -> None:
-    """The means of two by two values [row pair, 2, width], each of which is first brought into the target's type."""
+    """Store the mean of each two by two values of [row pair, 2, width], each first converted to the target's type."""
     if target.dtype == np.uint8:
         total = _sum_of_four(_whole(values))
         np.add(total, 2, out=total)
@@ -320,7 +320,7 @@ def _store_mean_of_four(values: Array, target: Array) -> None:
 
 
 def _sum_of_four(values: Array) -> Array:
-    # Pixel by pixel, as the reference adds them.
+    # Pixels are added in the order of the reference.
     total: Array = values[:, 0, 0::2] + values[:, 0, 1::2]
     np.add(total, values[:, 1, 0::2], out=total)
     return np.add(total, values[:, 1, 1::2], out=total)

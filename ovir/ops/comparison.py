@@ -1,6 +1,6 @@
 """Comparisons of two inputs of one type, which are broadcast, and tests for infinity and NaN; the result is boolean.
 
-Of partly known values a comparison gives true or false where the bounds, or equal symbols, decide it.
+For partly known values a comparison is known where the bounds, or equal symbols, decide it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ovir.ops.base.registry import operator
 
 
 class ComparisonBase(BinaryBase):
-    """Whether a relation holds of a and b."""
+    """Base of comparisons: whether a relation holds between a and b."""
 
     function: ClassVar[Callable[..., Array]]
 
@@ -33,7 +33,7 @@ class ComparisonBase(BinaryBase):
         return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
-        """Whether the relation holds for sure, and whether it can hold."""
+        """Return whether the relation certainly holds, and whether it possibly holds."""
         b_ends = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
         b_symbols = self.aligned(a.lower, b.symbols)
         same = (a.symbols != 0) & (a.symbols == b_symbols)
@@ -124,7 +124,7 @@ class LessEqual(ComparisonBase):
 
 
 class FloatTestBase(Operator):
-    """A property of each floating-point number."""
+    """Base of tests for a property of floating-point numbers."""
 
     def infer(self, data: TensorType) -> TensorType:
         self.require_real("data", data.element_type)
@@ -140,7 +140,7 @@ class FloatTestBase(Operator):
 
 @operator("IsFinite", opset=10)
 class IsFinite(FloatTestBase):
-    """Whether a number is neither infinite nor NaN.
+    """Whether each number is neither infinite nor NaN.
 
     Source: IsFinite-10
     """
@@ -162,7 +162,7 @@ class IsNaN(FloatTestBase):
 
 @operator("IsInf", opset=10)
 class IsInf(FloatTestBase):
-    """Whether a number is infinite; of one sign only where the other is not to be detected.
+    """Whether each number is infinite; ``detect_negative`` and ``detect_positive`` restrict the test to one sign.
 
     Source: IsInf-10
     """

@@ -1,6 +1,6 @@
 """If, Loop and TensorIterator: operations that run bodies.
 
-How a body is joined to the layer stands in ``wiring``; the bodies themselves are handed in as callables.
+``wiring`` describes how a body is joined to the layer; the bodies themselves are passed in as callables.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ NONE = Dimension(0, 0)
 
 @operator("If", opset=8)
 class If(BodyOperatorBase):
-    """Runs its `then` body where `cond` is true, else its `else` body; their results are the outputs.
+    """The results of the body `then` if `cond` is true, otherwise of the body `else`.
 
-    An output's shape holds those of both branches, or is that of one of them where `cond` is a constant.
-    A scalar counts as [1] where the other branch gives a tensor of rank 1.
+    The shape of an output covers the shapes of both branches; if `cond` is a constant, it is the shape of one branch. A
+    scalar counts as [1] if the other branch gives a tensor of rank 1.
 
     Source: If-8
     """
@@ -83,10 +83,10 @@ class If(BodyOperatorBase):
 
 @operator("Loop", opset=5)
 class Loop(IterationBase):
-    """Runs its body `trip_count` times (negative: no limit), as long as `condition` is true.
+    """The results of a body that runs at most `trip_count` times (negative: no limit), as long as a condition is true.
 
-    `condition` decides on the first iteration, the body's result that is marked ``execution_condition`` on each
-    further one. A parameter marked ``current_iteration`` holds the iteration's number, from 0.
+    `condition` decides on the first iteration; the body's result marked ``execution_condition`` decides on each further
+    one. A parameter marked ``current_iteration`` holds the number of the iteration, from 0.
 
     Source: Loop-5
     """
@@ -110,7 +110,7 @@ class Loop(IterationBase):
         iterations = self._iterations(trip_count, condition, results[item.result])
         outputs = self.infer_outputs(iterations, given, results)
         if known_truth(condition) is False:
-            # Where it is known that nothing runs, OpenVINO does not look at the shape of what would be joined.
+            # If it is known that nothing runs, OpenVINO ignores the shape of the parts that would be joined.
             empty = {item.external for item in self.wiring["body"].outputs if item.axis is not None}
             outputs = tuple(
                 TensorType(o.element_type, PartialShape([0])) if i in empty else o for i, o in enumerate(outputs)
@@ -118,11 +118,12 @@ class Loop(IterationBase):
         return outputs
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
-        """A Loop's body takes its inputs as they come, whatever types its parameters declare."""
+        """Return the type that a parameter gets: the body takes its inputs as they are, whatever its parameters
+        declare."""
         return tensor if not tensor.element_type.is_dynamic else super().fed_type(item, tensor, declared)
 
     def _condition(self) -> OutputMap:
-        """The entry of the body's result that asks for another iteration."""
+        """Return the entry of the body's result that asks for another iteration."""
         found = [item for item in self.wiring["body"].outputs if item.purpose == "execution_condition"]
         if len(found) != 1:
             message = 'a Loop needs exactly one output with purpose="execution_condition" in its port map, got {}'
@@ -146,7 +147,7 @@ class Loop(IterationBase):
         if continues is None:
             return Dimension(int(bool(starts) and limit.lower > 0), limit.upper)
         if continues:
-            # OpenVINO assumes for a constant trip count that the first condition is true, even where it is not known.
+            # For a constant trip count OpenVINO assumes that the first condition is true, even if it is unknown.
             return limit
         return NONE if limit.upper == 0 else ONE
 
@@ -164,10 +165,10 @@ class Loop(IterationBase):
 
 @operator("TensorIterator", opset=1)
 class TensorIterator(IterationBase):
-    """Runs its body once for each part of its sliced inputs.
+    """The results of a body that runs once for each part of its sliced inputs.
 
-    Parts begin at `start` and proceed by `stride` up to and with `end` (both count from the end where negative),
-    each `part_size` long. All sliced inputs must have the same number of parts.
+    Parts begin at `start` and proceed by `stride` up to and including `end` (both count from the end if negative); each
+    is `part_size` long. All sliced inputs must have the same number of parts.
 
     Source: TensorIterator-1
     """
@@ -200,7 +201,7 @@ class TensorIterator(IterationBase):
         return [item for item in self.wiring["body"].inputs if item.axis is not None and item.external >= 0]
 
     def _unsliced(self) -> int:
-        """How often the body runs when no input is sliced: as often as the first concatenated output has room."""
+        """Return the number of iterations if no input is sliced: as many as fill the first concatenated output."""
         for item in self.wiring["body"].outputs:
             if item.axis is not None:
                 return abs(item.end - item.start) // max(item.part_size, 1)
@@ -244,7 +245,7 @@ class TensorIterator(IterationBase):
 
 
 def _count_parts(item: InputMap, length: int) -> int:
-    """How many whole parts fit between start and end."""
+    """Return the number of whole parts between start and end."""
     first, last = from_front(item.start, length), from_front(item.end, length)
     span = (last - first if item.stride > 0 else first - last) + 1
     return max((span - item.part_size) // abs(item.stride) + 1, 0)

@@ -1,4 +1,4 @@
-"""Convert, ConvertLike and ConvertPromoteTypes: numbers in another element type."""
+"""Convert, ConvertLike and ConvertPromoteTypes: convert numbers to another element type."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ _NF4 = np.array([
     -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 ], np.float32)  # fmt: skip
-"""The numbers that the codes of nf4 mean."""
+"""The numbers that the codes of nf4 represent."""
 _NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
 
 _LOW_BITS = (u1, u2, u3, u4, u6)
 
 
 class ConversionBase(Operator):
-    """What all have: the kernel, and what is known of its result."""
+    """Base of conversions: the kernel, and what is known of its result."""
 
     passes: ClassVar[tuple[int, ...]] = (0,)
 
     def converted(self, data: Array, source: ElementType, target: ElementType, out: Array | None) -> Array:
-        """The kernel. Types are given for the arrays whose dtype does not tell."""
+        """Convert the elements. The element types are given for arrays whose dtype does not determine them."""
         if string in (source, target) and source != target:
             self.fail("conversion of {} to {} is not supported", source, target, code=NOT_SUPPORTED)
         if target.is_dynamic:
@@ -75,7 +75,7 @@ class ConversionBase(Operator):
         return self.value_of(inputs[0], self.output_types[0])
 
     def value_of(self, data: TensorType, target: ElementType) -> Value | None:
-        """What is known of the converted content. Sizes are taken to fit any integer type of 8 bits or more."""
+        """Return the known value of the result. Sizes are assumed to fit any integer type of at least 8 bits."""
         value = data.bounds_or_unknown()
         if value is None or target == string:
             return None
@@ -95,9 +95,10 @@ class ConversionBase(Operator):
 class Convert(ConversionBase):
     """Every element converted to the type ``destination_type``.
 
-    Reals lose their fraction on the way to integers; an integer too large keeps its low bits. Reals beyond 32 bits (64
-    where those are wanted) and NaN have no defined integer. To boolean all but 0 is true, NaN too. Reals are rounded
-    to the nearest, ties to even; beyond the range they become infinite, in f8e4m3 NaN, in f4e2m1 and nf4 the largest.
+    Real numbers are truncated to integers, and an integer that is too large keeps its low bits. Real numbers beyond 32
+    bits (64 bits for 64-bit types) and NaN have no defined integer. Converted to boolean, everything except 0 is true,
+    including NaN. Real numbers are rounded to nearest, ties to even; beyond the range they become infinite, NaN in
+    f8e4m3, and the largest number in f4e2m1 and nf4.
 
     Source: Convert-1
     """
@@ -122,7 +123,7 @@ class Convert(ConversionBase):
 
 @operator("ConvertLike", opset=1)
 class ConvertLike(ConversionBase):
-    """``data`` in the type of ``like``, as Convert does it.
+    """``data`` converted to the type of ``like``, as by Convert.
 
     Source: ConvertLike-1
     """
@@ -138,11 +139,11 @@ class ConvertLike(ConversionBase):
 class ConvertPromoteTypes(ConversionBase):
     """Both inputs in one common type that holds their values.
 
-    Floats go before integers, integers before boolean. Of two floats, or two integers of one sign, the wider counts
-    (f16 for f8e4m3 and f8e5m2, f32 for f16 and bf16); signed and unsigned meet in a signed type of twice the unsigned
-    one's bits, and ``u64_integer_promotion_target`` stands for i128. With ``pytorch_scalar_promotion`` a scalar takes
-    the type of the tensor beside it, if both are floats or both integers. Unless ``promote_unsafe``, what may lose
-    values or widens beyond both types is an error.
+    Floats take precedence over integers, integers over boolean. Of two floats, or two integers of the same signedness,
+    the wider type wins (f16 for f8e4m3 with f8e5m2, f32 for f16 with bf16). A signed and an unsigned type promote to a
+    signed type of twice the unsigned type's bits; ``u64_integer_promotion_target`` replaces i128. With
+    ``pytorch_scalar_promotion`` a scalar takes the type of the other tensor if both are floats or both integers. Unless
+    ``promote_unsafe`` is set, a promotion that may lose values, or that is wider than both types, is an error.
 
     Source: ConvertPromoteTypes-14
     """
@@ -219,7 +220,7 @@ class ConvertPromoteTypes(ConversionBase):
 
 
 def in_f32(data: Array, element_type: ElementType) -> Array:
-    """Return numbers of ``element_type`` as f32, as Convert gives them."""
+    """Return numbers of ``element_type`` converted to f32 as by Convert."""
     return _TO_F32.converted(data, element_type, f32, None)
 
 
@@ -238,7 +239,7 @@ def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> 
         x = _NF4[x]
     if target == nf4:
         x = x.astype(np.float32, copy=False)
-        # The first step that is not below x; NaN, which NumPy sorts behind all, counts as the least.
+        # The first step that is not below x; NaN, which NumPy sorts last, counts as the least.
         np.copyto(out, np.where(np.isnan(x), 0, np.searchsorted(_NF4_STEPS, x)), casting="unsafe")
         return
     if target == boolean:
@@ -253,13 +254,13 @@ def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> 
         return
     if target == f4e2m1:
         x = np.nan_to_num(x.astype(np.float32, copy=False), nan=6, posinf=6, neginf=-6)
-    if is_foreign(x.dtype) and is_foreign(out.dtype):  # between its own types ml_dtypes has not all casts
+    if is_foreign(x.dtype) and is_foreign(out.dtype):  # ml_dtypes lacks some casts between its own types
         x = x.astype(np.float32 if source.is_real else np.int16)
     half.copy(x, out)
 
 
 def _truncated(x: Array, target: ElementType) -> Array:
-    """Reals as integers of which the low bits count: by way of 32 bits where those are enough."""
+    """Convert real numbers to integers of which the low bits count, through 32 bits where they suffice."""
     if is_foreign(x.dtype) or x.dtype == np.float16:
         x = x.astype(np.float32)
     if target.bits == 64 or target == i32:
@@ -268,11 +269,11 @@ def _truncated(x: Array, target: ElementType) -> Array:
 
 
 def _scales(x: Array) -> Array:
-    """The nearest powers of two, ties to the even exponent: 2^-127 for what is below it, 2^127 for what is above."""
+    """Return the nearest powers of two, ties to the even exponent, clipped to [2^-127, 2^127]."""
     x = x.astype(np.float32, copy=False)
     bits = x.view(np.uint32)
     exponent = bits >> 23 & 255
-    # The fraction is above a half, or it is a half and the exponent odd.
+    # The fraction exceeds a half, or it is a half and the exponent is odd.
     exponent += (bits & 0x7FFFFF) + (exponent & 1) > 0x400000
     codes = np.where(np.signbit(x), 0, np.minimum(exponent, 254))
     return np.where(np.isnan(x), 255, codes).astype(np.uint8).view(f8e8m0.to_dtype())

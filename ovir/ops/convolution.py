@@ -1,4 +1,4 @@
-"""Convolution and GroupConvolution, of one, two or three spatial axes, and BinaryConvolution."""
+"""Convolution, GroupConvolution (one to three spatial axes) and BinaryConvolution."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ from ovir.ops.base.spatial import SlidingWindowBase, output_size
 
 
 class ConvolutionBase(SlidingWindowBase):
-    """What the convolutions of all kinds have in common: their types, and the number of spatial axes."""
+    """Base of all convolutions: their types, and the number of spatial axes."""
 
     weights_from: ClassVar[int] = 1
-    """The first axis of the filters that counts for the multiplications of one element: of the output, or of ``data``
-    in a transposed convolution."""
+    """The first axis of the filters that counts for the multiplications per element of the output, or of ``data`` in a
+    transposed convolution."""
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return output.size() * inputs["filters"].slice(self.weights_from).size()
 
     def merged_types(self, data: TensorType, filters: TensorType) -> ElementType:
-        """The element type that data and filters share, which must be a numeric one."""
+        """Return the element type that data and filters share, which must be numeric."""
         element_type = self.merge_types(data.element_type, filters.element_type, names=("data", "filters"))
         self.require_numeric("data", element_type)
         return element_type
 
     def spatial_axes(self, data: PartialShape, filters: PartialShape, filter_axes: int) -> int | None:
-        """How many spatial axes there are, by the ranks or else by the attributes; None where neither tells.
+        """Return the number of spatial axes, from the ranks or else from the attributes; None if neither tells.
 
-        ``filter_axes`` are those of the filters that are not spatial.
+        ``filter_axes`` is the number of filter axes that are not spatial.
         """
         self.require_rank("data", data, 3, 4, 5)
         self.require_rank("filters", filters, *(filter_axes + axes for axes in (1, 2, 3)))
@@ -57,7 +57,8 @@ class ConvolutionBase(SlidingWindowBase):
         return next((len(items) for items in given if items), None)
 
     def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
-        """The number of groups: the filters' first dimension, and data's channels by those of a filter."""
+        """Return the number of groups: the first dimension of the filters, or data's channels divided by those of a
+        filter."""
         groups = filters[0]
         if not depth.is_static or not depth.length:
             return groups
@@ -76,13 +77,13 @@ class ConvolutionBase(SlidingWindowBase):
 
 
 class ForwardConvolutionBase(ConvolutionBase):
-    """The kernel of a convolution whose filters are [groups, outputs, inputs, *kernel] once ``grouped``."""
+    """Base of convolutions whose filters are [groups, outputs, inputs, *kernel] after ``grouped``."""
 
     def grouped(self, filters: Array) -> Array:
         raise NotImplementedError
 
     def infer_shape(self, data: PartialShape, filters: PartialShape) -> PartialShape:
-        """The shape of the output where filters are [outputs, inputs, *kernel]."""
+        """Return the shape of the output for filters [outputs, inputs, *kernel]."""
         axes = self.spatial_axes(data, filters, 2)
         if axes is None:
             return PartialShape(None)
@@ -125,8 +126,8 @@ class Convolution(ForwardConvolutionBase):
     """out[n, o, p] = sum over c and k of filters[o, c, k] * data[n, c, p * strides + k * dilations - pads_begin].
 
     data is [N, C_IN, *spatial], filters [C_OUT, C_IN, *kernel], out [N, C_OUT, *windows]; data counts as zero outside
-    of its bounds. auto_pad same_upper and same_lower choose the pads that give ceil(size / stride) windows, valid
-    means no pads; with these pads_begin and pads_end are ignored. Any numeric type; f16 and bf16 are summed in f32,
+    its bounds. auto_pad same_upper and same_lower choose pads that give ceil(size / stride) windows, and valid means no
+    pads; pads_begin and pads_end are then ignored. Any numeric type is allowed; f16 and bf16 are summed in f32,
     integers wrap around.
 
     Source: Convolution-1
@@ -141,7 +142,7 @@ class Convolution(ForwardConvolutionBase):
 
 @operator("GroupConvolution", opset=1)
 class GroupConvolution(ForwardConvolutionBase):
-    """A Convolution for each group of channels; the results stand side by side.
+    """A Convolution for each group of channels, with concatenated results.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
     Attributes and types are those of Convolution.
@@ -166,9 +167,9 @@ class GroupConvolution(ForwardConvolutionBase):
 
 @operator("BinaryConvolution", opset=1)
 class BinaryConvolution(ForwardConvolutionBase):
-    """A 2-D Convolution of bits that stand for -1 and 1; with mode xnor-popcount that is 2 * popcount(xnor) - bits.
+    """A 2-D Convolution of bits that represent -1 and 1; mode xnor-popcount computes it as 2 * popcount(xnor) - bits.
 
-    Data above zero is 1, all other is -1; pad_value is what data counts as outside of its bounds. filters are u1; the
+    Data above zero is 1, all other data is -1; pad_value is the value of data outside its bounds. filters are u1; the
     result has data's type.
 
     Source: BinaryConvolution-1
@@ -188,12 +189,13 @@ class BinaryConvolution(ForwardConvolutionBase):
         self.require(
             filters.size % 8 == 0, "filters of shape {} do not fill whole bytes", filters.shape, code=NOT_SUPPORTED
         )
-        # Elsewhere the first element of a u1 tensor is the highest bit of its byte; devices read filters the other way.
+        # Elsewhere the first element of a u1 tensor is the highest bit of its byte; devices read filters the other way
+        # round.
         bits = np.ascontiguousarray(filters).reshape(-1, 8)[:, ::-1].reshape(1, *filters.shape)
         return bits.astype(np.float32) * 2 - 1
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
-        # With the pad value taken off everywhere, what is outside of the data is zero, as for every convolution.
+        # After subtracting the pad value everywhere, data outside the bounds is zero, as for every convolution.
         signs = np.where(data > 0, np.float32(1 - self.pad_value), np.float32(-1 - self.pad_value))
         sums = super()._convolve(signs, kernel, weights, None)
         sums += self.pad_value * weights.sum(axis=(0, 2, 3)).reshape(-1, 1, 1)
@@ -201,7 +203,7 @@ class BinaryConvolution(ForwardConvolutionBase):
 
 
 def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
-    """The dimensions from ``first`` on; unknown ones for an unknown rank."""
+    """Return the dimensions from ``first`` on; unknown ones for an unknown rank."""
     return [shape[first + axis] for axis in range(axes)]
 
 
@@ -209,11 +211,11 @@ def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:
 
 
 def is_integer(dtype: np.dtype[Any]) -> bool:
-    return dtype.kind in "iu" or "int" in dtype.name  # NumPy does not know ml_dtypes' kinds
+    return dtype.kind in "iu" or "int" in dtype.name  # NumPy does not know the kinds of ml_dtypes' types
 
 
 def product_dtype(data: Array, filters: Array) -> np.dtype[Any]:
-    """The type to compute in: one that matrix products are fast in, and that holds every sum of integers."""
+    """Return the type to compute in: one with fast matrix products that represents every sum of integers exactly."""
     if not is_integer(data.dtype):
         return np.dtype(np.float64 if data.dtype == np.float64 else np.float32)
     largest = [float(max(int(a.max()), -int(a.min()))) if a.size else 0.0 for a in (data, filters)]
@@ -221,14 +223,14 @@ def product_dtype(data: Array, filters: Array) -> np.dtype[Any]:
 
 
 def packed(filters: Array, dtype: np.dtype[Any]) -> Array:
-    """Filters [groups, outputs, inputs, *kernel] as the weights of ``correlate``."""
+    """Return filters [groups, outputs, inputs, *kernel] as the weights of ``correlate``."""
     return np.ascontiguousarray(filters, dtype).reshape(*filters.shape[:3], prod(filters.shape[3:]))
 
 
 def correlated(
     data: Array, weights: Array, starts: Sequence[Index], step: Index, shape: Sequence[int], out: Array | None
 ) -> Array:
-    """``correlate`` into an array of data's type and of this shape, which is ``out`` where it is given."""
+    """Call ``correlate`` and return an array of data's type and the given shape, which is ``out`` if given."""
     if out is not None and out.dtype == weights.dtype:
         correlate(data, weights, starts, step, out)
         return out
@@ -238,9 +240,9 @@ def correlated(
 
 
 def converted(sums: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
-    """Sums in the type of the data: floats rounded once, integers wrapped around."""
+    """Convert sums to the type of the data: floats are rounded once, integers wrap around."""
     if is_integer(dtype):
-        sums = sums.astype(np.int64, copy=False)  # a float outside of a narrow type's range converts to anything
+        sums = sums.astype(np.int64, copy=False)  # converting a float outside a narrow type's range is undefined
     if out is None:
         return sums.astype(dtype, copy=False)
     np.copyto(out, sums, casting="unsafe")

@@ -1,7 +1,7 @@
 """ConvolutionBackpropData and GroupConvolutionBackpropData: transposed convolutions.
 
-Output o gets filters[k] * data[i] wherever i * stride + k * dilation - pad_begin is o. So the outputs that are equal
-modulo the stride use the same taps, and for each such residue this is a convolution with step 1.
+Output o accumulates filters[k] * data[i] for all i and k with i * stride + k * dilation - pad_begin = o. Outputs that
+are equal modulo the stride use the same taps, so each such residue is a convolution with step 1.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from ovir.ops.base.spatial import SAME
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
 
 TapWeights = Callable[[tuple[Index, ...]], Array]
-"""From the taps chosen on each axis to their weights [groups, outputs, inputs, taps]."""
+"""Maps the taps chosen on each axis to their weights [groups, outputs, inputs, taps]."""
 
 
 class TransposedConvolutionBase(ConvolutionBase):
-    """The kernel of a transposed convolution, whose filters are [groups, inputs, outputs, *kernel] once ``grouped``."""
+    """Base of transposed convolutions whose filters are [groups, inputs, outputs, *kernel] after ``grouped``."""
 
     domains = by_input(output_shape=Between(1, 8))
     output_padding: tuple[int, ...] = attribute(default=())
@@ -47,7 +47,7 @@ class TransposedConvolutionBase(ConvolutionBase):
     # ----- inference
 
     def axes(self, data: PartialShape, filters: PartialShape, filter_axes: int, sizes: TensorType | None) -> int | None:
-        """How many spatial axes there are; where neither the ranks nor ``output_shape`` tell, by the attributes."""
+        """Return the number of spatial axes: from the ranks or ``output_shape``, else from the attributes."""
         axes = self.spatial_axes(data, filters, filter_axes)
         if sizes is None:
             return axes
@@ -61,7 +61,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         return axes
 
     def spatial(self, data: PartialShape, kernel: Sequence[Dimension], sizes: TensorType | None) -> list[Dimension]:
-        """The spatial dimensions of the output."""
+        """Return the spatial dimensions of the output."""
         padding = self._output_padding(len(kernel))
         if sizes is not None:
             self.per_axis(len(kernel))  # for its checks
@@ -136,7 +136,10 @@ class TransposedConvolutionBase(ConvolutionBase):
         dtype = weights(((),) * len(kernel)).dtype
         sums = out if out is not None and out.dtype == dtype else np.empty(shape, dtype)
         for residues in product(*(range(min(stride, size)) for stride, size in zip(strides, sizes, strict=True))):
-            taps, starts = [], []  # on each axis: those that reach this residue, and the data they read for its first
+            taps, starts = (
+                [],
+                [],
+            )  # on each axis: the taps that reach this residue, and the data they read for its first output
             for residue, stride, dilation, begin, count in zip(
                 residues, strides, dilations, begins, kernel, strict=True
             ):
@@ -151,7 +154,7 @@ class TransposedConvolutionBase(ConvolutionBase):
     def _geometry(
         self, spatial: Sequence[int], kernel: Sequence[int], output_shape: Array | None
     ) -> tuple[Sequence[int], list[int]]:
-        """The pads at the begin, and the sizes of the output."""
+        """Return the pads at the beginning and the sizes of the output."""
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         padding = self._output_padding(len(kernel))
         full = [
@@ -163,7 +166,7 @@ class TransposedConvolutionBase(ConvolutionBase):
             sizes = [size - begin - end for size, begin, end in zip(full, begins, ends, strict=True)]
         else:
             sizes = [int(size) for size in output_shape]
-            # The specification has explicit pads be recomputed here too; every implementation takes them as they are.
+            # The specification recomputes explicit pads here too; every implementation takes them as they are.
             if self.auto_pad == "valid":
                 begins = [0] * len(sizes)
             elif self.auto_pad in SAME:
@@ -175,12 +178,13 @@ class TransposedConvolutionBase(ConvolutionBase):
 
 @operator("ConvolutionBackpropData", opset=1)
 class ConvolutionBackpropData(TransposedConvolutionBase):
-    """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], from zero.
+    """out[n, o, i * strides + k * dilations - pads_begin] += filters[c, o, k] * data[n, c, i], starting from zero.
 
-    data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. Without ``output_shape`` a size
-    is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end + output_padding, pads being zero with
-    auto_pad valid and same; with it, it gives the sizes, and auto_pad same makes the pads fit, an odd one more at the
-    begin for same_upper. Any numeric type; f16 and bf16 are summed in f32.
+    data is [N, C_IN, *spatial], filters [C_IN, C_OUT, *kernel], out [N, C_OUT, *sizes]. ``output_shape`` gives the
+    sizes; without it a size is stride * (size - 1) + dilation * (kernel - 1) + 1 - pads_begin - pads_end +
+    output_padding, with pads of zero for auto_pad valid and same. With ``output_shape``, auto_pad same computes the
+    pads; same_upper puts the extra one of an odd total at the beginning. Any numeric type is allowed; f16 and bf16 are
+    summed in f32.
 
     Source: ConvolutionBackpropData-1
     """
@@ -200,7 +204,7 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
 
 @operator("GroupConvolutionBackpropData", opset=1)
 class GroupConvolutionBackpropData(TransposedConvolutionBase):
-    """A ConvolutionBackpropData for each group of channels; the results stand side by side.
+    """A ConvolutionBackpropData for each group of channels, with concatenated results.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_IN, C_OUT, *kernel], out [N, GROUPS * C_OUT, *sizes].
 
@@ -223,7 +227,8 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
 
 
 def tap_weights(filters: Array, dtype: np.dtype[Any]) -> TapWeights:
-    """The weights of chosen taps of filters [groups, inputs, outputs, *kernel], each choice collected only once."""
+    """Return a function that collects the weights of chosen taps of filters [groups, inputs, outputs, *kernel], each
+    choice once."""
     swapped = filters.swapaxes(1, 2).astype(dtype)
     known: dict[tuple[Index, ...], Array] = {}
 

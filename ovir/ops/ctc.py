@@ -1,4 +1,4 @@
-"""CTC decoders and loss: connectionist temporal classification, sequences of classes with a blank class in between."""
+"""CTC decoders and loss: connectionist temporal classification over sequences of classes with a blank class."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ovir.ops.base.registry import operator
 
 
 class CtcBase(Operator):
-    """What all have: real data of three dimensions, which are batch, time and classes in some order."""
+    """Base of the CTC operations: real data of three dimensions, which are batch, time and classes in some order."""
 
     def require_data(self, name: str, data: TensorType) -> None:
         self.require_real(name, data.element_type)
@@ -28,11 +28,14 @@ class CtcBase(Operator):
 
 
 class CtcGreedyDecoderBase(CtcBase):
-    """The most probable class of each step, without those equal to the one of the step before if repetitions are
-    merged, and without blanks. What is left of the output is -1."""
+    """Base of decoders that take the most probable class of each step, merge repetitions if asked to, and drop blanks.
+
+    The rest of the output is -1.
+    """
 
     def decode(self, data: Array, lengths: Array, blank: int, merge: bool, out: Array) -> Array:
-        """Of data [batch, time, classes]: fills out [batch, time]; how many classes each sequence has."""
+        """Decode data [batch, time, classes] into out [batch, time], and return the number of classes of each
+        sequence."""
         self.require(data.shape[2] > 0 or not out.size, "data of shape {} has no classes", data.shape)
         classes = data.argmax(axis=2) if out.size else np.zeros(out.shape, np.int64)
         steps = np.arange(out.shape[1])
@@ -47,11 +50,11 @@ class CtcGreedyDecoderBase(CtcBase):
 
 @operator("CTCGreedyDecoder", opset=1)
 class CTCGreedyDecoder(CtcGreedyDecoderBase):
-    """The most probable class of each step, without repetitions, if those are merged, and without blanks.
+    """The most probable class of each step, with repetitions merged if ``ctc_merge_repeated`` and without blanks.
 
-    A class is a repetition that is equal to the one of the step before. data is [time, batch, classes], its last class
-    the blank. A sequence ends before the first 0 in ``sequence_mask`` [time, batch]. The output is [batch, time, 1, 1],
-    of the type of data; what is left of it is -1.
+    A repetition is a class equal to the class of the previous step. data is [time, batch, classes]; the last class is
+    the blank. A sequence ends before the first 0 in ``sequence_mask`` [time, batch]. The output is [batch, time, 1, 1]
+    of the type of data, padded with -1.
 
     Source: CTCGreedyDecoder-1
     """
@@ -79,11 +82,11 @@ class CTCGreedyDecoder(CtcGreedyDecoderBase):
 
 @operator("CTCGreedyDecoderSeqLen", opset=6)
 class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
-    """The most probable class of each step, without repetitions, if those are merged, and without blanks.
+    """The most probable class of each step, with repetitions merged if ``merge_repeated`` and without blanks.
 
-    A class is a repetition that is equal to the one of the step before. data is [batch, time, classes]; of each
-    sequence ``sequence_length`` steps count. The blank is ``blank_index``, by default the last class. The outputs are
-    the classes [batch, time], of which what is left is -1, and how many each sequence has.
+    A repetition is a class equal to the class of the previous step. data is [batch, time, classes]; ``sequence_length``
+    is the number of steps of each sequence. The blank is ``blank_index``, by default the last class. The outputs are
+    the classes [batch, time], padded with -1, and the number of classes of each sequence.
 
     Source: CTCGreedyDecoderSeqLen-6
     """
@@ -124,7 +127,7 @@ class CTCGreedyDecoderSeqLen(CtcGreedyDecoderBase):
 
 
 def _classes_but_the_last(op: Operator, inputs: Inputs) -> Domain:
-    """Return the classes that are labels where the last one is the blank."""
+    """Return the classes that are labels if the last class is the blank."""
     return Domain(0, max(size_of(op, inputs, "logits", -1) - 2, 0))
 
 
@@ -135,13 +138,13 @@ def _last_class(op: Operator, inputs: Inputs) -> Domain:
 
 @operator("CTCLoss", opset=4)
 class CTCLoss(CtcBase):
-    """-ln of the probability that a sequence of logits, through SoftMax, stands for a sequence of labels.
+    """-ln of the probability that a sequence of logits, after SoftMax, decodes to a sequence of labels.
 
-    That is the sum over all paths, one class a step, that decode to the labels: a path is decoded by merging what
-    repeats if ``ctc_merge_repeated``, and removing blanks. Before that the labels are reduced to their first
-    occurrences if ``unique``, else with ``preprocess_collapse_repeated`` to the first of each run. Of logits
-    [batch, time, classes] and labels [batch, time] those within the lengths count. The blank is ``blank_index``, by
-    default the last class. The loss is +inf where no path decodes to the labels.
+    The probability is the sum over all paths (one class per step) that decode to the labels. A path is decoded by
+    merging repetitions if ``ctc_merge_repeated`` and removing blanks. First the labels are reduced: to their first
+    occurrences if ``unique``, else, with ``preprocess_collapse_repeated``, to the first of each run. Only the logits
+    [batch, time, classes] and labels [batch, time] within the given lengths count. The blank is ``blank_index``, by
+    default the last class. The loss is +inf if no path decodes to the labels.
 
     Source: CTCLoss-4
     """
@@ -197,11 +200,11 @@ class CTCLoss(CtcBase):
         if out is None:
             out = np.empty(batch, logits.dtype)
         targets, counts = self._targets(labels, label_length, blank)
-        ways = self._ways(logits, logit_length, targets, blank)
+        logarithms = self._state_logarithms(logits, logit_length, targets, blank)
         # A path ends with the last label or with the blank after it.
         ends = 2 * counts[:, np.newaxis]
-        last, after = (np.take_along_axis(ways, ends + i, axis=1)[:, 0] for i in (1, 2))
-        out[...] = -np.logaddexp(last, after) + 0.0  # not -0
+        last, after = (np.take_along_axis(logarithms, ends + i, axis=1)[:, 0] for i in (1, 2))
+        out[...] = -np.logaddexp(last, after) + 0.0  # 0 instead of -0
         return out
 
     def _check(self, logits: Array, logit_length: Array, labels: Array, label_length: Array, blank: int) -> None:
@@ -220,7 +223,8 @@ class CTCLoss(CtcBase):
             report(f"labels contain the blank, {blank}, to which no path decodes")
 
     def _targets(self, labels: Array, label_length: Array, blank: int) -> tuple[Array, Array]:
-        """The labels that paths are to decode to, padded with blanks, and how many there are of each sequence."""
+        """Return the labels that paths must decode to, padded with blanks, and the number of labels of each
+        sequence."""
         kept = np.arange(labels.shape[1]) < label_length[:, np.newaxis]
         if self.unique:
             known = np.where(kept, labels, -1)
@@ -238,16 +242,16 @@ class CTCLoss(CtcBase):
         targets[np.arange(targets.shape[1]) < counts[:, np.newaxis]] = labels[kept]
         return targets, counts
 
-    def _ways(self, logits: Array, logit_length: Array, targets: Array, blank: int) -> Array:
-        """ln of the probability to be, after the last step, in each state: blank, label 0, blank, label 1, ... blank.
+    def _state_logarithms(self, logits: Array, logit_length: Array, targets: Array, blank: int) -> Array:
+        """Return ln of the probability of each state after the last step: blank, label 0, blank, label 1, ... blank.
 
-        Before them stand two columns: no state at all, and the state before the first step.
+        Two columns precede the states: no state at all, and the state before the first step.
         """
         batch, count = targets.shape
         states = np.full((batch, 2 * count + 1), blank)
         states[:, 1::2] = targets
         stays = np.logical_or(self.ctc_merge_repeated, states == blank)
-        # From one label to the next without a blank; the first label follows the start that way.
+        # Paths may go from a label to the next without a blank; the first label follows the start in the same way.
         skips = np.zeros(states.shape, np.bool_)
         skips[:, 1:2] = True
         differ = (targets[:, 1:] != targets[:, :-1]) | (not self.ctc_merge_repeated)
@@ -255,16 +259,16 @@ class CTCLoss(CtcBase):
 
         computed = compute_dtype(logits.dtype)
         never = computed.type(-np.inf)
-        ways = np.full((batch, states.shape[1] + 2), never)
-        ways[:, 1] = 0
+        logarithms = np.full((batch, states.shape[1] + 2), never)
+        logarithms[:, 1] = 0
         for step in range(int(logit_length.max(initial=0))):
             scores = logits[:, step].astype(computed)
             top = scores.max(axis=1, keepdims=True)
             whole = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top
-            reached = np.logaddexp(np.where(stays, ways[:, 2:], never), ways[:, 1:-1])
-            reached = np.logaddexp(reached, np.where(skips, ways[:, :-2], never))
+            reached = np.logaddexp(np.where(stays, logarithms[:, 2:], never), logarithms[:, 1:-1])
+            reached = np.logaddexp(reached, np.where(skips, logarithms[:, :-2], never))
             reached += np.take_along_axis(scores, states, axis=1) - whole
             goes_on = (step < logit_length)[:, np.newaxis]
-            np.copyto(ways[:, 2:], reached, where=goes_on)
-            np.copyto(ways[:, 1:2], never, where=goes_on)
-        return ways
+            np.copyto(logarithms[:, 2:], reached, where=goes_on)
+            np.copyto(logarithms[:, 1:2], never, where=goes_on)
+        return logarithms

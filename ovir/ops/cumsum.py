@@ -1,4 +1,4 @@
-"""CumSum, which keeps the sums on the way."""
+"""CumSum: cumulative sums along an axis."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 _LONG = 256
-# Rows of up to this many elements are summed up side by side: many short rows make long columns.
+# Rows of up to this many elements are summed side by side: many short rows make long columns.
 _CUMULATED = 129
 
 
 @operator("CumSum", opset=3)
 class CumSum(Operator):
-    """out[i] is the sum of the elements up to i along ``axis``, with ``exclusive`` of those before i.
+    """out[i] is the sum of the elements up to i along ``axis``; with ``exclusive`` the sum of those before i.
 
-    With ``reverse`` from the end. Integers wrap around.
+    With ``reverse`` the sums start at the end. Integers wrap around.
 
     Source: CumSum-3
     """
@@ -62,7 +62,7 @@ class CumSum(Operator):
         if not has_rows:
             np.cumsum(x, axis=0, dtype=y.dtype, out=y)
             return
-        # NumPy would go from element to element, not from row to row.
+        # NumPy would iterate over elements instead of rows.
         np.copyto(y[0], x[0])
         for i in range(1, len(y)):
             np.add(y[i - 1], x[i], out=y[i])

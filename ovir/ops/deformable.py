@@ -1,4 +1,4 @@
-"""DeformableConvolution: a convolution whose taps are moved, for each output, by offsets that are an input."""
+"""DeformableConvolution: a convolution whose taps are moved, for each output, by offsets from an input."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ _SAMPLE_BYTES = 4 << 20
 
 
 class DeformableBase(ConvolutionBase):
-    """A 2-D convolution whose taps are moved, for each output, by offsets that are an input.
+    """Base of 2-D convolutions whose taps are moved, for each output, by offsets from an input.
 
-    data is [N, C, rows, cols], filters [O, C / group, *kernel]; tap k of the K taps reads, for output p, at
-    p * strides + k * dilations - pads_begin + offset[k, p]. offsets are [N, deformable_group * K * 2, *windows], y
-    before x for each tap; each of the ``deformable_group`` parts of the offsets moves its share of data's channels.
-    Between pixels data is interpolated bilinearly; at a place outside of data it is zero. ``group``: see
-    GroupConvolution; strides, dilations and pads: see Convolution. Any numeric type; f16 and bf16 are summed in f32.
+    data is [N, C, rows, cols], filters [O, C / group, *kernel]. Tap k of K taps reads, for output p, at p * strides + k
+    * dilations - pads_begin + offset[k, p]. offsets are [N, deformable_group * K * 2, *windows], y before x for each
+    tap; each of the ``deformable_group`` parts moves its share of data's channels. Data is interpolated bilinearly
+    between pixels and is zero outside. For ``group`` see GroupConvolution; for strides, dilations and pads see
+    Convolution. Any numeric type is allowed; f16 and bf16 are summed in f32.
     """
 
     group: int = attribute(minimum=1)
     deformable_group: int = attribute(minimum=1)
     bilinear_interpolation_pad: bool = False
-    """Whether a place less than a pixel outside of data counts, as lying between data and zero."""
+    """Whether positions less than a pixel outside of data are interpolated between data and zero."""
 
     # ----- inference
 
@@ -71,7 +71,7 @@ class DeformableBase(ConvolutionBase):
             self.fail("dimension {} of {} {} must be a multiple of {} {}", axis, name, shape, of, divisor)
 
     def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
-        """The output's shape, with what offsets or mask, which lie on the same positions, tell of it."""
+        """Return the output's shape, refined by offsets or mask, which have the same windows."""
         self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
         message = "{} {} has {} channels, but kernel and deformable_group {} need {}"
         self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
@@ -108,7 +108,7 @@ class DeformableBase(ConvolutionBase):
             sizes,
         )
         dtype = compute_dtype(data.dtype)
-        # Channels last: a sample is then a run of memory, and so is what one output reads.
+        # Channels last: a sample, and everything that one output reads, is then contiguous.
         tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
         weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
         pixels = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype)
@@ -130,13 +130,14 @@ class DeformableBase(ConvolutionBase):
         return converted(sums.reshape(images, outputs, *sizes), data.dtype, out)
 
     def _sample(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None, out: Array) -> None:
-        """out[p, t] = pixels[y * width + x], interpolated from the four around places[t, :, p], times scale[t, p]."""
+        """Compute out[p, t] = pixels[y * width + x] * scale[t, p], interpolated from the four pixels around places[t,
+        :, p]."""
         inside = np.ones(places.shape[::2], np.bool_)
-        neighbours = []  # on each axis: the two positions and the shares that they have
+        neighbours = []  # on each axis: the two positions and their weights
         for axis, size in enumerate(spatial):
             at = places[:, axis]
             inside &= (at > -1 if self.bilinear_interpolation_pad else at >= 0) & (at < size)
-            at = np.where(inside, at, 0)  # what lies outside gets no share; it may be no number
+            at = np.where(inside, at, 0)  # positions outside have weight 0; they may be NaN
             low = np.floor(at)
             share = at - low
             first = low.astype(np.intp)
@@ -152,7 +153,7 @@ class DeformableBase(ConvolutionBase):
 
 
 def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
-    """[t, axis, p]: where tap t of window p lies, before it is moved."""
+    """Return the unmoved position of tap t of window p, [t, axis, p]."""
     starts = [np.arange(size) * w.stride - w.pad_begin for size, w in zip(sizes, windows, strict=True)]
     steps = [np.arange(w.kernel) * w.dilation for w in windows]
     at = np.stack(np.meshgrid(*starts, indexing="ij")).reshape(1, 2, -1)
@@ -162,7 +163,7 @@ def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
 
 @operator("DeformableConvolution", opset=1)
 class DeformableConvolution1(DeformableBase):
-    """A 2-D convolution whose taps are moved, for each output, by offsets that are an input. See DeformableBase.
+    """A 2-D convolution whose taps are moved, for each output, by offsets from an input. See DeformableBase.
 
     Source: DeformableConvolution-1
     """
@@ -173,9 +174,11 @@ class DeformableConvolution1(DeformableBase):
 
 @operator("DeformableConvolution", opset=8)
 class DeformableConvolution8(DeformableBase):
-    """DeformableConvolution-1, each sample times an input mask [N, deformable_group * K, *windows] if that is given.
+    """DeformableConvolution-1 with each sample multiplied by an optional mask [N, deformable_group * K, *windows].
 
-    With ``bilinear_interpolation_pad`` a place less than one pixel outside of data lies between data and zero.
+    With ``bilinear_interpolation_pad``, positions less than a pixel outside of data are interpolated between data and
+    zero.
+
     Source: DeformableConvolution-8
     """
 

@@ -1,4 +1,4 @@
-"""DetectionOutput: what a single-shot detector has found, from its predictions for prior boxes."""
+"""DetectionOutput: the detections of a single-shot detector, from its predictions for prior boxes."""
 
 from __future__ import annotations
 
@@ -20,26 +20,27 @@ _ROW = 7
 
 
 class DetectionOutputBase(Operator):
-    """What a single-shot detector has found, as rows [image, class, confidence, xmin, ymin, xmax, ymax].
+    """Base of the detections of a single-shot detector: rows [image, class, confidence, xmin, ymin, xmax, ymax].
 
-    The output is [1, 1, rows, 7]; behind the last row that is found one begins with -1, and the rest is 0.
+    The output is [1, 1, rows, 7]. After the last detection comes a row that begins with -1; the rest is 0.
 
-    box_logits [N, priors * location classes * 4] move the prior boxes, those of each class apart unless
-    ``share_location``: by ``code_type`` CORNER they are added to the corners, by CENTER_SIZE they are (dx * width,
-    dy * height) added to the center and (exp dw, exp dh) times the size. proposals [1 or N, 2, priors * 4] hold the
-    corners and the variances that the logits are multiplied with, with ``variance_encoded_in_target`` only the corners.
-    If they are not ``normalized``, a prior has 5 numbers, of which the first is an image id (-1 ends the list), and is
-    in pixels of ``input_width`` and ``input_height``. With five inputs, the priors are first moved by aux_box_preds,
-    and those whose aux_class_preds [N, priors * 2], second of two, is below ``objectness_score`` are background.
+    box_logits [N, priors * location classes * 4] move the prior boxes, for each class separately unless
+    ``share_location``. With ``code_type`` CORNER they are added to the corners; with CENTER_SIZE (dx * width, dy *
+    height) is added to the center, and the size is multiplied by (exp dw, exp dh). proposals [1 or N, 2, priors * 4]
+    hold the corners and the variances by which the logits are multiplied, or only the corners with
+    ``variance_encoded_in_target``. If they are not ``normalized``, a prior has 5 numbers, the first of which is an
+    image id (-1 ends the list), and is in pixels of ``input_width`` and ``input_height``. With five inputs, the priors
+    are first moved by aux_box_preds, and those whose second number in aux_class_preds [N, priors * 2] is below
+    ``objectness_score`` are background.
 
-    Of each class but ``background_label_id`` (-1: of each), boxes whose class_preds [N, priors * classes] exceed
-    ``confidence_threshold``, at most ``top_k`` of the class (-1: all), pass non-maximum suppression: one is kept
-    unless it overlaps one of higher confidence, that was kept, by more than ``nms_threshold``. Of these the first of
-    ``keep_top_k`` (-1: all) of each image are kept. With ``decrease_label_id`` each prior counts for its best class
-    only, class 0 aside; a confidence equal to the threshold will do, top_k is of all classes together, and class 1 is
-    written as 0. Boxes are clipped to [0, 1] with ``clip_before_nms`` before the suppression, with ``clip_after_nms``
-    after it. They stand in order of image, class and descending confidence; of equal confidences the first prior is
-    first. Computed in f32.
+    For each class except ``background_label_id`` (-1: for each class), at most ``top_k`` boxes (-1: all) whose
+    class_preds [N, priors * classes] exceed ``confidence_threshold`` enter non-maximum suppression: a box is kept
+    unless it overlaps a kept box of higher confidence by more than ``nms_threshold``. Of the kept boxes of an image at
+    most ``keep_top_k`` (its first item; -1: all) are detections. With ``decrease_label_id`` each prior counts only for
+    its best class other than 0, a confidence equal to the threshold is enough, top_k applies to all classes together,
+    and class 1 is written as 0. Boxes are clipped to [0, 1] before the suppression with ``clip_before_nms``, after it
+    with ``clip_after_nms``. Detections are ordered by image, class and descending confidence; equal confidences are
+    ordered by prior. Everything is computed in f32.
     """
 
     background_label_id: int = attribute(default=0)
@@ -59,7 +60,7 @@ class DetectionOutputBase(Operator):
     objectness_score: float = attribute(default=0.0)
 
     def declared_classes(self) -> Dimension:
-        """The number of classes as far as the attributes tell."""
+        """Return the number of classes as far as the attributes determine it."""
         return UNKNOWN
 
     # ----- inference
@@ -78,7 +79,7 @@ class DetectionOutputBase(Operator):
             if aux_box_preds is None:
                 self.fail("expected 3 or 5 inputs, got 4")
             inputs |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
-        # Proposals may have a type of their own: those of PriorBox are f32, whatever the predictions are.
+        # Proposals may have a different type: those of PriorBox are f32, whatever the predictions are.
         predictions = {name: tensor.element_type for name, tensor in inputs.items() if name != "proposals"}
         element_type = self.merge_types(*predictions.values(), names=list(predictions))
         self.require_real("box_logits", element_type)
@@ -108,7 +109,7 @@ class DetectionOutputBase(Operator):
         aux_class_preds: PartialShape | None = None,
         aux_box_preds: PartialShape | None = None,
     ) -> tuple[Dimension, Dimension, Dimension]:
-        """The number of images, prior boxes and classes, of which all inputs must have as many."""
+        """Return the number of images, prior boxes and classes, on which all inputs must agree."""
         self.require_rank("box_logits", box_logits, 2)
         self.require_rank("class_preds", class_preds, 2)
         self.require_rank("proposals", proposals, 3)
@@ -165,7 +166,7 @@ class DetectionOutputBase(Operator):
     def _quotient(
         self, what: str, parts: dict[str, tuple[PartialShape, Dimension, int]], known: Dimension
     ) -> Dimension:
-        """How many there are, known in part, if the given dimension of each input has so many elements for each."""
+        """Return a partly known count: the given dimension of each input divided by its number of elements per item."""
         for name, (shape, size, each) in parts.items():
             divided = size.exact_div(each)
             message = "the last dimension of {} {} must be a multiple of {}, the number of elements per {}"
@@ -207,7 +208,7 @@ class DetectionOutputBase(Operator):
             eligible &= ~np.logical_or.accumulate(is_end, axis=-1)
         variances = None
         if not self.variance_encoded_in_target:
-            # There are four for each prior, side by side also where a prior has five numbers.
+            # Each prior has four variances, side by side, even where it has five numbers.
             variances = proposals[:, 1:, : 4 * priors].reshape(len(proposals), 1, priors, 4)
         boxes = declared[..., -4:]
         with np.errstate(all="ignore"):  # boxes can be infinite
@@ -227,7 +228,7 @@ class DetectionOutputBase(Operator):
         return stored(result.reshape(1, 1, rows, _ROW), box_logits.dtype, out)
 
     def _decoded(self, priors: Array, variances: Array | None, deltas: Array) -> Array:
-        """Boxes moved by deltas, as [images, location classes, priors, 4]."""
+        """Return boxes moved by deltas, [images, location classes, priors, 4]."""
         if not self.normalized:
             width, height = self.input_width, self.input_height
             priors = priors / np.array([width, height, width, height], np.float32)
@@ -242,7 +243,7 @@ class DetectionOutputBase(Operator):
         return clipped(boxes, 1) if self.clip_before_nms else boxes
 
     def _eligible(self, scores: Array) -> Array:
-        """Which of the scores [images, classes, priors] may be found."""
+        """Return which of the scores [images, classes, priors] may become detections."""
         least = np.float32(self.confidence_threshold)
         ignored = np.arange(scores.shape[1]) == self.background_label_id
         if not self.decrease_label_id:
@@ -259,11 +260,11 @@ class DetectionOutputBase(Operator):
         return eligible
 
     def _kept(self, scores: Array, eligible: Array, boxes: Array) -> tuple[Array, Array, Array]:
-        """Image, class and prior of each box that is found, in order."""
+        """Return image, class and prior of each detection, in order."""
         images, classes, priors = scores.shape
         rows = images if self.decrease_label_id else images * classes
         most = self.top_k if self.top_k >= 0 else None
-        # Of a class no more than keep_top_k can be kept in the end.
+        # At most keep_top_k of a class can be kept in the end.
         limit = self.keep_top_k[0] if self.keep_top_k[0] >= 0 else priors
         kept_slices, kept_priors = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
         length = classes * priors if self.decrease_label_id else priors
@@ -280,7 +281,7 @@ class DetectionOutputBase(Operator):
         return self._best(scores, image_numbers, labels, np.concatenate(kept_priors))
 
     def _best(self, scores: Array, image: Array, label: Array, prior: Array) -> tuple[Array, Array, Array]:
-        """At most ``keep_top_k`` of each image; of equal scores the first priors, and of one prior the first class."""
+        """Select at most ``keep_top_k`` detections of each image; equal scores are ordered by prior, then by class."""
         if self.keep_top_k[0] < 0:
             return image, label, prior
         order = np.lexsort((label, prior, -scores[image, label, prior], image))
@@ -291,9 +292,10 @@ class DetectionOutputBase(Operator):
 
 @operator("DetectionOutput", opset=8)
 class DetectionOutput8(DetectionOutputBase):
-    """What a single-shot detector has found, from its predictions for prior boxes. See DetectionOutputBase.
+    """The detections of a single-shot detector, from its predictions for prior boxes. See DetectionOutputBase.
 
-    The number of classes is the number of class_preds for each prior.
+    The number of classes is the number of class_preds per prior.
+
     Source: DetectionOutput-8
     """
 

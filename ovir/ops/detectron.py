@@ -1,6 +1,6 @@
-"""Operations of the detectors of Detectron: grids of priors, features of regions, and what was detected.
+"""Operations of the Detectron detectors: grids of priors, features of regions, and detections.
 
-ExperimentalDetectronGenerateProposalsSingleImage stands with its like in generate_proposals.py.
+ExperimentalDetectronGenerateProposalsSingleImage is in generate_proposals.py.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from ovir.ops.base.registry import operator
 
 @operator("ExperimentalDetectronPriorGridGenerator", opset=6)
 class ExperimentalDetectronPriorGridGenerator(Operator):
-    """Every prior box at the middle of every cell of a grid: row by row, cell by cell, prior by prior.
+    """Every prior box at the center of every cell of a grid, ordered by row, cell and prior.
 
-    priors are [priors, 4], x0, y0, x1, y1. The grid has ``h`` x ``w`` cells, with 0 as many as the feature map
-    [N, C, rows, columns] has points, of the size ``stride_y`` x ``stride_x``, with 0 that of im_data
-    [N, C, height, width] divided among the cells. The output is [rows, columns, priors, 4], or with ``flatten``
-    [boxes, 4]; what a smaller grid leaves of it is 0.
+    priors are [priors, 4] as x0, y0, x1, y1. The grid has ``h`` x ``w`` cells; 0 means the size of the feature map [N,
+    C, rows, columns]. A cell has the size ``stride_y`` x ``stride_x``; 0 means the size of im_data [N, C, height,
+    width] divided by the number of cells. The output is [rows, columns, priors, 4], or [boxes, 4] with ``flatten``; if
+    the grid is smaller than the feature map, the rest is 0.
+
     Source: ExperimentalDetectronPriorGridGenerator-6
     """
 
@@ -57,7 +58,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
         return TensorType(element_type, PartialShape([*shape, 4]))
 
     def _require_grid(self, feature_map: PartialShape) -> tuple[Dimension, Dimension]:
-        """Rows and columns of the feature map."""
+        """Return the rows and columns of the feature map."""
         rows, columns = feature_map[2], feature_map[3]
         for name, cells, points in (("h", self.h, rows), ("w", self.w, columns)):
             fits = points.upper is None or cells <= points.upper
@@ -81,13 +82,14 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
 
 @operator("ExperimentalDetectronROIFeatureExtractor", opset=6)
 class ExperimentalDetectronROIFeatureExtractor(RegionBase):
-    """ROIAlign of each region in one level of a pyramid of feature maps, and the regions once more.
+    """ROIAlign of each region in one level of a pyramid of feature maps; the regions are the second output.
 
     rois are [regions, 4], each feature map is [1, C, rows, columns]; the outputs are [regions, C, output_size,
-    output_size] and rois. A region [x0, y0, x1, y1] is looked up in level floor(2 + log2(sqrt(area) / 224 + 1e-6)), or
-    else in the nearest that there is; its coordinates are divided by the level's ``pyramid_scales``, and moved by -0.5
-    if ``aligned``. Sides are at least a pixel long; each output is the mean of its samples, ``sampling_ratio`` on each
-    axis, or with 0 as many as the bin is long, rounded up. A region without area has features of 0.
+    output_size] and rois. A region [x0, y0, x1, y1] uses level floor(2 + log2(sqrt(area) / 224 + 1e-6)), or the nearest
+    existing level. Its coordinates are divided by the level's ``pyramid_scales`` and moved by -0.5 if ``aligned``.
+    Sides are at least one pixel long. Each output is the mean of ``sampling_ratio`` samples per axis; 0 means the
+    length of the bin, rounded up. A region without area has features of 0.
+
     Source: ExperimentalDetectronROIFeatureExtractor-6
     """
 
@@ -144,7 +146,7 @@ class ExperimentalDetectronROIFeatureExtractor(RegionBase):
 
 
 def _levels(boxes: Array, count: int) -> Array:
-    """The level of the pyramid for each box, -1 for one without area."""
+    """Return the pyramid level of each box, -1 for a box without area."""
     with np.errstate(all="ignore"):
         area = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
         level = np.floor(np.log2(np.sqrt(area) / np.float32(224) + np.float32(1e-6)) + np.float32(2))
@@ -154,10 +156,11 @@ def _levels(boxes: Array, count: int) -> Array:
 
 @operator("ExperimentalDetectronTopKROIs", opset=6)
 class ExperimentalDetectronTopKROIs(RegionBase):
-    """The ``max_rois`` regions of the highest probabilities, in descending order; of equal ones the first is first.
+    """The ``max_rois`` regions with the highest probabilities, in descending order; the first of equal ones wins.
 
-    rois are [regions, 4], probabilities [regions], the output is [max_rois, 4]. Where there are not so many regions
-    the rest is 0; a probability that is NaN is less than any other.
+    rois are [regions, 4], probabilities [regions]; the output is [max_rois, 4], padded with 0. A probability of NaN is
+    less than any other.
+
     Source: ExperimentalDetectronTopKROIs-6
     """
 
@@ -181,18 +184,20 @@ class ExperimentalDetectronTopKROIs(RegionBase):
 
 @operator("ExperimentalDetectronDetectionOutput", opset=6)
 class ExperimentalDetectronDetectionOutput(RegionBase):
-    """Boxes, classes and scores of what is found in one image, filled up with zeros to ``max_detections_per_image``.
+    """Boxes, classes and scores detected in one image, padded with zeros to ``max_detections_per_image``.
 
     rois are [regions, 4], deltas [regions, num_classes * 4], scores [regions, num_classes]; im_info [1, 3] and
-    ``class_agnostic_box_regression`` have no effect, as in OpenVINO. The outputs are [most, 4], i32 [most] and [most].
+    ``class_agnostic_box_regression`` have no effect, as in OpenVINO. The outputs are boxes [most, 4], classes i32
+    [most] and scores [most].
 
-    A region [x0, y0, x1, y1], whose last pixel belongs to it, is moved for each class by its deltas [dx, dy, dw, dh]
-    divided by ``deltas_weights``: (dx * width, dy * height) is added to the center, (exp dw, exp dh) multiplies the
-    size, dw and dh being at most ``max_delta_log_wh``. Coordinates below 0 become 0. Of each class but 0, the
-    background, the boxes whose scores are above ``score_threshold`` are kept, unless they overlap one of a higher score
-    by more than ``nms_threshold``, and at most ``post_nms_count`` (-1: all). They stand class by class, of descending
-    scores; only if there are too many for the image, the best of all stand in descending order. Of equal scores the
-    first region is first. Computed in f32.
+    For each class, a region [x0, y0, x1, y1], whose last pixel belongs to it, is moved by its deltas [dx, dy, dw, dh]
+    divided by ``deltas_weights``: (dx * width, dy * height) is added to the center, and (exp dw, exp dh) multiplies the
+    size, with dw and dh at most ``max_delta_log_wh``. Negative coordinates become 0. For each class except the
+    background 0, boxes with scores above ``score_threshold`` are kept unless they overlap a kept box of a higher score
+    by more than ``nms_threshold``; at most ``post_nms_count`` (-1: all) remain. Detections are ordered by class and
+    descending score; if there are too many for the image, the best of all are ordered by descending score. Equal scores
+    are ordered by region. Everything is computed in f32.
+
     Source: ExperimentalDetectronDetectionOutput-6
     """
 
@@ -240,7 +245,7 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
         return chosen, numbers, probabilities
 
     def _of_classes(self, rois: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
-        """For each class and region the moved box and the score, both 0 where the region has no area."""
+        """Return the moved box and the score for each class and region, both 0 where the region has no area."""
         shifts = deltas.reshape(len(rois), self.num_classes, 4) / np.array(self.deltas_weights, np.float32)
         boxes = np.maximum(moved(rois[:, np.newaxis], shifts, 1, self.max_delta_log_wh), np.float32(0))
         proper: Array = np.all(rois[:, 2:] > rois[:, :2], axis=1)
@@ -248,7 +253,7 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
         return boxes, np.where(proper, scores.T, np.float32(0))
 
     def _detected(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
-        """Classes and regions of what is found, class by class."""
+        """Return classes and regions of the detections, ordered by class."""
         eligible = scores > np.float32(self.score_threshold)
         eligible[:1] = False
         limit = boxes.shape[1] if self.post_nms_count == -1 else self.post_nms_count

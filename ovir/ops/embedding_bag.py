@@ -1,4 +1,4 @@
-"""Sums and means of bags of rows of an embedding table: EmbeddingBag of torch, segment_sum of TensorFlow."""
+"""Sums and means of bags of rows of an embedding table, as EmbeddingBag of torch and segment_sum of TensorFlow."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from ovir.ops.base.registry import operator
 
 
 class EmbeddingBagBase(Operator):
-    """What all have: a table [num_emb, ...] whose rows are picked by ``indices`` and added up bag by bag.
+    """Base of sums over bags: ``indices`` pick rows of a table [num_emb, ...], which are summed bag by bag.
 
-    f16 and bf16 are added up in f32 and rounded once, integers wrap around. An index outside [0, num_emb-1] is an
-    error.
+    f16 and bf16 are summed in f32 and rounded once; integers wrap around. An index outside [0, num_emb-1] is an error.
     """
 
     reduction: str = "sum"
@@ -32,7 +31,8 @@ class EmbeddingBagBase(Operator):
     def check(
         self, table: TensorType, indices: TensorType, rank: int, weights: TensorType | None, **others: TensorType | None
     ) -> list[Dimension]:
-        """The dimensions of ``indices``. Types and ranks are checked; ``others`` are of the type of the indices."""
+        """Check types and ranks and return the dimensions of ``indices``; ``others`` must have the type of the
+        indices."""
         self.require_numeric("emb_table", table.element_type)
         self.require_rank_at_least("emb_table", table.shape, 1)
         integers = {"indices": indices, **{name: other for name, other in others.items() if other is not None}}
@@ -58,7 +58,8 @@ class EmbeddingBagBase(Operator):
         weights: Array | None,
         out: Array | None,
     ) -> Array:
-        """One bag after another: ``counts[i]`` indices from ``starts[i]`` on, or of an empty one ``default_index``."""
+        """Compute one bag after another: ``counts[i]`` indices from ``starts[i]`` on; an empty bag is row
+        ``default_index``."""
         indices = checked_indices(self, indices, len(table), negative=False)
         shape = (len(counts), *table.shape[1:])
         if out is None:
@@ -85,14 +86,14 @@ class EmbeddingBagBase(Operator):
         return out
 
     def default(self, default_index: Array | None, size: int) -> int | None:
-        """The row of empty bags; None where it is left out."""
+        """Return the row of empty bags, or None if it is missing."""
         if default_index is None:
             return None
         return int(checked_indices(self, default_index, size, negative=False, name="default_index").item())
 
 
 def _divide(sums: Array, counts: Array) -> None:
-    """In place; integers towards zero."""
+    """Divide in place; integers round towards zero."""
     if sums.dtype.kind == "f":
         sums /= counts.astype(sums.dtype)
     elif sums.dtype.kind == "u":
@@ -102,7 +103,7 @@ def _divide(sums: Array, counts: Array) -> None:
 
 
 class EmbeddingBagOffsetsBase(EmbeddingBagBase):
-    """Bags of which ``offsets`` tells where in the indices they begin."""
+    """Base of operations whose ``offsets`` say where in the indices each bag begins."""
 
     domains = by_input(
         indices=Index("emb_table"),
@@ -146,10 +147,10 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
 
 @operator("EmbeddingBagOffsetsSum", opset=3)
 class EmbeddingBagOffsetsSum(EmbeddingBagOffsetsBase):
-    """out[i] = the sum of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end of indices.
+    """out[i] = the sum of emb_table[indices[j]] for j from offsets[i] to offsets[i + 1] or the end.
 
-    Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 where that is
-    -1 or left out. Offsets must not decrease; indices before the first one are in no bag.
+    Each row is multiplied by ``per_sample_weights[j]``. An empty bag is the row ``default_index``, or 0 if that is -1
+    or missing. Offsets must not decrease; indices before the first offset belong to no bag.
 
     Source: EmbeddingBagOffsetsSum-3
     """
@@ -157,9 +158,9 @@ class EmbeddingBagOffsetsSum(EmbeddingBagOffsetsBase):
 
 @operator("EmbeddingBagOffsets", opset=15)
 class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
-    """out[i] = the sum or the mean of emb_table[indices[j]] for j from offsets[i] up to offsets[i + 1], or the end.
+    """out[i] = the sum or the mean of emb_table[indices[j]] for j from offsets[i] to offsets[i + 1] or the end.
 
-    As EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
+    Otherwise as EmbeddingBagOffsetsSum-3; only the rows of a sum can be weighted.
 
     Source: EmbeddingBagOffsets-15
     """
@@ -168,7 +169,7 @@ class EmbeddingBagOffsets(EmbeddingBagOffsetsBase):
 
 
 class EmbeddingBagPackedBase(EmbeddingBagBase):
-    """Bags of equally many indices, one a row."""
+    """Base of operations whose bags have equally many indices, one bag per row."""
 
     domains = by_input(indices=Index("emb_table"))
 
@@ -189,7 +190,7 @@ class EmbeddingBagPackedBase(EmbeddingBagBase):
 
 @operator("EmbeddingBagPackedSum", opset=3)
 class EmbeddingBagPackedSum(EmbeddingBagPackedBase):
-    """out[i] = the sum of emb_table[indices[i, j]] over j, each times ``per_sample_weights[i, j]``.
+    """out[i] = the sum of emb_table[indices[i, j]] * per_sample_weights[i, j] over j.
 
     Source: EmbeddingBagPackedSum-3
     """
@@ -199,7 +200,7 @@ class EmbeddingBagPackedSum(EmbeddingBagPackedBase):
 class EmbeddingBagPacked(EmbeddingBagPackedBase):
     """out[i] = the sum or the mean of emb_table[indices[i, j]] over j.
 
-    The rows of a sum can be weighted: each is multiplied by ``per_sample_weights[i, j]``.
+    The rows of a sum can be weighted by ``per_sample_weights[i, j]``.
 
     Source: EmbeddingBagPacked-15
     """
@@ -209,10 +210,10 @@ class EmbeddingBagPacked(EmbeddingBagPackedBase):
 
 @operator("EmbeddingSegmentsSum", opset=3)
 class EmbeddingSegmentsSum(EmbeddingBagBase):
-    """out[s] = the sum of emb_table[indices[j]] over all j with segment_ids[j] = s, times ``per_sample_weights[j]``.
+    """out[s] = the sum of emb_table[indices[j]] * per_sample_weights[j] over all j with segment_ids[j] = s.
 
-    There are ``num_segments``; an empty one is the row ``default_index``, or 0 where that is left out. The
-    specification wants sorted ids below ``num_segments``: what it excludes is reported, ids outside count nowhere.
+    There are ``num_segments`` segments; an empty one is the row ``default_index``, or 0 without it. The specification
+    requires sorted ids below ``num_segments``: other ids are reported, and ids outside the range are ignored.
 
     Source: EmbeddingSegmentsSum-3
     """

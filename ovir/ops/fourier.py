@@ -21,12 +21,12 @@ from ovir.ops.base.registry import operator
 
 
 class FourierBase(Operator):
-    """The discrete Fourier transform along some axes.
+    """Base of discrete Fourier transforms along some axes.
 
-    Complex numbers stand in pairs along the last axis, [..., 2], real part first. axes [n] are different dimensions of
-    the complex (or real) numbers of data, in any order, negative ones counted from the end; the axis of the pairs is
-    none of them. signal_size [n] has for each the length to which data is cut at the end or filled with zeros, -1 for
-    the data's own.
+    Complex numbers are pairs along the last axis, [..., 2], real part first. axes [n] are distinct dimensions of the
+    complex (or real) numbers in any order; negative ones count from the end, and the axis of the pairs is not among
+    them. signal_size [n] gives for each axis the length to which data is cut at the end or padded with zeros; -1 keeps
+    the length.
     """
 
     domains = by_input(axes=Axis("data"), signal_size=SMALL)
@@ -62,7 +62,7 @@ class FourierBase(Operator):
         return TensorType(data.element_type, PartialShape([*resized, 2] if self.to_pairs else resized))
 
     def _signal_dims(self, data: PartialShape) -> tuple[Dimension, ...]:
-        """The dimensions of the data's numbers: complex ones are pairs."""
+        """Return the dimensions of the data's numbers, without the axis of pairs."""
         self.require_rank_at_least("data", data, 2 if self.of_pairs else 1)
         if not self.of_pairs:
             return data.dims
@@ -83,7 +83,7 @@ class FourierBase(Operator):
     def _lengths(
         self, dims: Sequence[Dimension], axes: Sequence[int], signal_size: TensorType | None
     ) -> list[Dimension]:
-        """How long the signal is that is transformed, for each of the axes."""
+        """Return the length of the transformed signal along each of the axes."""
         whole = self._whole([dims[axis] for axis in axes])
         if signal_size is None:
             return whole
@@ -92,7 +92,7 @@ class FourierBase(Operator):
         return self._chosen(signal_size.value, whole)
 
     def _whole(self, dims: list[Dimension]) -> list[Dimension]:
-        """The lengths that -1 means, for the data's dimensions along the axes."""
+        """Return the lengths that -1 stands for: the data's dimensions along the axes."""
         return dims
 
     def _chosen(self, sizes: Value, whole: list[Dimension]) -> list[Dimension]:
@@ -129,14 +129,14 @@ class FourierBase(Operator):
         return stored(result, data.dtype, out)
 
     def _transform(self, source: Array, axes: list[int], lengths: list[int], target: Array) -> None:
-        """``target`` from ``source``; ``lengths`` are those of the signal along the axes."""
+        """Transform ``source`` into ``target``; ``lengths`` are the lengths of the signal along the axes."""
         raise NotImplementedError
 
 
 def _in_passes(
     first: Transform, others: Transform, source: Array, axes: Sequence[int], lengths: Sequence[int], target: Array
 ) -> None:
-    """``target`` = the source transformed along the last of the axes by ``first``, then along the ``others``."""
+    """Transform the source into ``target``: along the last of the axes by ``first``, then along the ``others``."""
     kept = list(source.shape)
     for axis, length in zip(axes, lengths, strict=True):
         kept[axis] = min(kept[axis], length)
@@ -157,7 +157,8 @@ def _in_passes(
 class DFT(FourierBase):
     """The discrete Fourier transform of complex numbers along some axes. See FourierBase.
 
-    out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length), along each of the axes. data and out are [..., 2].
+    out[m] = sum over j of data[j] * exp(-2i * pi * j * m / length) along each of the axes. data and out are [..., 2].
+
     Source: DFT-7
     """
 
@@ -167,9 +168,10 @@ class DFT(FourierBase):
 
 @operator("IDFT", opset=7)
 class IDFT(FourierBase):
-    """The inverse of DFT: the sign of the exponent is positive, and the sum along an axis is divided by its length.
+    """The inverse of DFT: the exponent is positive, and the sum along an axis is divided by its length.
 
     data and out are [..., 2].
+
     Source: IDFT-7
     """
 
@@ -178,8 +180,10 @@ class IDFT(FourierBase):
 
 
 class RealFourierBase(FourierBase):
-    """Transforms with real numbers on one side. The other side has only half of the last of the axes, as the other half
-    are the conjugates of the first."""
+    """Base of transforms with real numbers on one side.
+
+    The other side holds only half of the last of the axes; the other half are the conjugates of the first.
+    """
 
     def _axes(self, axes: Array, rank: int) -> list[int]:
         self.require(axes.size > 0, "axes must name at least one axis, got none")
@@ -191,9 +195,10 @@ class RealFourierBase(FourierBase):
 
 @operator("RDFT", opset=9)
 class RDFT(RealFourierBase):
-    """DFT of real data [...] to complex numbers [..., 2]; along the last of the axes only length // 2 + 1 are kept.
+    """DFT of real data [...] to complex numbers [..., 2]; the last of the axes keeps length // 2 + 1 numbers.
 
-    axes and signal_size. See FourierBase. An axis of length 0 stays so, as in OpenVINO.
+    For axes and signal_size see FourierBase. An axis of length 0 stays 0, as in OpenVINO.
+
     Source: RDFT-9
     """
 
@@ -213,9 +218,9 @@ class RDFT(RealFourierBase):
 class IRDFT(RealFourierBase):
     """The inverse of RDFT: complex numbers [..., 2] to real ones [...].
 
-    Along the last of the axes data holds the first length // 2 + 1 numbers, of which too many are cut off and missing
-    ones are zero; the length is 2 * (dimension - 1) where signal_size does not give it. axes and signal_size: see
-    FourierBase.
+    Along the last of the axes data holds the first length // 2 + 1 numbers; extra ones are cut off, and missing ones
+    are zero. The length is 2 * (dimension - 1) unless signal_size gives it. For axes and signal_size see FourierBase.
+
     Source: IRDFT-9
     """
 

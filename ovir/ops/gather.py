@@ -1,6 +1,6 @@
 """Gather and GatherElements: slices or elements of `data`, picked by position along one axis.
 
-Here is what the operations mean; the kernels stand in ``ovir.kernels.gather``.
+This file defines what the operations mean; the kernels are in ``ovir.kernels.gather``.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ from ovir.ops.base.rows import Rows
 
 
 class GatherBase(Operator):
-    """out[b, o, i, k] = data[b, o, indices[b, i], k], where b runs over the first ``batch_dims`` dimensions, in which
-    data and indices agree, and o over the others before ``axis``.
+    """Base of the versions of Gather: out[b, o, i, k] = data[b, o, indices[b, i], k].
 
-    ``axis`` is an input of one element, in [-rank, rank-1]. The output has the dimensions of ``data``, those of
-    ``indices`` after the batch dimensions in place of dimension ``axis``. An index outside [-size, size-1] gives zero
-    (False, an empty string), a negative one counts from the end, as OpenVINO's reference does in every version; what
-    the version's specification excludes is reported, as devices differ on it.
+    b runs over the first ``batch_dims`` dimensions, which data and indices share, and o over the other dimensions
+    before ``axis``. ``axis`` is an input of one element in [-rank, rank-1]. The output has the dimensions of ``data``
+    with dimension ``axis`` replaced by the dimensions of ``indices`` after the batch dimensions. An index outside
+    [-size, size-1] gives zero (False, an empty string) and a negative one counts from the end, as in every version of
+    OpenVINO's reference. Indices that the version's specification excludes are reported, because devices treat them
+    differently.
     """
 
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
@@ -56,13 +57,13 @@ class GatherBase(Operator):
         self.require_integers("axis", axis.element_type)
 
     def _known_axis(self, data: PartialShape, axis: Array | None) -> int | None:
-        """The axis counted from the front, None where it cannot be told."""
+        """Return the axis counted from the front, or None if it is unknown."""
         if axis is None or (data.rank is None and int(axis.item()) < 0):
             return None
         return self.normalize_axis(int(axis.item()), data.rank, of=data)
 
     def _known_batch_dims(self, data_rank: int | None, rank: int | None) -> int | None:
-        """``batch_dims`` counted from the front, None where it cannot be told."""
+        """Return ``batch_dims`` counted from the front, or None if it is unknown."""
         declared = self.batch_dims
         if rank is None:
             return declared if declared >= 0 else None
@@ -132,7 +133,7 @@ class GatherBase(Operator):
         return run
 
     def _resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
-        """``axis`` and ``batch_dims``, both counted from the front; what inference could not see is checked."""
+        """Return ``axis`` and ``batch_dims`` counted from the front, after checking what inference could not see."""
         if indices.dtype.kind not in "iu":
             self.fail("indices must be of an integer type, got {}", indices.dtype)
         self.require_rank_at_least("data", data.shape, 1)
@@ -146,7 +147,7 @@ class GatherBase(Operator):
         return where, batch_dims
 
     def _checked(self, indices: Array, data: Array, axis: int) -> Spread | None:
-        """How far the indices reach; the first that the specification excludes is reported."""
+        """Return how far the indices reach, and report the first index that the specification excludes."""
         size = data.shape[axis]
         if indices.size == 0:
             return None
@@ -176,20 +177,18 @@ def _name(data: Array) -> str:
 
 @operator("Gather", opset=1)
 class Gather1(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices``, which the specification allows in [0, size-1].
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1].
 
     Source: Gather-1
     """
 
     def check_types(self, indices: TensorType, axis: TensorType) -> None:
-        """The specification names no types for them."""
+        """Accept all element types of axis and indices: the specification restricts none."""
 
 
 @operator("Gather", opset=7)
 class Gather7(GatherBase):
-    """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
-
-    The specification allows indices in [0, size-1].
+    """Slices of ``data`` along ``axis``, picked by ``indices`` in [0, size-1], for each of ``batch_dims`` batches.
 
     Source: Gather-7
     """
@@ -201,7 +200,7 @@ class Gather7(GatherBase):
 class Gather8(GatherBase):
     """Slices of ``data`` along ``axis``, picked by ``indices`` for each of ``batch_dims`` batches.
 
-    An index in [-size, -1] counts from the end, one outside gives 0.
+    An index in [-size, -1] counts from the end; an index outside [-size, size-1] gives 0.
 
     Source: Gather-8
     """
@@ -213,9 +212,9 @@ class Gather8(GatherBase):
 
 @operator("GatherElements", opset=6)
 class GatherElements(Operator):
-    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and so on for each axis.
+    """out[i, j, k] = data[indices[i, j, k], j, k] for axis 0, and likewise for other axes.
 
-    Data and indices have equal dimensions beside ``axis``. A negative index counts from the end; one outside
+    Data and indices have equal dimensions except along ``axis``. A negative index counts from the end; an index outside
     [-size, size-1] is an error.
 
     Source: GatherElements-6
@@ -266,14 +265,14 @@ class GatherElements(Operator):
             if kernel is None or kernel[0] != data.shape:
                 axis = self._checked_axis(data, indices)
                 if kernels.spread_of(indices, data.shape[axis]) is Spread.OUTSIDE:
-                    return self.run(data, indices)  # which says what is wrong
+                    return self.run(data, indices)  # inference says what is wrong
                 kernel = prepared = data.shape, kernels.prepare_gather_elements(indices, data.shape, axis)
             return kernel[1](data, out)
 
         return run
 
     def _checked_axis(self, data: Array, indices: Array) -> int:
-        """The axis counted from the front; what inference could not see is checked on the way."""
+        """Return the axis counted from the front, after checking what inference could not see."""
         self.require_rank_at_least("data", data.shape, 1)
         axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         before, after = data.shape[:axis], data.shape[axis + 1 :]

@@ -21,11 +21,11 @@ from ovir.ops.base.registry import operator
 
 @operator("GatherND", opset=8)
 class GatherND8(Operator):
-    """out[b, i] = data[b, *indices[b, i]], with b over ``batch_dims`` dimensions that data and indices share.
+    """out[b, i] = data[b, *indices[b, i]], with b over the ``batch_dims`` dimensions that data and indices share.
 
-    indices[b, i] is a tuple of k indices, the last dimension of indices. Where k is less than the other dimensions of
-    data, tuples pick slices: the shape is indices.shape[:-1] + data.shape[batch_dims + k:]. Negative indices count
-    from the end.
+    indices[b, i] is a tuple of k indices along the last dimension of indices. If k is less than the number of other
+    dimensions of data, tuples pick slices: the shape is indices.shape[:-1] + data.shape[batch_dims + k:]. Negative
+    indices count from the end.
 
     Source: GatherND-8
     """
@@ -58,7 +58,7 @@ class GatherND8(Operator):
         return TensorType(data.element_type, self.batched(batches) + picked)
 
     def batched(self, batches: PartialShape) -> PartialShape:
-        """The dimensions of the output that the batch makes."""
+        """Return the dimensions of the output that come from the batch."""
         return batches
 
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
@@ -80,7 +80,7 @@ class GatherND8(Operator):
 
 @operator("GatherND", opset=5)
 class GatherND5(GatherND8):
-    """GatherND-8 whose output has all the batch dimensions made one, and no negative indices.
+    """GatherND-8 with all batch dimensions of the output merged into one, and without negative indices.
 
     Source: GatherND-5
     """
@@ -102,11 +102,11 @@ class GatherND5(GatherND8):
 
 @operator("GatherTree", opset=1)
 class GatherTree(Operator):
-    """The beams of a search, each followed back from its last step by its parents.
+    """The beams of a search, each followed back from its last step through its parents.
 
     step_ids and parent_ids are [time, batch, beam]. out[t, b, i] is step_ids[t, b, p], where p is i at the last of the
-    max_seq_len[b] steps of a batch, and the parent of the p of step t + 1 before. What comes after the first end_token
-    of a beam, and after the last step, is end_token.
+    max_seq_len[b] steps of a batch, and at earlier steps the parent of step t + 1's p. After the first end_token of a
+    beam, and after the last step, the output is end_token.
 
     Source: GatherTree-1
     """

@@ -1,4 +1,4 @@
-"""Range, Eye, OneHot: tensors made from a few numbers."""
+"""Range, Eye and OneHot: tensors made from a few numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Number = int | float
 
 
 class RangeBase(Operator):
-    """The kernel, and the length of the result."""
+    """Base of Range: the kernel, and the length of the result."""
 
     domains = by_input(start=ZERO, stop=Between(1, 8), step=ONE)
     value_inputs = ALL
@@ -39,7 +39,7 @@ class RangeBase(Operator):
         if out is None or out.shape != (length,):
             out = np.empty(length, element_type.to_dtype())
         if element_type.is_integral:
-            # In u64 the numbers of every integer type come out right, as sums wrap around.
+            # In u64 the numbers of every integer type are right, because sums wrap around.
             wrapped = np.arange(length, dtype=np.uint64)
             wrapped *= np.uint64(int(stride) % (1 << 64))
             wrapped += np.uint64(int(first) % (1 << 64))
@@ -67,7 +67,7 @@ class RangeBase(Operator):
         first, last, stride = bounds
         if first is not None and last is not None and stride is not None and (stride[0] > 0 or stride[1] < 0):
             length = _count_bounds(first, last, stride)
-        # From 0 in steps of 1 there are as many numbers as the stop says: it is the same size.
+        # From 0 in steps of 1, the count is the stop itself, so it keeps its symbol.
         if first == (0, 0) and stride == (1, 1) and stop.value is not None and stop.constant is None:
             length = Dimension(length.lower, length.upper, int(stop.value.symbols.item()))
         return TensorType(element_type, PartialShape([length]))
@@ -92,9 +92,10 @@ class RangeBase(Operator):
 
 @operator("Range", opset=1)
 class Range1(RangeBase):
-    """The numbers start, start + step and so on, up to but without stop, all of one type.
+    """The numbers start, start + step, ... up to but excluding stop; all inputs have one type.
 
-    There are ceil((stop - start) / step) of them. A step of 0 is an error. Reals are computed as f64 and rounded once.
+    There are ceil((stop - start) / step) numbers. A step of 0 is an error. Real numbers are computed in f64 and rounded
+    once.
 
     Source: Range-1
     """
@@ -106,11 +107,11 @@ class Range1(RangeBase):
 
 @operator("Range", opset=4)
 class Range4(RangeBase):
-    """The numbers start, start + step and so on, up to but without stop, as ``output_type``.
+    """The numbers start, start + step, ... up to but excluding stop, of type ``output_type``.
 
-    There are ceil((stop - start) / step) of them. The three inputs are scalars of any numeric types; for an integer
-    type of the result they are rounded towards zero first. A step of 0 is an error. Reals are computed as f64 and
-    rounded once.
+    There are ceil((stop - start) / step) numbers. The three inputs are scalars of any numeric type; for an integer
+    result they are rounded towards zero first. A step of 0 is an error. Real numbers are computed in f64 and rounded
+    once.
 
     Source: Range-4
     """
@@ -223,10 +224,11 @@ class Eye(Operator):
 
 @operator("OneHot", opset=1)
 class OneHot1(Operator):
-    """A new dimension ``axis`` of ``depth``: ``on_value`` where its position is the index, ``off_value`` elsewhere.
+    """A new dimension ``axis`` of size ``depth``: ``on_value`` at the position given by the index, ``off_value``
+    elsewhere.
 
-    result[..., d, ...] = on_value if indices[...] == d else off_value. An index that is negative or at
-    least ``depth`` sets nothing.
+    result[..., d, ...] = on_value if indices[...] == d else off_value. An index that is negative or at least ``depth``
+    sets nothing.
 
     Source: OneHot-1
     """
@@ -261,7 +263,7 @@ class OneHot1(Operator):
         out[...] = off_value
         chosen = self._normalized(indices, size)
         rows = np.moveaxis(out, axis, -1)
-        if chosen.ndim == 0:  # which np.nonzero does not take
+        if chosen.ndim == 0:  # np.nonzero rejects scalars
             chosen, rows = chosen[np.newaxis], rows[np.newaxis]
         places = np.nonzero((chosen >= 0) & (chosen < size))
         rows[(*places, chosen[places])] = on_value
@@ -273,7 +275,7 @@ class OneHot1(Operator):
 
 @operator("OneHot", opset=16)
 class OneHot16(OneHot1):
-    """As OneHot-1; with ``negative_indices_mode`` "normalize" the indices -depth to -1 count from the end.
+    """OneHot-1 with ``negative_indices_mode``: in mode "normalize" the indices -depth to -1 count from the end.
 
     Source: OneHot-16
     """
@@ -283,5 +285,5 @@ class OneHot16(OneHot1):
     def _normalized(self, indices: Array, depth: int) -> Array:
         if self.negative_indices_mode == "ignore_negative" or indices.dtype.kind == "u":
             return indices
-        # i64: a small integer type may not hold the depth.
+        # Use i64, because a small integer type may not hold the depth.
         return np.where(indices < 0, indices + np.int64(depth), indices)

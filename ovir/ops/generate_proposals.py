@@ -1,4 +1,4 @@
-"""GenerateProposals, and its like for one image: where a two-stage detector looks, from predictions for anchors."""
+"""GenerateProposals and its variant for one image: the proposals of a two-stage detector."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _MOST = np.float32(log(1000 / 16))
 
 
 class GenerateProposalsBase(Operator):
-    """Where a two-stage detector looks: anchors, some at each point of a map, that are moved and chosen by predictions.
+    """Base of proposal generators: anchors at each point of a map, moved and selected according to predictions.
 
     An anchor [x0, y0, x1, y1] is moved by deltas [dx, dy, dw, dh]: (dx * width, dy * height) is added to its center,
-    (exp dw, exp dh) multiplies its size. The boxes are clipped to the image, of which im_info has the height and the
-    width. Those shorter than ``min_size`` are left out. Of the ``pre_nms_count`` of the highest scores those are kept
-    that do not overlap a better one, that was kept, by more than ``nms_threshold``; ``post_nms_count`` of them remain.
-    Of equal scores the first point is first, and of a point the first anchor. Computed in f32.
+    and (exp dw, exp dh) multiplies its size. Boxes are clipped to the image, whose height and width are in im_info.
+    Boxes shorter than ``min_size`` are dropped. Of the ``pre_nms_count`` highest scores, a box is kept unless it
+    overlaps a kept better box by more than ``nms_threshold``; at most ``post_nms_count`` remain. Equal scores are
+    ordered by point, then by anchor. Everything is computed in f32.
     """
 
     min_size: float = attribute(default=0.0, specified=True)
@@ -45,9 +45,9 @@ class GenerateProposalsBase(Operator):
     def boxes(
         self, image: Array, anchors: Array, deltas: Array, scores: Array, *, margin: float
     ) -> tuple[Array, Array, Array]:
-        """Of one image the clipped boxes [n, 4], their sides [n, 2] and scores [n], point by point.
+        """Return the clipped boxes [n, 4], their sides [n, 2] and scores [n] of one image, point by point.
 
-        ``margin`` is 1 where the last pixel belongs to a box.
+        ``margin`` is 1 if the last pixel belongs to a box, else 0.
         """
         points = deltas.reshape(len(scores), 4, *deltas.shape[1:]).transpose(2, 3, 0, 1).reshape(-1, 4)
         boxes = moved(anchors.reshape(-1, 4), points, margin, _MOST)
@@ -55,20 +55,21 @@ class GenerateProposalsBase(Operator):
         return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
 
     def kept(self, boxes: Array, candidates: Array, margin: float) -> Array:
-        """Those of the candidates, indices of boxes in descending order of their scores, that remain."""
+        """Return which of the candidates (indices of boxes in descending order of score) remain."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
         return candidates[keep_apart(candidates.size, self.post_nms_count, overlaps, self.nms_threshold)]
 
 
 @operator("GenerateProposals", opset=9)
 class GenerateProposals(GenerateProposalsBase):
-    """Where a two-stage detector looks in each image, from predictions for anchors. See GenerateProposalsBase.
+    """The proposals of a two-stage detector for each image, from predictions for anchors. See GenerateProposalsBase.
 
     im_info [N, 3 or 4] is height, width and scale (or scales of height and width), by which min_size is multiplied.
-    anchors are [H, W, A, 4], deltas [N, 4 * A, H, W], scores [N, A, H, W]. Unless they are ``normalized`` the last
-    pixel belongs to a box. Short boxes are left out after the choice of the highest scores. ``nms_eta``, which would
-    lower the threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes [n, 4] of all images, their
-    scores [n], and how many there are of each image, [N], of the type ``roi_num_type``, i32 or i64.
+    anchors are [H, W, A, 4], deltas [N, 4 * A, H, W], scores [N, A, H, W]. Unless ``normalized``, the last pixel
+    belongs to a box. Short boxes are dropped after the highest scores are selected. ``nms_eta``, which would lower the
+    threshold with each box, must be 1 as in OpenVINO. The outputs are the boxes [n, 4] of all images, their scores [n],
+    and the number of boxes of each image, [N], of type ``roi_num_type`` (i32 or i64).
+
     Source: GenerateProposals-9
     """
 
@@ -97,7 +98,7 @@ class GenerateProposals(GenerateProposalsBase):
     def _images(
         self, im_info: PartialShape, anchors: PartialShape, deltas: PartialShape, scores: PartialShape
     ) -> Dimension:
-        """How many images there are; the shapes are checked."""
+        """Check the shapes and return the number of images."""
         named = {"im_info": im_info, "anchors": anchors, "deltas": deltas, "scores": scores}
         for name, shape in named.items():
             self.require_rank(name, shape, 2 if name == "im_info" else 4)
@@ -133,12 +134,13 @@ class GenerateProposals(GenerateProposalsBase):
 
 @operator("ExperimentalDetectronGenerateProposalsSingleImage", opset=6)
 class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
-    """Where a two-stage detector looks in one image, from predictions for anchors. See GenerateProposalsBase.
+    """The proposals of a two-stage detector for one image, from predictions for anchors. See GenerateProposalsBase.
 
     im_info is [height, width, scale], anchors are [H * W * A, 4], deltas [4 * A, H, W], scores [A, H, W]. The last
-    pixel belongs to a box, but is not counted where overlaps are measured. Short boxes are left out before the choice
-    of the highest scores. The outputs are the boxes [post_nms_count, 4] and their scores [post_nms_count], both filled
-    up with zeros.
+    pixel belongs to a box but is not counted when overlaps are measured. Short boxes are dropped before the highest
+    scores are selected. The outputs are the boxes [post_nms_count, 4] and their scores [post_nms_count], both padded
+    with zeros.
+
     Source: ExperimentalDetectronGenerateProposalsSingleImage-6
     """
 

@@ -1,4 +1,4 @@
-"""GridSample: an image read at the places that a grid names, between its pixels and beyond its border too."""
+"""GridSample: sample an image at the positions of a grid, between its pixels and beyond its border."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-# Elements that are sampled at once, and places whose taps are known at once.
+# Elements sampled at a time, and positions whose taps are computed at a time.
 _BLOCK = 1 << 18
 _PLACES = 1 << 15
-# Elements of the output that a thread must have at least.
+# Output elements below which another thread does not pay.
 _LEAST_PER_THREAD = 1 << 14
 
 
 @dataclass(frozen=True)
 class _Tap:
-    """One of the pixels that make a sample, for each of the places: where it is and what share it has.
+    """One of the pixels that make up a sample, for each position: its index and its weight.
 
-    ``weight`` None is all of it. ``outside`` tells where there is no pixel: it counts as zero.
+    ``weight`` None means 1. ``outside`` marks positions without a pixel, which count as zero.
     """
 
     index: NDArray[np.int64]
@@ -43,18 +43,19 @@ class _Tap:
 
 @operator("GridSample", opset=9)
 class GridSample(Operator):
-    """An image read at the places that a grid names, between its pixels and beyond its border too.
+    """An image sampled at the positions of a grid, between its pixels and beyond its border.
 
-    out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y), scaled from [-1, 1] to the pixels: data is
-    [N, C, H, W], grid [N, rows, columns, 2], out [N, C, rows, columns].
+    out[n, :, i, j] = data[n, :, y, x], where grid[n, i, j] = (x, y) is scaled from [-1, 1] to pixels. data is [N, C, H,
+    W], grid [N, rows, columns, 2], out [N, C, rows, columns].
 
-    With ``align_corners`` -1 and 1 are the centers of the first and the last pixel, else their outer edges: that is the
-    sense of all implementations, the page has it the other way round. By ``mode`` nearest it is the nearest pixel, of
-    two the even one; bilinear weighs the 4 around, bicubic 16 by Keys' kernel of -0.75. By ``padding_mode`` there are
-    zeros beyond the border, the pixel at the border, or the reflection of the image: at the centers of the outermost
-    pixels with align_corners, else at their edges.
+    With ``align_corners``, -1 and 1 are the centers of the first and last pixel, otherwise their outer edges; all
+    implementations agree on this, while the specification's text says the opposite. ``mode`` nearest takes the nearest
+    pixel, ties to even; bilinear weighs 4 pixels; bicubic weighs 16 with Keys' kernel of -0.75. ``padding_mode``
+    chooses what lies beyond the border: zeros, the border pixel, or the reflected image (at the centers of the
+    outermost pixels with align_corners, else at their edges).
 
-    Mixed integers of 8 bits are rounded, ties to even, wider ones cut; both saturate.
+    Weighted 8-bit integers are rounded, ties to even; wider integers are truncated. Both saturate.
+
     Source: GridSample-9
     """
 
@@ -118,7 +119,7 @@ class GridSample(Operator):
     # ----- the places
 
     def _taps(self, places: Array, height: int, width: int, dtype: np.dtype[Any]) -> list[_Tap]:
-        """The pixels of an image that make the samples at these places; ``dtype`` is that of their weights."""
+        """Return the pixels of an image that make up the samples; ``dtype`` is the type of their weights."""
         places = as_computed(places)
         rows = self._axis_taps(places[:, 1], height, dtype)
         columns = self._axis_taps(places[:, 0], width, dtype)
@@ -126,7 +127,7 @@ class GridSample(Operator):
         return [_crossed(row, column) for row, column in product(starts, columns)]
 
     def _axis_taps(self, place: Array, size: int, dtype: np.dtype[Any]) -> list[_Tap]:
-        """The same for one axis; indices are those along the axis."""
+        """Return the taps of one axis; indices count along the axis."""
         position = (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
         if self.mode == "nearest":
             return [self._axis_tap(as_index(np.rint(position)), None, size)]
@@ -156,7 +157,7 @@ class GridSample(Operator):
     # ----- the pixels
 
     def _sample(self, pixels: Array, taps: list[_Tap], out: Array) -> None:
-        """out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
+        """Compute out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
         taken = np.empty(out.shape, pixels.dtype)
         total = None
         for tap in taps:
@@ -168,7 +169,8 @@ class GridSample(Operator):
                 return
             values = half.converted(taken, tap.weight.dtype)
             if total is None:
-                # Not in ``out``: its rows lie apart, often by a power of 2, of which a cache holds few.
+                # A temporary is faster than ``out``, whose rows are often a power of 2 apart, of which a cache holds
+                # few.
                 total = np.multiply(values, tap.weight)
             else:
                 np.multiply(values, tap.weight, out=values)
@@ -184,7 +186,7 @@ class GridSample(Operator):
 
 
 def _crossed(row: _Tap, column: _Tap) -> _Tap:
-    """The tap of two axes, given where the rows start in the image."""
+    """Combine the taps of two axes; ``starts`` are the positions of the rows in the image."""
     outside = row.outside
     if outside is None or column.outside is None:
         outside = column.outside if outside is None else outside
@@ -203,11 +205,12 @@ def _keys_far(x: Array) -> Array:
 
 
 def _make_integral(values: NDArray[Any], element_type: ElementType) -> None:
-    """Round or cut to integers in the range of the type."""
+    """Round or truncate to integers in the range of the type."""
     if element_type.bits <= 8:
         np.rint(values, out=values)
     else:
-        # What misses a whole number by the error of a sum of weights is that number in f32, which devices compute in.
+        # A sum of weights may miss a whole number by a rounding error; in f32, in which devices compute, it is that
+        # number.
         np.trunc(values.astype(np.float32), out=values)
     signed, bits = element_type.kind == "signed", 1 if element_type.kind == "boolean" else element_type.bits
     lowest, highest = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)

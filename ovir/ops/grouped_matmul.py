@@ -1,4 +1,4 @@
-"""GroupedMatMul: a matrix product for each group of rows, as for the experts of a mixture."""
+"""GroupedMatMul: one matrix product per group of rows, as for the experts of a mixture."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from ovir.ops.matmul import matrix_product
 
 @operator("GroupedMatMul", opset=17)
 class GroupedMatMul(Operator):
-    """The rows of ``a`` times the transposed matrix of their group: ``b`` has shape [groups, columns, length].
+    """The rows of ``a`` times the transposed matrix of their group; ``b`` is [groups, columns, length].
 
-    ``a`` of shape [rows, length]: group i are the rows from ``offsets[i - 1]`` (0 for the first) to ``offsets[i]``; the
-    result has shape [rows, columns]. Rows behind the last offset, which should be their number, give 0, with a report.
-    ``a`` of shape [groups, rows, length]: there are no ``offsets`` (or empty ones); the result is [groups, rows,
-    columns].
+    If ``a`` is [rows, length], group i consists of the rows from ``offsets[i - 1]`` (0 for the first) to
+    ``offsets[i]``, and the result is [rows, columns]. The last offset should equal the number of rows; rows behind it
+    give 0 and are reported. If ``a`` is [groups, rows, length], there are no ``offsets`` (or they are empty), and the
+    result is [groups, rows, columns].
 
-    f16 and bf16 are summed in f32. The order of b's dimensions, and that a 2-D ``b`` is refused, are OpenVINO's.
+    f16 and bf16 are summed in f32. The order of b's dimensions and the refusal of a 2-D ``b`` follow OpenVINO.
 
     Source: GroupedMatMul-17
     """
@@ -72,7 +72,7 @@ class GroupedMatMul(Operator):
         offsets: Array | None,
         out: Array | None,
     ) -> Array:
-        """``run`` with a function for ``b``, which is called with each group that has rows."""
+        """Run with a function for ``b``, which is called for each group that has rows."""
         shapes = (a.shape, b_shape) if offsets is None else (a.shape, b_shape, offsets.shape)
         self.infer(*(TensorType(dynamic, PartialShape(shape)) for shape in shapes))  # which checks the shapes
         groups, columns, _ = b_shape

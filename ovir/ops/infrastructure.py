@@ -21,9 +21,9 @@ from ovir.ops.base.registry import operator
 
 @operator("Parameter", opset=1)
 class Parameter(Operator):
-    """An input of the model, fed by whoever runs it.
+    """An input of the model.
 
-    ``shape`` may hold unknown sizes, intervals, or be of unknown rank.
+    ``shape`` may hold unknown sizes or intervals, or be of unknown rank.
 
     Source: Parameter-1
     """
@@ -37,13 +37,13 @@ class Parameter(Operator):
 
 
 class Blob(Protocol):
-    """The bytes of a constant, which know how to decode themselves."""
+    """The bytes of a constant, with the methods that decode them."""
 
     def array(self) -> Array:
-        """All of the data, read-only."""
+        """Return all of the data, read-only."""
 
     def slices(self, which: slice | Array) -> Array:
-        """Some slices along the first axis, each of a multiple of 8 elements."""
+        """Return some slices along the first axis, each of a multiple of 8 elements."""
 
 
 @operator("Const", opset=1)
@@ -58,7 +58,7 @@ class Const(Operator):
     offset: int = attribute(default=0, minimum=0)
     size: int = attribute(default=0, minimum=0)
     value: str = attribute(default="")
-    """Text that some tools put in place of weights; OpenVINO takes its bytes as the data."""
+    """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 
     content: Blob | None = None
     """Where the data comes from when it is first asked for."""
@@ -72,33 +72,33 @@ class Const(Operator):
 
     @property
     def data(self) -> Array:
-        """The decoded, read-only array; for types that a .bin holds as they are, a view of it."""
+        """Return the decoded, read-only array; a view of the .bin for types that it stores unpacked."""
         if self._data is None:
             self._data = self.decoded()
         return self._data
 
     def decoded(self) -> Array:
-        """``data``, but not held on to where it is decoded for this call."""
+        """Return ``data`` without caching what is decoded for this call."""
         if self._data is not None:
             return self._data
         return self.require_known(self.content, "this constant has no data").array()
 
     @property
     def has_slices(self) -> bool:
-        """Whether slices along the first axis can be had without decoding the rest: they begin with whole bytes."""
+        """Return whether slices along the first axis can be decoded on their own: they begin with whole bytes."""
         if not self.is_packed or self._data is not None:
             return bool(self.shape)
         return bool(self.shape) and self.content is not None and prod(self.shape[1:]) % 8 == 0
 
     def slices(self, which: slice | Array) -> Array:
-        """Slices along the first axis: a range of them, or one for each index."""
+        """Return slices along the first axis: a range of them, or one for each index."""
         if self._data is None and self.is_packed and self.content is not None:
             return self.content.slices(which)
         return np.asarray(self.data[which])
 
     @property
     def is_packed(self) -> bool:
-        """Whether several elements share a byte in the .bin, so that reading them means decoding."""
+        """Return whether several elements share a byte in the .bin, so that reading them requires decoding."""
         return 0 < self.element_type.bits < 8
 
     def infer(self) -> TensorType:
@@ -124,7 +124,7 @@ class Const(Operator):
 
 @operator("Result", opset=1)
 class Result(Operator):
-    """An output of the model; it hands its input on and has no output port of its own.
+    """An output of the model; it passes its input on and has no output port.
 
     Source: Result-1
     """

@@ -1,7 +1,7 @@
-"""Interpolate: some axes of a tensor resized to given sizes or by given scales.
+"""Interpolate: resize some axes of a tensor to given sizes or by given scales.
 
-Here are the versions and their inference; kernels/resample_taps.py has the formulas of the modes for one axis,
-kernels/resample.py applies them.
+This file holds the versions and their inference; kernels/resample_taps.py has the formulas of the modes for one axis,
+and kernels/resample.py applies them.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-# What is added to a scale before it multiplies a size: 1/3, rounded down to f32, is to make 1 of 3 and not 0.
+# Added to a scale before it multiplies a size: 1/3, rounded down to f32, should turn 3 into 1 and not into 0.
 _EPSILON = np.float32(1e-6)
-# Bounds of scales come from f64; an f32 computation of several steps may leave them by about this part.
+# Bounds of scales are computed in f64; an f32 computation of several steps may exceed them by about this factor.
 _MARGIN = 2.0**-21
 
 
 class InterpolateBase(Operator):
-    """The common part of all versions: inference from the input that gives the new sizes, and the run."""
+    """Base of all versions: inference from the input that gives the new sizes, and the run."""
 
     pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
     pads_end: tuple[int, ...] = attribute(default=(), minimum=0)
 
     def _infer(self, data: TensorType, axes: list[int] | None, target: TensorType, name: str) -> TensorType:
-        """The output; ``target`` is the input ``sizes`` or ``scales``, ``axes`` is None where they are not known."""
+        """Infer the output; ``target`` is the input ``sizes`` or ``scales``, ``axes`` is None if unknown."""
         self.require_type("data", data.element_type, _is_number, "a number of at least 8 bits")
         self.require_rank(name, target.shape, 1)
         rank = data.shape.rank
@@ -82,7 +82,7 @@ class InterpolateBase(Operator):
         self.require(valid, "scales must be positive and finite, got {}", scales.tolist())
 
     def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Zeros before and after each axis; those that the attributes leave out are 0, those past the rank not read."""
+        """Return the zeros before and after each axis; missing pads are 0, and pads past the rank are ignored."""
         begin, end = ([*pads[:rank], *[0] * (rank - len(pads))] for pads in (self.pads_begin, self.pads_end))
         return begin, end
 
@@ -106,8 +106,8 @@ class InterpolateBase(Operator):
             scales = [np.float32(n) / np.float32(max(shape[a], 1)) for a, n in zip(axes, lengths, strict=True)]
         antialias = method.mode == "linear" and method.antialias and any(scale < 1 for scale in scales)
         method = replace(method, antialias=antialias)
-        # An axis that keeps its length keeps its elements, unless the triangle of antialias is not quite 1 wide. Only
-        # integers show its taps: the sum in which a is 0.5 * a + 0.5 * a may be rounded otherwise.
+        # An axis that keeps its length keeps its elements, unless the triangle of antialias is not exactly 1 wide. Only
+        # integers reveal its taps: the sum 0.5 * a + 0.5 * a may be rounded differently from a.
         every_axis = antialias or (data.dtype.kind in "iu" and method.mode.startswith("linear"))
         passes = []
         for axis, length, scale in zip(axes, lengths, scales, strict=True):
@@ -129,11 +129,11 @@ class InterpolateBase(Operator):
 class Interpolate1(InterpolateBase):
     """The data resized along ``axes`` to ``target_spatial_shape``.
 
-    The page maps the axes in their own order; every implementation, and files made with it, in ascending order. It has
-    no formulas; they are those of Interpolate-4 that OpenVINO puts in its place: ``nearest`` rounds as ``simple``,
-    ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or ``asymmetric``; linear modes
-    without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad holds for each of the axes.
-    ``area`` is named, but defined nowhere.
+    The specification assigns the target sizes in the order of ``axes``; every implementation assigns them in ascending
+    order of axes. The specification has no formulas; OpenVINO replaces the operation by Interpolate-4: ``nearest``
+    rounds as ``simple``, ``linear`` is ``linear_onnx`` up to four dimensions. Positions are ``align_corners`` or
+    ``asymmetric``; linear modes without pads use ``half_pixel``, except along axes 2 and 3 of four. A single pad
+    applies to each of the axes. ``area`` is named but not defined.
 
     Source: Interpolate-1
     """
@@ -176,7 +176,7 @@ class Interpolate1(InterpolateBase):
 
 
 class Interpolate4Base(InterpolateBase):
-    """The attributes of versions 4 and 11."""
+    """Base of versions 4 and 11, with their attributes."""
 
     mode: str = attribute(default="nearest", choices=("nearest", "linear", "linear_onnx", "cubic"), specified=True)
     shape_calculation_mode: str = attribute(default="sizes", choices=("sizes", "scales"), specified=True)
@@ -205,13 +205,14 @@ class Interpolate4Base(InterpolateBase):
 
 @operator("Interpolate", opset=4)
 class Interpolate4(Interpolate4Base):
-    """The data resized along ``axes`` (all without that input) to ``sizes``, or to floor(scale * padded size).
+    """The data resized along ``axes`` (by default all) to ``sizes``, or to floor(scale * padded size).
 
-    The data is first padded with zeros. ``coordinate_transformation_mode`` gives the position in the input that an
-    element of the output comes from; an axis that keeps its length keeps its elements. ``nearest`` takes the element at
-    the position rounded by ``nearest_mode``, ``linear`` weighs by a triangle around it (with ``antialias`` one as wide
-    as the pixels that become one, where any axis shrinks), ``linear_onnx`` joins its two neighbours, ``cubic`` four by
-    Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear``, cut by ``linear_onnx`` and ``cubic``.
+    The data is first padded with zeros. ``coordinate_transformation_mode`` maps an output element to a position in the
+    input; an axis that keeps its length keeps its elements. ``nearest`` takes the element at the position rounded by
+    ``nearest_mode``. ``linear`` weighs by a triangle around the position; with ``antialias``, if any axis shrinks, the
+    triangle is as wide as the pixels that are merged. ``linear_onnx`` combines the two neighbours, ``cubic`` four of
+    them with Keys' kernel of parameter ``cube_coeff``. Integers are rounded by ``linear`` and truncated by
+    ``linear_onnx`` and ``cubic``.
 
     Source: Interpolate-4
     """
@@ -238,9 +239,9 @@ class Interpolate4(Interpolate4Base):
 class Interpolate11(Interpolate4Base):
     """Interpolate-4 with one input for sizes or scales, and with the modes of Pillow.
 
-    ``bilinear_pillow`` and ``bicubic_pillow`` resize two axes, height and width, as Pillow's resize does: the filter is
-    stretched where an axis shrinks, integers are rounded after each axis. ``cube_coeff`` is that of ``bicubic_pillow``
-    too; the other attributes of interpolation are not read.
+    ``bilinear_pillow`` and ``bicubic_pillow`` resize two axes, height and width, like Pillow's resize: the filter is
+    stretched where an axis shrinks, and integers are rounded after each axis. ``cube_coeff`` also applies to
+    ``bicubic_pillow``; the other interpolation attributes are ignored.
 
     Source: Interpolate-11
     """
@@ -275,7 +276,7 @@ def _is_number(element_type: ElementType) -> bool:
 
 
 def _scaled_size(size: int, scale: np.float32) -> int:
-    """floor(size * scale), in f32; what no tensor can have stays a number."""
+    """Return floor(size * scale) in f32, as a number even if no tensor can have that size."""
     if scale == 1:
         return size
     with np.errstate(over="ignore"):
@@ -283,7 +284,7 @@ def _scaled_size(size: int, scale: np.float32) -> int:
 
 
 def _scaled_dim(dim: Dimension, low: float, high: float) -> Dimension:
-    """A dimension times a scale between two bounds."""
+    """Return a dimension multiplied by a scale between two bounds."""
     if low == high:
         scale = np.float32(low)
         return dim if scale == 1 else dim.map(lambda size: _scaled_size(size, scale))

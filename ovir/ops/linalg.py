@@ -1,4 +1,4 @@
-"""Einsum and Inverse."""
+"""Linear algebra: Einsum and Inverse."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _SUBSCRIPT = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
 class Einsum(Operator):
     """Sums of products in Einstein's notation: ``ij,jk->ik`` is a matrix product.
 
-    Each input has a subscript with a letter a dimension; dimensions of one letter are equal, or 1 and broadcast; a
-    letter twice in one subscript takes the diagonal; letters missing in the output are summed over. ``...`` stands for
-    any number of further dimensions, which are broadcast. Without ``->`` the output has ``...`` and then, in alphabetic
-    order (capitals first), the letters that stand once. Blanks mean nothing.
+    Each input has a subscript with one letter per dimension. Dimensions of one letter are equal, or 1 and broadcast. A
+    letter that is repeated in a subscript takes the diagonal, and letters missing in the output are summed over.
+    ``...`` stands for any number of further dimensions, which are broadcast. Without ``->`` the output has ``...``
+    followed by the letters that occur once, in alphabetical order with capitals first. Blanks are ignored.
 
     Source: Einsum-7
     """
@@ -36,7 +36,7 @@ class Einsum(Operator):
     equation: str = attribute()
 
     def subscripts(self, count: int) -> tuple[list[str], str]:
-        """The inputs' subscripts and the output's; ``...`` is written as one dot in them."""
+        """Return the subscripts of the inputs and of the output; ``...`` is written as a single dot in them."""
         left, arrow, output = self.equation.replace(" ", "").partition("->")
         inputs = left.split(",")
         for subscript in (*inputs, output):
@@ -96,7 +96,7 @@ class Einsum(Operator):
         return TensorType(element_type, result)
 
     def _sizes(self, name: str, subscript: str, shape: PartialShape) -> tuple[dict[str, Dimension], PartialShape]:
-        """By letter the size that one input gives it, and the shape that its ``...`` covers."""
+        """Return the size of each letter of an input, and the shape that its ``...`` covers."""
         if shape.rank is None:
             covered = PartialShape(None) if "." in subscript else PartialShape([])
             return {label: UNKNOWN for label in subscript if label != "."}, covered
@@ -129,7 +129,7 @@ class Einsum(Operator):
         dtype = inputs[0].dtype
         subscripts, output = self.subscripts(len(inputs))
         self.infer(*(TensorType(dynamic, PartialShape(x.shape)) for x in inputs))  # which checks the shapes
-        # From here on labels are numbers: letters their code, what '...' covers -1, -2, ... from the right.
+        # From here on labels are numbers: the code of a letter, and -1, -2, ... from the right for what '...' covers.
         hidden = [max(x.ndim - len(s) + 1, 0) if "." in s else 0 for x, s in zip(inputs, subscripts, strict=True)]
         labelled = [_labels(s, n) for s, n in zip(subscripts, hidden, strict=True)]
         wanted = _labels(output, max(hidden))
@@ -139,7 +139,7 @@ class Einsum(Operator):
             result, labels = _contract(result, labels, *_diagonal(_computed(x), own), needed)
         result, labels = _summed(result, labels, set(wanted))
         result = result.transpose([labels.index(label) for label in wanted])
-        if len(inputs) > 1:  # a product is a new array already
+        if len(inputs) > 1:  # a product is already a new array
             return np.asarray(result, dtype, order="C")
         return np.array(result, dtype, order="C")
 
@@ -157,7 +157,7 @@ def _labels(subscript: str, hidden: int) -> list[int]:
 
 
 def _diagonal(x: Array, labels: Sequence[int]) -> tuple[Array, list[int]]:
-    """Labels that stand twice become one, over the diagonal."""
+    """Merge labels that occur twice by taking the diagonal."""
     names = list(dict.fromkeys(labels))
     if len(names) < len(labels):
         x = np.einsum(x, [names.index(label) for label in labels], list(range(len(names))))
@@ -165,13 +165,13 @@ def _diagonal(x: Array, labels: Sequence[int]) -> tuple[Array, list[int]]:
 
 
 def _summed(x: Array, labels: list[int], needed: set[int]) -> tuple[Array, list[int]]:
-    """Without the labels that are not needed."""
+    """Sum over the labels that are not needed."""
     gone = tuple(i for i, label in enumerate(labels) if label not in needed)
     return (np.asarray(x.sum(gone, dtype=x.dtype)) if gone else x), [label for label in labels if label in needed]
 
 
 def _contract(a: Array, left: list[int], b: Array, right: list[int], needed: set[int]) -> tuple[Array, list[int]]:
-    """The product of two operands as a batch of matrix products, summed over what is not needed any more."""
+    """Multiply two operands as a batch of matrix products, summed over the labels that are no longer needed."""
     a, left = _summed(a, left, needed.union(right))
     b, right = _summed(b, right, needed.union(left))
     shared = [label for label in left if label in right]
@@ -195,9 +195,9 @@ def _contract(a: Array, left: list[int], b: Array, right: list[int], needed: set
 
 @operator("Inverse", opset=14)
 class Inverse(Operator):
-    """The inverse of the square matrices in the last two axes; with ``adjoint`` transposed. Computed in f32.
+    """The inverse of the square matrices in the last two axes; transposed with ``adjoint``. Computed in f32.
 
-    A matrix without an inverse is an error.
+    A singular matrix is an error.
 
     Source: Inverse-14
     """

@@ -19,7 +19,7 @@ from ovir.ops.base.registry import operator
 
 
 class LogicalBase(BinaryBase):
-    """An operation of two booleans, which are broadcast."""
+    """Base of operations on two booleans, which are broadcast."""
 
     function: ClassVar[Callable[..., Array]]
     inplace = (0, 1)
@@ -47,7 +47,7 @@ class LogicalAnd(LogicalBase):
 
 @operator("LogicalOr", opset=1)
 class LogicalOr(LogicalBase):
-    """Whether one of the elements is true, or both.
+    """Whether at least one element is true.
 
     Source: LogicalOr-1
     """
@@ -57,7 +57,7 @@ class LogicalOr(LogicalBase):
 
 @operator("LogicalXor", opset=2)
 class LogicalXor(LogicalBase):
-    """Whether just one of the elements is true.
+    """Whether exactly one element is true.
 
     Source: LogicalXor-1
     """
@@ -67,7 +67,7 @@ class LogicalXor(LogicalBase):
 
 @operator("Xor", opset=1)
 class Xor(LogicalXor):
-    """Whether just one of the elements is true: LogicalXor under the name that it had in opset1.
+    """Whether exactly one element is true: the name of LogicalXor in opset1.
 
     Source: LogicalXor-1
     """
@@ -75,7 +75,7 @@ class Xor(LogicalXor):
 
 @operator("LogicalNot", opset=1)
 class LogicalNot(Operator):
-    """Whether an element is false.
+    """Whether each element is false.
 
     Source: LogicalNot-1
     """
@@ -98,5 +98,6 @@ class LogicalNot(Operator):
 
 
 def _ends(value: Value) -> tuple[Array, Array]:
-    """The bounds as booleans: false unless it is surely true, and true unless it is surely false."""
+    """Return the bounds as booleans: the lower one is true if certainly true, the upper one false if certainly
+    false."""
     return value.lower > 0, value.upper > 0

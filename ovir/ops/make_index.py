@@ -1,4 +1,4 @@
-"""Writes ``index.py``, the table of the module of each operation: ``python -m ovir.ops.make_index``."""
+"""Write ``index.py``, the table that names the module of each operation: ``python -m ovir.ops.make_index``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INDEX = Path(__file__).with_name("index.py")
 
 
 def index_text() -> str:
-    """Return what ``index.py`` should contain, from the operations that the modules of the package register."""
+    """Return the text of ``index.py`` for the operations that the modules of the package register."""
     import_all()
     package = f"{__package__}."
     entries = sorted(all_registered().items(), key=lambda entry: (entry[0][0].lower(), entry[0][1]))

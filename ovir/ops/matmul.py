@@ -1,4 +1,4 @@
-"""MatMul, always by BLAS: what it cannot take as it stands is copied, converted, or both."""
+"""MatMul, always computed by BLAS: inputs that BLAS cannot take directly are copied, converted, or both."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 
 _ONE = Dimension(1, 1)
-# BLAS multiplies matrices of up to this many products on one thread, so that a batch of them can be shared out.
+# BLAS multiplies matrices of up to this many products on one thread, so threads can share a batch of them.
 _SINGLE_THREAD = 1 << 18
 _PER_THREAD = 1 << 20
 # Pieces of fewer rows than this take much longer than whole matrices.
@@ -30,13 +30,13 @@ _LEAST_ROWS = 8
 
 @operator("MatMul", opset=1)
 class MatMul(Operator):
-    """The matrix product of the last two axes; axes before them are a batch and are broadcast.
+    """The matrix product of the last two axes; the axes before them are a batch and are broadcast.
 
-    ``transpose_a`` and ``transpose_b`` swap the last two axes of an input that has two. A 1-D input is a row as the
-    first and a column as the second, and that axis of length 1 does not appear in the output.
+    ``transpose_a`` and ``transpose_b`` swap the last two axes of an input that has at least two. A 1-D first input is a
+    row and a 1-D second input a column; that axis of length 1 does not appear in the output.
 
-    f16 and bf16 are summed in f32. Integers of 8 bits, which OpenVINO's reference does not execute, end at their type's
-    bounds, wider ones wrap around.
+    f16 and bf16 are summed in f32. 8-bit integers, which OpenVINO's reference does not execute, saturate; wider
+    integers wrap around.
 
     Source: MatMul-1
     """
@@ -87,7 +87,7 @@ class MatMul(Operator):
         dims = []
         for p, q in zip([_ONE] * (length - len(x)) + x, [_ONE] * (length - len(y)) + y, strict=True):
             both = p.broadcast_with(q)
-            # Intervals that do not meet are left to the run, as OpenVINO does.
+            # Disjoint intervals are left to the run, as in OpenVINO.
             message = "the batch dimensions of a of shape {} and b of shape {} cannot be broadcast: {} and {}"
             self.require(both or not (p.is_static and q.is_static), message, a, b, p, q)
             dims.append(both or UNKNOWN)
@@ -99,7 +99,7 @@ class MatMul(Operator):
         return matrix_product(a, b, out)
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
-        """With the constant input turned and converted once."""
+        """Return a kernel with the constant input transposed and converted once."""
         a, b = constants
         if (a is None) == (b is None):
             return None
@@ -137,7 +137,7 @@ class MatMul(Operator):
             x = a.swapaxes(-1, -2) if self.transpose_a and a.ndim > 1 else a
             aligned = not batch or x.ndim < 3 or (x.ndim == 3 and x.shape[0] in (1, *batch))
             if x.shape[-1] != length or not aligned:
-                return np.asarray(self.run(a, rows.whole(), out=out))  # which also reports what does not fit
+                return np.asarray(self.run(a, rows.whole(), out=out))  # which also reports shapes that do not match
             if out is None:
                 lead = np.broadcast_shapes(x.shape[:-2], tuple(batch))
                 out = np.empty((*lead, *x.shape[-2:-1], columns), np.float32)
@@ -156,12 +156,12 @@ def _is_real(dtype: np.dtype[Any]) -> bool:
 
 
 def _as_float(x: Array) -> Array:
-    """The values in a type that BLAS computes in."""
+    """Return the values in a type that BLAS computes in."""
     return _blas_ready(x if x.dtype in (np.float32, np.float64) else x.astype(np.float32))
 
 
 def _blas_ready(x: Array) -> Array:
-    """x itself if BLAS can take its matrices, by rows or by columns; else a copy."""
+    """Return x itself if BLAS can read its matrices by rows or by columns, else a copy."""
     if x.ndim < 2 or x.flags.c_contiguous:
         return x if x.ndim != 1 or x.flags.c_contiguous else np.ascontiguousarray(x)
     size = x.itemsize
@@ -172,7 +172,7 @@ def _blas_ready(x: Array) -> Array:
 
 
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
-    """The matrix product of arrays of one type, whatever it is, in that type."""
+    """Return the matrix product of arrays of one type, in that type."""
     if a.dtype in (np.float32, np.float64):
         return multiply(_blas_ready(a), _blas_ready(b), out)
     if _is_real(a.dtype):
@@ -181,15 +181,15 @@ def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
 
 
 def _rounded(product: Array, dtype: np.dtype[Any]) -> Array:
-    with np.errstate(all="ignore"):  # too large a number is infinite
+    with np.errstate(all="ignore"):  # numbers that are too large become infinite
         return product.astype(dtype)
 
 
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
-    """The matrix product of float32 or float64 arrays that BLAS can take, with ``np.matmul``'s rules for ranks."""
+    """Multiply float32 or float64 arrays that BLAS can read, with the rank rules of ``np.matmul``."""
     with np.errstate(all="ignore"):
         if a.ndim > 2 and prod(b.shape[:-2]) == 1 and 2 <= b.ndim <= a.ndim and a.flags.c_contiguous:
-            # One matrix for the whole batch: it is one product of a taller matrix.
+            # One matrix for the whole batch is one product with a taller matrix.
             *lead, length = a.shape
             if out is None:
                 out = np.empty((*lead, b.shape[-1]), a.dtype)
@@ -206,8 +206,8 @@ def _multiply_batch(a: Array, b: Array, out: Array | None) -> Array:
     work = rows * length * columns
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     count = prod(batch)
-    # Threads of BLAS wait for one another after each matrix, many times as long as it takes where another process has
-    # the other processor; so larger matrices are multiplied in pieces of rows.
+    # BLAS threads wait for one another after each matrix, which takes many times as long while another process occupies
+    # the other core; so larger matrices are multiplied in pieces of rows.
     step = _SINGLE_THREAD // max(length * columns, 1)
     if step < min(rows, _LEAST_ROWS) or count * work < 2 * _PER_THREAD:
         return np.matmul(a, b, out=out)
@@ -231,7 +231,7 @@ def _multiply_batch(a: Array, b: Array, out: Array | None) -> Array:
 
 
 def _multiply_integers(a: Array, b: Array) -> Array:
-    """Integers, by BLAS in the smallest type of floats in which every sum is exact."""
+    """Multiply integers with BLAS, in the smallest floating-point type that represents every sum exactly."""
     dtype = a.dtype
     length = a.shape[-1]
     largest = float(length) * _magnitude(a) * _magnitude(b)
@@ -240,7 +240,7 @@ def _multiply_integers(a: Array, b: Array) -> Array:
             product = multiply(_blas_ready(a.astype(computed)), _blas_ready(b.astype(computed)))
             break
     else:
-        # A sum that may be too large for that wraps around here as it does in the type itself.
+        # A sum that may be too large for f64 wraps around here as it does in the type itself.
         product = np.asarray(np.matmul(a.astype(np.uint64), b.astype(np.uint64))).view(np.int64)
     low, high = integer_range(dtype)
     if high < 256:
@@ -255,20 +255,20 @@ def _magnitude(x: Array) -> float:
 
 # --------------------------------------------------------------------------- weights that come by rows
 
-# Elements multiplied at once: for each product BLAS wakes its threads, which takes long on a busy machine.
+# The number of elements multiplied at a time: BLAS wakes its threads for each product, which is slow on a busy machine.
 _PANEL = 1 << 22
 
 
 def _by_columns(x: Array, weights: Rows, turned: bool, out: Array) -> None:
-    """Each block of weights gives some columns of the result."""
+    """Compute one part of the result's columns from each block of weights."""
     rows = np.ascontiguousarray(x).reshape(-1, weights.shape[1])
     result = out.reshape(-1, weights.shape[0])
     for block in weights.blocks(weights.all, _PANEL):
-        result[:, block] = np.matmul(rows, weights.slices(block).T)  # BLAS cannot write to a part of rows
+        result[:, block] = np.matmul(rows, weights.slices(block).T)  # BLAS cannot write into parts of rows
 
 
 def _by_rows(x: Array, weights: Rows, turned: bool, out: Array) -> None:
-    """Each block of weights adds to all of the result."""
+    """Add one term of the whole result for each block of weights."""
     rows = np.ascontiguousarray(x).reshape(-1, weights.shape[0])
     result = out.reshape(-1, weights.shape[1])
     result[...] = 0
@@ -277,7 +277,7 @@ def _by_rows(x: Array, weights: Rows, turned: bool, out: Array) -> None:
 
 
 def _by_matrices(x: Array, weights: Rows, turned: bool, out: Array) -> None:
-    """Each block of weights is matrices of a batch."""
+    """Compute one part of the batch from each block of weights."""
     alike = x.ndim < 3 or len(x) == 1
     for block in weights.blocks(weights.all, _PANEL):
         w = weights.slices(block)

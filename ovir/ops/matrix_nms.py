@@ -1,4 +1,4 @@
-"""MatrixNms: boxes are not removed where others overlap them, their scores decay."""
+"""MatrixNms: boxes that others overlap are not removed; their scores decay."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
-# Candidates whose decay is found together.
+# Candidates whose decay is computed at a time.
 _BLOCK = 128
-# So that a box that lies exactly on another does not divide by 0.
+# Avoids dividing by 0 for a box that coincides with another.
 _TINY = np.float64(np.float32(1e-10))
 
 
 @operator("MatrixNms", opset=8)
 class MatrixNms(ImageNmsBase):
-    """The best boxes of each image, whose scores decay by those of higher scores that overlap them. See ImageNmsBase.
+    """The best boxes of each image, with scores that decay by overlap with boxes of higher scores. See ImageNmsBase.
 
-    Candidates have a score above score_threshold. With x[j] the overlap (intersection over union) with the j-th box
-    before it, and m[j] the greatest overlap of that box with one before it, the score is multiplied by the least, but
-    at most 1, of (1 - x[j]) / (1 - m[j]), or with ``decay_function`` gaussian of
-    exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``). What is above ``post_threshold`` then is selected.
+    Candidates have a score above score_threshold. Let x[j] be the overlap (intersection over union) with the j-th
+    better box, and m[j] the greatest overlap of that box with a box better than itself. The score is multiplied by the
+    minimum over j, at most 1, of (1 - x[j]) / (1 - m[j]), or of exp((m[j]**2 - x[j]**2) * ``gaussian_sigma``) if
+    ``decay_function`` is gaussian. Boxes whose score then exceeds ``post_threshold`` are selected.
+
     Source: MatrixNonMaxSuppression-8
     """
 
@@ -44,7 +45,7 @@ class MatrixNms(ImageNmsBase):
     def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
         count = scores.size
         greatest, final = np.zeros(count, np.float32), np.empty(count, np.float32)
-        # Boxes with a gap between them do not overlap, even if their coordinates are those of pixels.
+        # Boxes with a gap between them do not overlap, even if their coordinates are pixel numbers.
         overlaps = upright_overlaps(edges, self.last_pixel, bridged=False)
         for start in range(0, count, _BLOCK):
             stop = min(start + _BLOCK, count)
@@ -59,7 +60,7 @@ class MatrixNms(ImageNmsBase):
         return kept, final[kept]
 
     def _decay(self, overlap: Array, greatest: Array) -> Array:
-        """By what each overlap multiplies the score, ``greatest`` being the greatest of the box overlapped."""
+        """Return the factor of each overlap; ``greatest`` is the greatest overlap of the overlapped box."""
         if self.decay_function == "gaussian":
             decay: Array = np.exp((greatest * greatest - overlap * overlap) * np.float32(self.gaussian_sigma))
         else:

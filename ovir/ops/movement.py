@@ -1,4 +1,4 @@
-"""Concat, Split, VariadicSplit and Pad: tensors joined, taken apart, extended.
+"""Concat, Split, VariadicSplit and Pad: join, split and pad tensors.
 
 Split and VariadicSplit return views.
 """
@@ -25,7 +25,7 @@ from ovir.ops.base.traits import ALL
 
 @operator("Concat", opset=1)
 class Concat(Operator):
-    """The inputs one after the other along ``axis``; their other dimensions, ranks and types must be equal.
+    """The inputs one after the other along ``axis``; their ranks, types and other dimensions must be equal.
 
     Source: Concat-1
     """
@@ -68,13 +68,13 @@ class Concat(Operator):
 
 
 class SplitBase(Operator):
-    """What Split and VariadicSplit have in common: parts of ``data`` along ``axis``, as views."""
+    """Base of Split and VariadicSplit: parts of ``data`` along ``axis``, as views."""
 
     views = True
     carries = (0,)
 
     def known_axis(self, data: TensorType, axis: TensorType) -> int | None:
-        """The axis counted from the front, None where it is not known."""
+        """Return the axis counted from the front, or None if it is unknown."""
         self.require_integers("axis", axis.element_type)
         if data.shape.rank is None or axis.constant is None:
             return None
@@ -104,7 +104,7 @@ _UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
 
 @operator("Split", opset=1)
 class Split(SplitBase):
-    """``num_splits`` parts of ``data`` of equal length along ``axis``, a scalar.
+    """``num_splits`` parts of ``data`` of equal length along the scalar ``axis``.
 
     Source: Split-1
     """
@@ -136,9 +136,9 @@ class Split(SplitBase):
 
 @operator("VariadicSplit", opset=1)
 class VariadicSplit(SplitBase):
-    """Parts of ``data`` along ``axis`` of the lengths that ``split_lengths`` lists.
+    """Parts of ``data`` along ``axis`` with the lengths ``split_lengths``.
 
-    One -1 stands for what the others leave.
+    A single -1 stands for the rest.
 
     Source: VariadicSplit-1
     """
@@ -152,7 +152,7 @@ class VariadicSplit(SplitBase):
         self.require_rank("split_lengths", split_lengths.shape, 1)
         known = split_lengths.bounds_or_unknown()
         if known is None:
-            return ()  # how many parts there are is not known either
+            return ()  # the number of parts is unknown too
         position = self.known_axis(data, axis)
         if position is None:
             return tuple(self.part(data, None, UNKNOWN) for _ in range(known.size))
@@ -171,7 +171,7 @@ class VariadicSplit(SplitBase):
         for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)):
             self.require(high >= -1, "split_lengths[{}] must be at least -1, got {}", i, f"{high:.0f}")
             if low < 0:
-                lengths[i] = UNKNOWN  # it may turn out to be the -1
+                lengths[i] = UNKNOWN  # it may be the -1
         total = sum((length for i, length in enumerate(lengths) if i not in rest), Dimension(0, 0))
         fits = total.lower <= whole.upper if rest and whole.upper is not None else rest or total.compatible(whole)
         self.require(fits, "the sum of split_lengths is {}, but axis {} has dimension {}", total, axis, whole)
@@ -183,12 +183,12 @@ class VariadicSplit(SplitBase):
 
 @operator("Pad", opset=1)
 class Pad1(Operator):
-    """``data`` with ``pads_begin[i]`` elements before and ``pads_end[i]`` after it along each axis i.
+    """``data`` with ``pads_begin[i]`` elements before and ``pads_end[i]`` elements after it along each axis i.
 
-    A negative pad takes elements away. ``pad_mode`` says what is put there: "constant" ``pad_value``
-    (0 where it is left out), "edge" the outermost element, "reflect" and "symmetric" the mirrored data without
-    and with its outermost element, for which a pad may be at most size - 1 and size. What lies beyond
-    one end is not influenced by elements taken away at the other.
+    A negative pad removes elements. ``pad_mode`` chooses the added elements: "constant" adds ``pad_value`` (default 0),
+    "edge" the outermost element, "reflect" and "symmetric" the mirrored data without and with its outermost element,
+    for which a pad may be at most size - 1 and size. Elements removed at one end do not change what is added at the
+    other.
 
     Source: Pad-1
     """
@@ -253,7 +253,8 @@ class Pad1(Operator):
         return out
 
     def _pieces(self, size: int, begin: int, end: int) -> list[tuple[slice, slice | None]]:
-        """Along one axis: which part of the result comes from which part of the data, None for the constant."""
+        """Return which part of the result comes from which part of the data along one axis; None stands for the
+        constant."""
         length = max(size + begin + end, 0)
         head = min(max(begin, 0), length)
         tail = min(max(begin + size, 0), length)
@@ -267,7 +268,7 @@ class Pad1(Operator):
         return pieces or [(slice(0, 0), slice(0, 0))]
 
     def _beyond(self, size: int, position: int, count: int) -> slice | None:
-        """Where ``count`` elements come from that lie outside of the data, from ``position`` on."""
+        """Return the source positions of ``count`` elements outside of the data, from ``position`` on."""
         if self.pad_mode == "constant":
             return None
         if self.pad_mode == "edge":
@@ -281,7 +282,7 @@ class Pad1(Operator):
         return slice(start, stop if stop >= 0 else None, -1)
 
     def _check_pads(self, axis: int, size: int, begin: float, end: float) -> None:
-        """``begin`` and ``end`` are lower bounds where pads are not known."""
+        """Check pads; ``begin`` and ``end`` are lower bounds where pads are unknown."""
         most = {"reflect": size - 1, "symmetric": size, "edge": 0 if size == 0 else np.inf}.get(self.pad_mode, np.inf)
         for name, pad in (("pads_begin", begin), ("pads_end", end)):
             message = "{}[{}] is {:.0f}: mode {} allows at most {} for dimension {}"
@@ -290,9 +291,9 @@ class Pad1(Operator):
 
 @operator("Pad", opset=12)
 class Pad12(Pad1):
-    """``data`` extended or cut at both ends of each axis, as by Pad-1.
+    """``data`` padded or cut at both ends of each axis, as by Pad-1.
 
-    This version is the first to be specified for negative pads and strings.
+    This version is the first whose specification covers negative pads and strings.
 
     Source: Pad-12
     """

@@ -20,11 +20,12 @@ from ovir.ops.base.suppression import ImageNmsBase, box_counts
 
 @operator("MulticlassNms", opset=8)
 class MulticlassNms8(ImageNmsBase):
-    """The best boxes of each image, of those that do not overlap better ones of their class. See ImageNmsBase.
+    """The best boxes of each image that do not overlap better boxes of their class. See ImageNmsBase.
 
-    Candidates have a score of at least score_threshold. One is selected unless one selected before overlaps it, by
-    intersection over union, by more than a threshold. That begins with ``iou_threshold``; as long as it is above 0.5
-    each selected box multiplies it by ``nms_eta``, for itself and those that follow.
+    Candidates have a score of at least score_threshold. A candidate is selected unless a selected box overlaps it
+    (intersection over union) by more than a threshold. The threshold starts at ``iou_threshold``; while it exceeds 0.5,
+    each selected box multiplies it by ``nms_eta`` for itself and those that follow.
+
     Source: MulticlassNonMaxSuppression-8
     """
 
@@ -47,13 +48,13 @@ class MulticlassNms8(ImageNmsBase):
         return scores >= np.float32(self.score_threshold)
 
     def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
-        # An image keeps no more of one class than of all.
+        # An image keeps at most as many boxes of one class as of all classes.
         most = scores.size if self.keep_top_k < 0 else min(scores.size, self.keep_top_k)
         kept = keep_apart(scores.size, most, upright_overlaps(edges, self.last_pixel), self._thresholds(most))
         return kept, scores[kept]
 
     def _thresholds(self, count: int) -> Array:
-        """By what overlap the first, second, ... selected box excludes those that follow."""
+        """Return the overlap by which the first, second, ... selected box excludes later ones."""
         thresholds = np.full(count, self.iou_threshold, np.float32)
         for k in range(count):
             if self.nms_eta == 1 or not thresholds[k] > 0.5:
@@ -63,16 +64,17 @@ class MulticlassNms8(ImageNmsBase):
 
 
 def _shares_of_boxes(op: Operator, inputs: Inputs) -> Domain:
-    """Return counts for the images that are not more than all boxes together."""
+    """Return counts for the images whose sum does not exceed the number of boxes."""
     return Domain(0, size_of(op, inputs, "boxes", 1) // size_of(op, inputs, "roisnum", 0))
 
 
 @operator("MulticlassNms", opset=9)
 class MulticlassNms9(MulticlassNms8):
-    """MulticlassNms-8, or with ``roisnum`` [images] of boxes that belong to one class each.
+    """MulticlassNms-8, or with ``roisnum`` [images] boxes that belong to one class each.
 
-    boxes are then [classes, boxes, 4] and scores [classes, boxes]: side by side those of the first image, the second,
-    and so on, as many as roisnum tells. A box's place in the output is its index times classes, plus the class.
+    boxes are then [classes, boxes, 4] and scores [classes, boxes]: first those of the first image, then of the second,
+    and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the class.
+
     Source: MulticlassNonMaxSuppression-9
     """
 
@@ -96,7 +98,7 @@ class MulticlassNms9(MulticlassNms8):
         expected = (*scores.shape, 4)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         classes, count = scores.shape
-        # As devices do, a number below 0 counts as 0.
+        # A negative number counts as 0, as on devices.
         ends = [0, *np.maximum(roisnum, 0).cumsum().tolist()]
         self.require(
             ends[-1] <= count, "roisnum {} counts {} boxes, but there are {}", roisnum.tolist(), ends[-1], count

@@ -1,4 +1,4 @@
-"""NonMaxSuppression: of boxes that overlap only those with the highest scores are kept, for each class on its own."""
+"""NonMaxSuppression: of overlapping boxes keep those with the highest scores, separately for each class."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ovir.ops.base.suppression import SuppressionBase, class_limit, require_narr
 
 
 class NonMaxSuppressionBase(SuppressionBase):
-    """SuppressionBase of upright boxes.
+    """Base of non-maximum suppression of upright boxes.
 
     ``box_encoding`` corner: y, x, y, x of any two opposite corners; center: x and y of the center, width, height.
     """
@@ -30,10 +30,11 @@ class NonMaxSuppressionBase(SuppressionBase):
 
 @operator("NonMaxSuppression", opset=1)
 class NonMaxSuppression1(NonMaxSuppressionBase):
-    """Of boxes that overlap those with the highest scores, class by class. See NonMaxSuppressionBase.
+    """The boxes with the highest scores among overlapping ones, class by class. See NonMaxSuppressionBase.
 
-    The output has always min(boxes, max_output_boxes_per_class * classes) triplets: those that are too many are left
-    out, those that lack are of -1.
+    The output always has min(boxes, max_output_boxes_per_class * classes) triplets: excess ones are dropped, missing
+    ones are -1.
+
     Source: NonMaxSuppression-1
     """
 
@@ -93,11 +94,12 @@ class NonMaxSuppression4(NonMaxSuppression3):
 
 @operator("NonMaxSuppression", opset=9)
 class NonMaxSuppression9(NonMaxSuppressionBase):
-    """Of boxes that overlap those with the highest scores, class by class, or Soft-NMS. See NonMaxSuppressionBase.
+    """The boxes with the highest scores among overlapping ones, class by class, or Soft-NMS. See NonMaxSuppressionBase.
 
-    The outputs are as many triplets as boxes are selected; triplets of batch, class and score; their number, [1].
-    With soft_nms_sigma above 0, in Soft-NMS, boxes are not removed where they overlap one that was taken: their scores
-    are multiplied by exp(-iou**2 / (2 * sigma)).
+    The outputs are one triplet for each selected box; triplets of batch, class and score; and their number, [1]. With
+    soft_nms_sigma above 0 (Soft-NMS), a box that overlaps a selected one is not removed; its score is multiplied by
+    exp(-iou**2 / (2 * sigma)).
+
     Source: NonMaxSuppression-9
     """
 
@@ -138,7 +140,7 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
 
 @operator("NonMaxSuppression", opset=5)
 class NonMaxSuppression5(NonMaxSuppression9):
-    """NonMaxSuppression-9, but that in Soft-NMS boxes are removed, too, where they overlap by more than iou_threshold.
+    """NonMaxSuppression-9, except that Soft-NMS also removes boxes that overlap by more than iou_threshold.
 
     Source: NonMaxSuppression-5
     """

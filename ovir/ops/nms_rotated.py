@@ -1,4 +1,4 @@
-"""NMSRotated: non-maximum suppression of boxes that are turned by an angle."""
+"""NMSRotated: non-maximum suppression of boxes turned by an angle."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from ovir.ops.base.suppression import SuppressionBase
 
 @operator("NMSRotated", opset=13)
 class NMSRotated(SuppressionBase):
-    """Of rotated boxes that overlap those with the highest scores, class by class. See SuppressionBase.
+    """The boxes with the highest scores among overlapping rotated ones, class by class. See SuppressionBase.
 
-    A box is x and y of the center, width, height, and an angle in radians. ``clockwise`` says which way a positive
-    angle turns, in an image whose y grows downwards. The outputs are as many triplets of batch, class and box as boxes
-    are selected; triplets of batch, class and score; their number, [1].
+    A box is x and y of the center, width, height, and an angle in radians. ``clockwise`` tells in which direction a
+    positive angle turns in an image whose y axis points down. The outputs are one triplet of batch, class and box for
+    each selected box; triplets of batch, class and score; and their number, [1].
+
     Source: NMSRotated-13
     """
 

@@ -1,4 +1,5 @@
-"""Normalisations: MVN, NormalizeL2, GRN, LRN by the data's own statistics, BatchNorm by given ones, GroupNorm by both.
+"""Normalizations: MVN, NormalizeL2, GRN and LRN by the data's own statistics, BatchNorm by given ones, GroupNorm by
+both.
 
 f16 and bf16 are computed in f32 and rounded once.
 """
@@ -20,7 +21,7 @@ from ovir.ops.base.registry import operator
 
 
 class NormalizationBase(Operator):
-    """What the operations here share: type rules, and axes that come as an input."""
+    """Base of normalizations: type rules, and axes given as an input."""
 
     inplace = (0,)
 
@@ -28,14 +29,14 @@ class NormalizationBase(Operator):
         self.require_numeric("data", data.element_type)
 
     def check_axes(self, data: TensorType, axes: TensorType, *ranks: int) -> None:
-        """Raise unless ``axes`` has one of the ranks and, where it is known, names axes of the data."""
+        """Raise unless ``axes`` has an allowed rank and, if it is known, names axes of the data."""
         self.require_integers("axes", axes.element_type)
         self.require_rank("axes", axes.shape, *ranks)
         if axes.constant is not None:
             self.axes(axes.constant, data.shape.rank)
 
     def axes(self, axes: Array | Sequence[int], rank: int | None) -> list[int]:
-        """The axes counted from the front, each once."""
+        """Return the axes counted from the front, each once."""
         listed = [int(axis) for axis in np.asarray(axes).ravel()]
         return sorted(set(self.normalize_axes(listed, rank, "axes", unique=False)))
 
@@ -50,10 +51,12 @@ def _mean_square(x: Array, axis: int) -> Array:
 
 
 class MvnBase(NormalizationBase):
+    """Base of MVN with its kernel."""
+
     def normalized(
         self, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool, out: Array | None
     ) -> Array:
-        """(x - mean) / sqrt(variance + eps), or sqrt(variance) + eps, over slices along the axes."""
+        """Return (x - mean) / sqrt(variance + eps), or / (sqrt(variance) + eps), over slices along the axes."""
 
         def block(x: Array, y: Array, axis: int) -> None:
             np.subtract(x, x.sum(axis, keepdims=True) / x.shape[axis], out=y)
@@ -66,15 +69,15 @@ class MvnBase(NormalizationBase):
 
 @operator("MVN", opset=2)
 class MVN2(MvnBase):
-    """(x - mean) / sqrt(variance + eps), without the division if not ``normalize_variance``.
+    """(x - mean) / sqrt(variance + eps); x - mean if ``normalize_variance`` is false.
 
-    Mean and variance are those of the slices along ``reduction_axes``; without these, of all axes but the batch and,
+    Mean and variance are those of the slices along ``reduction_axes``; without it, along all axes except the batch and,
     unless ``across_channels``, the channels.
 
     Source: MVN-2
     """
 
-    # The specification requires one of across_channels and reduction_axes, so neither is ``specified``.
+    # The specification requires either across_channels or reduction_axes, so neither is ``specified``.
     across_channels: bool = attribute(default=True)
     normalize_variance: bool = attribute(default=False, specified=True)
     eps: float = attribute(default=1e-9, specified=True)
@@ -92,7 +95,7 @@ class MVN2(MvnBase):
 
 @operator("MVN", opset=6)
 class MVN6(MvnBase):
-    """As MVN-2, with the axes as a 1-D input and eps added to the variance or, ``outside_sqrt``, to its root.
+    """MVN-2 with the axes as a 1-D input; eps is added to the variance or, with ``outside_sqrt``, to its root.
 
     Without axes each element is a slice of its own.
 
@@ -124,9 +127,10 @@ class MVN6(MvnBase):
 
 @operator("NormalizeL2", opset=1)
 class NormalizeL2(NormalizationBase):
-    """x / sqrt(s) with s the sum of squares along ``axes`` (a scalar or 1-D), plus eps or, ``max``, at least eps.
+    """x / sqrt(s + eps), or x / sqrt(max(s, eps)), where s is the sum of squares along ``axes`` (a scalar or 1-D).
 
-    Without axes each element is divided by itself, which makes 1 of all but 0.
+    ``eps_mode`` add or max chooses the formula. Without axes each element is divided by itself, which gives 1 for
+    everything except 0.
 
     Source: NormalizeL2-1
     """
@@ -157,7 +161,7 @@ class NormalizeL2(NormalizationBase):
 
 @operator("GRN", opset=1)
 class GRN(NormalizationBase):
-    """x / sqrt(s + bias) with s the sum of squares over the channels, the second of 2 to 4 dimensions.
+    """x / sqrt(s + bias), where s is the sum of squares over the channels, the second of 2 to 4 dimensions.
 
     Source: GRN-1
     """
@@ -178,9 +182,9 @@ class GRN(NormalizationBase):
 
 @operator("LRN", opset=1)
 class LRN(NormalizationBase):
-    """x / (bias + alpha / size^n * s)^beta with s the sum of squares in a window of ``size`` along each of the n axes.
+    """x / (bias + alpha / size^n * s)^beta, where s is the sum of squares in a window of ``size`` along each of n axes.
 
-    The window reaches (size - 1) / 2, rounded down, to either side and ends where the data does.
+    The window reaches (size - 1) / 2, rounded down, to either side and is cut at the borders of the data.
 
     Source: LRN-1
     """
@@ -225,7 +229,7 @@ class LRN(NormalizationBase):
 
 def _raise(x: Array, exponent: float) -> None:
     """Raise x to a power, in place."""
-    if exponent == 0.75:  # nearly every model's; two roots are much faster than a power
+    if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
         root = np.sqrt(x)
         np.multiply(root, np.sqrt(root, out=x), out=x)
     else:
@@ -233,12 +237,12 @@ def _raise(x: Array, exponent: float) -> None:
 
 
 def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
-    """The sums, along an axis, of ``each`` element and the ``reach`` ones to either side of it."""
+    """Return the sums, along an axis, of each element and the ``reach`` elements on either side of it."""
     source = np.moveaxis(x, axis, 0)
     reach = min(reach, len(source))
     padded = np.zeros((len(source) + 2 * reach, *source.shape[1:]), x.dtype)
     each(source, out=padded[reach : reach + len(source)])
-    # Windows begin at every place, of 1 element at first; each step doubles them, and adds one more where that is due.
+    # Windows begin at every position with 1 element; each step doubles them and adds one more where needed.
     sums, width = padded, 1
     for bit in bin(2 * reach + 1)[3:]:
         sums, width = np.add(sums[:-width], sums[width:]), 2 * width
@@ -252,6 +256,8 @@ def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
 
 
 class BatchNormBase(NormalizationBase):
+    """Base of BatchNormInference: types and kernel for inputs in either order."""
+
     epsilon: float = attribute(default=0.0, minimum=0, specified=True)
 
     def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
@@ -285,7 +291,7 @@ class BatchNormBase(NormalizationBase):
 
 @operator("BatchNormInference", opset=1)
 class BatchNormInference1(BatchNormBase):
-    """As BatchNormInference-5, with the data as third input.
+    """BatchNormInference-5 with the data as third input.
 
     Source: BatchNormInference-1
     """
@@ -305,7 +311,7 @@ class BatchNormInference1(BatchNormBase):
 
 @operator("BatchNormInference", opset=5)
 class BatchNormInference5(BatchNormBase):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, each with one value a channel, the second dimension.
+    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
 
     Source: BatchNormInference-5
     """
@@ -323,9 +329,9 @@ class BatchNormInference5(BatchNormBase):
 
 @operator("GroupNormalization", opset=12)
 class GroupNormalization(MvnBase):
-    """scale * (x - mean) / sqrt(variance + epsilon) + bias, mean and variance being those of a group of channels.
+    """scale * (x - mean) / sqrt(variance + epsilon) + bias, with mean and variance of a group of channels.
 
-    The channels, the second dimension, are divided into ``num_groups`` equal parts; scale and bias have one value a
+    The channels, the second dimension, are divided into ``num_groups`` equal groups; scale and bias have one value per
     channel.
 
     Source: GroupNormalization-12
@@ -375,5 +381,5 @@ class GroupNormalization(MvnBase):
 
 
 def _per_channel(parameter: Array, rank: int) -> Array:
-    """One value a channel, shaped to be broadcast to data of a rank."""
+    """Return one value per channel, shaped to be broadcast to data of the given rank."""
     return parameter.reshape(-1, *[1] * (rank - 2))

@@ -1,4 +1,4 @@
-"""ExtractImagePatches and Col2Im: images taken apart into the patches under a window, and put together again."""
+"""ExtractImagePatches and Col2Im: split images into the patches under a window, and put them together again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ Place = tuple[slice, ...]
 def _taps(
     windows: Sequence[Window], sizes: Sequence[int], counts: Sequence[int]
 ) -> Iterator[tuple[Place, Place, Place]]:
-    """For each tap that meets data: its position, which windows do so in it, and where in the data of ``sizes``."""
+    """Yield each tap that meets data: its position, the windows in which it does, and the positions in data of
+    ``sizes``."""
     per_axis = [window.taps(size, count) for window, size, count in zip(windows, sizes, counts, strict=True)]
     for taps in product(*per_axis):
         numbers, chosen, places = zip(*taps, strict=True)
@@ -39,8 +40,8 @@ def _taps(
 class ExtractImagePatches(Operator):
     """out[n, (k * C + c), p] = data[n, c, p * strides + k * rates - pads], for the positions k of a patch row by row.
 
-    data is [N, C, rows, cols], out [N, sizes[0] * sizes[1] * C, windows...]; outside of its bounds data is zero.
-    auto_pad same gives ceil(size / stride) windows, valid only those inside of data. Any type.
+    data is [N, C, rows, cols], out [N, sizes[0] * sizes[1] * C, windows...]; data is zero outside its bounds. auto_pad
+    same gives ceil(size / stride) windows, valid only those inside of data. Any type is allowed.
 
     Source: ExtractImagePatches-3
     """
@@ -103,10 +104,11 @@ def _image_side(op: Any, inputs: Inputs) -> Domain | None:
 
 @operator("Col2Im", opset=15)
 class Col2Im(Operator):
-    """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], from zero; K positions k.
+    """out[n, c, p * strides + k * dilations - pads_begin] += data[n, (c * K + k), p], starting from zero; k has K
+    positions.
 
-    data is [N, C * K, L] or without N; L counts the windows of ``kernel_size`` in an image of ``output_size`` with its
-    pads, row by row. out is [N, C, *output_size]. Any type; f16 and bf16 are summed in f32.
+    data is [N, C * K, L] or [C * K, L]; L counts, row by row, the windows of ``kernel_size`` in a padded image of
+    ``output_size``. out is [N, C, *output_size]. Any type is allowed; f16 and bf16 are summed in f32.
 
     Source: Col2Im-15
     """

@@ -26,16 +26,17 @@ from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
 _FLOOR_CEIL = ("floor", "ceil")
 _TORCH = ("floor", "ceil", "ceil_torch")
-# Elements of padded planes whose places are found together.
+# Elements of padded planes whose positions are computed at a time.
 _PLACES_BLOCK = 1 << 18
 
 
 class PoolBase(UndilatedWindowBase):
-    """What MaxPool and AvgPool have in common. data is [N, C, *spatial] with one to three spatial axes.
+    """Base of MaxPool and AvgPool. data is [N, C, *spatial] with one to three spatial axes.
 
-    Of an axis of size S there are floor or ceil of (S + pads - extent) / stride, plus 1, windows, as ``rounding_type``
-    says, where extent is (kernel - 1) * dilation + 1; ceil_torch is ceil without a window that starts in the end
-    padding. auto_pad same_upper and same_lower choose the pads that give ceil(S / stride) windows, valid means none.
+    An axis of size S has floor or ceil of (S + pads - extent) / stride, plus 1, windows, depending on
+    ``rounding_type``, where extent is (kernel - 1) * dilation + 1; ceil_torch is ceil without windows that start in the
+    end padding. auto_pad same_upper and same_lower choose the pads that give ceil(S / stride) windows; valid means no
+    pads.
     """
 
     kernel: tuple[int, ...] = attribute(minimum=1)
@@ -45,7 +46,7 @@ class PoolBase(UndilatedWindowBase):
     rounding_type: str = attribute(default="floor", choices=_FLOOR_CEIL)
 
     def pooled(self, data: PartialShape) -> PartialShape:
-        """The shape of the output."""
+        """Return the shape of the output."""
         axes = len(self.kernel)
         self.require_rank("data", data, 3, 4, 5)
         message = "kernel {} has {} items, but data {} has {} spatial axes"
@@ -59,7 +60,7 @@ class PoolBase(UndilatedWindowBase):
         return PartialShape([data[0], data[1], *self.output_dims(data.slice(2), self.kernel, self.rounding_type)])
 
     def geometry(self, data: Array) -> tuple[list[Window], tuple[int, ...]]:
-        """The window on each spatial axis, and the shape of the output."""
+        """Return the window on each spatial axis and the shape of the output."""
         sizes = data.shape[2:]
         windows = self.windows(sizes, self.kernel)
         counts = (
@@ -73,17 +74,17 @@ class PoolBase(UndilatedWindowBase):
 
 
 class MaxPoolBase(PoolBase):
-    """The kernel of MaxPool. NaN is never the largest; a window with nothing in it gives the type's lowest number."""
+    """Base of MaxPool with its kernel. NaN is never the largest; an empty window gives the type's lowest number."""
 
     passes = (0,)
 
     def largest(self, data: Array, out: Array | None) -> Array:
         windows, shape = self.geometry(data)
-        lowest = lowest_of(data.dtype)
+        lowest = lowest_finite(data.dtype)
         computed = _COMPUTED_IN.get(data.dtype, data.dtype)
         result = out if out is not None and computed == data.dtype else np.empty(shape, computed)
         if np.issubdtype(computed, np.floating):
-            # fmax is as fast as maximum, and passes NaN by.
+            # fmax is as fast as maximum and ignores NaN.
             reduce_windows(data, windows, np.fmax, lowest, result, _raise_to(lowest))
         else:
             reduce_windows(data, windows, np.maximum, lowest, result, lambda block: None)
@@ -108,7 +109,7 @@ class MaxPool1(MaxPoolBase):
 class MaxPool8(MaxPoolBase):
     """out[n, c, p] = max over k of data[n, c, p * strides + k * dilations - pads_begin], and the index of that element.
 
-    The index counts row by row over the dimensions of data from ``axis`` on; of equal elements the first is meant.
+    The index counts row by row over the dimensions of data from ``axis`` on; the first of equal elements wins.
 
     Source: MaxPool-8
     """
@@ -139,7 +140,8 @@ class MaxPool8(MaxPoolBase):
         return values, places
 
     def _count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
-        """Make places in planes of data of this shape places in its dimensions from ``axis`` on."""
+        """Convert positions in planes of data of this shape to positions in its dimensions from ``axis`` on, in
+        place."""
         first = np.arange(prod(shape[:2])).reshape(*shape[:2], *[1] * (len(shape) - 2)) * prod(shape[2:])
         axis = self.normalize_axis(self.axis, len(shape))
         np.add(places, first, out=places, casting="unsafe")
@@ -149,7 +151,7 @@ class MaxPool8(MaxPoolBase):
 
 @operator("MaxPool", opset=14)
 class MaxPool14(MaxPool8):
-    """The largest element of each window and its index, as MaxPool-8, with the rounding_type ceil_torch too.
+    """MaxPool-8 with the additional rounding_type ceil_torch.
 
     Source: MaxPool-14
     """
@@ -158,7 +160,7 @@ class MaxPool14(MaxPool8):
 
 
 def _raise_to(lowest: Any) -> Callable[[Array], object]:
-    """What gives a block of windows at least this value, in the place of NaN too."""
+    """Return a function that raises a block of windows to at least this value, replacing NaN too."""
 
     def finish(block: Array) -> None:
         if not block.min() >= lowest:
@@ -168,15 +170,15 @@ def _raise_to(lowest: Any) -> Callable[[Array], object]:
 
 
 def _places(data: Array, values: Array, windows: list[Window], places: Array) -> None:
-    """The place in its plane, counted row by row, of the first element of each window that is ``values``.
+    """Return the position in its flattened plane of the first element of each window that equals ``values``.
 
-    It is 0 where there is none, and also where the value is the lowest number of its type.
+    It is 0 if there is none, and also if the value is the lowest number of its type.
     """
     sizes, counts = data.shape[2:], values.shape[2:]
     planes = prod(data.shape[:2])
     dtype = _COMPUTED_IN.get(data.dtype, data.dtype)
     source, target = data.reshape(planes, *sizes), values.reshape(planes, *counts)
-    lowest = dtype.type(lowest_of(data.dtype))
+    lowest = dtype.type(lowest_finite(data.dtype))
     padding = Padding(sizes, counts, windows, lowest, dtype)
     scales = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     starts = reduce(
@@ -187,7 +189,7 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
         ),
     )
     taps = list(product(*(range(w.kernel) for w in windows)))
-    # A tap's number is the greater the earlier it is, and 0 is none: of those that are equal the greatest is wanted.
+    # Earlier taps have greater numbers, and 0 means none: the first of equal elements has the greatest number.
     offsets = np.zeros(len(taps) + 1, np.int64)
     number_type = np.uint8 if len(taps) < 256 else np.uint32
     block = max(_PLACES_BLOCK // prod(padding.shape), 1)
@@ -217,11 +219,11 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
 
 
 class AvgPoolBase(PoolBase):
-    """out[n, c, p] = the mean over k of data[n, c, p * strides + k * dilations - pads_begin].
+    """Base of AvgPool: out[n, c, p] = the mean over k of data[n, c, p * strides + k * dilations - pads_begin].
 
-    With exclude-pad the mean is of the elements inside of the data. Without, padding counts as zeros, and so does what
-    lies beyond it for the sake of rounding; but where there are no pads at all, only elements of the data count.
-    A window with nothing in it gives 0. Integers are rounded to nearest, halves to even.
+    With exclude-pad the mean covers the elements inside of data. Otherwise padding counts as zeros, and so do positions
+    beyond it that exist because of rounding; but without any pads only elements of data count. An empty window gives 0.
+    Integers are rounded to nearest, ties to even.
     """
 
     exclude_pad: bool = attribute(default=True, name="exclude-pad", specified=True)
@@ -258,7 +260,7 @@ class AvgPoolBase(PoolBase):
         return _as_type(means, data.dtype, out)
 
     def _counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
-        """How many elements the mean of each window is of, at least 1."""
+        """Return the number of elements that the mean of each window covers, at least 1."""
         if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in windows):
             return np.array(prod(self.kernel))
         inside = []
@@ -271,7 +273,7 @@ class AvgPoolBase(PoolBase):
 
 @operator("AvgPool", opset=1)
 class AvgPool1(AvgPoolBase):
-    """The mean of each window, whose taps lie side by side.
+    """The mean of each window, whose taps are adjacent.
 
     Source: AvgPool-1
     """
@@ -279,7 +281,7 @@ class AvgPool1(AvgPoolBase):
 
 @operator("AvgPool", opset=14)
 class AvgPool14(AvgPool1):
-    """The mean of each window, as AvgPool-1, with the rounding_type ceil_torch too.
+    """AvgPool-1 with the additional rounding_type ceil_torch.
 
     Source: AvgPool-14
     """
@@ -289,7 +291,7 @@ class AvgPool14(AvgPool1):
 
 @operator("AvgPool", opset=16)
 class AvgPool16(AvgPoolBase):
-    """The mean of each window, as AvgPool-14, whose taps may stand apart by ``dilations``.
+    """AvgPool-14 with ``dilations`` between the taps.
 
     Source: AvgPool-16
     """
@@ -301,11 +303,11 @@ class AvgPool16(AvgPoolBase):
 # --------------------------------------------------------------------------- types
 
 _COMPUTED_IN = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16): np.dtype(np.float32)}
-"""Types that are computed in another one and rounded once."""
+"""Types that are computed in another type and rounded once."""
 
 
-def lowest_of(dtype: np.dtype[Any]) -> Any:
-    """The smallest finite number of a type."""
+def lowest_finite(dtype: np.dtype[Any]) -> Any:
+    """Return the smallest finite number of a type."""
     if np.issubdtype(dtype, np.integer):
         return np.iinfo(dtype).min
     return ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]

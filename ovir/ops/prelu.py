@@ -19,8 +19,8 @@ from ovir.ops.base.registry import operator
 class PReLU(ActivationBase):
     """x for x >= 0, else slope * x.
 
-    A 1-D slope as long as the data's second dimension is one slope a channel; any other is broadcast to the data as
-    NumPy does. The slope may be of another floating-point type: the result has the type of the data, as in OpenVINO.
+    A 1-D slope with the length of the data's second dimension is one slope per channel; any other slope is broadcast to
+    the data as in NumPy.
 
     Source: PReLU-1
     """
@@ -54,12 +54,12 @@ def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
     return len(slope) <= len(data) and all(s.contains(1) or s.compatible(d) for s, d in pairs)
 
 
-# Selecting by a mask is many times slower in NumPy than any of these, so it is left to slopes that need it.
+# Selecting by a mask is many times slower in NumPy than any of these, so only slopes that need it use it.
 def _leaky_kernel(slope: Array) -> Callable[[Array, Array, Array], object]:
     values = slope.astype(np.float64)
     if not np.isfinite(values).all():
         return _leaky_selected
-    if values.all():  # else 0 * inf would come up
+    if values.all():  # 0 * inf would occur otherwise
         if (values <= 1).all():
             return _leaky_maximum
         if (values >= 1).all():

@@ -23,12 +23,12 @@ _DEFAULT_VARIANCE = (0.1,)
 
 
 class PriorBoxBase(Operator):
-    """The boxes that a detector's predictions refer to, around each point of a grid.
+    """Base of the boxes that a detector's predictions refer to, around each point of a grid.
 
     output_size and image_size are [2], height and width of the grid and of the image. The output is f32 [2, 4 * height
-    * width * boxes]: the first row holds boxes [xmin, ymin, xmax, ymax] in parts of the image, point by point, with
-    ``clip`` brought into [0, 1]; the second ``variance``, one number for all or four for each box, 0.1 where it is
-    empty. ``offset`` is the distance of the first point from the image's edge, in steps.
+    * width * boxes]: the first row holds boxes [xmin, ymin, xmax, ymax] relative to the image, point by point, clipped
+    to [0, 1] if ``clip``; the second row holds ``variance``, one number for all or four per box, 0.1 if empty.
+    ``offset`` is the distance of the first point from the image's border, in steps.
     """
 
     domains = by_input(output_size=SMALL, image_size=Between(32, 64))
@@ -39,11 +39,11 @@ class PriorBoxBase(Operator):
     value_inputs = (0,)
 
     def boxes_per_point(self) -> int:
-        """How many boxes of each point are in the output."""
+        """Return the number of boxes per point in the output."""
         raise NotImplementedError
 
     def edges(self, grid: tuple[int, int], image: tuple[int, int]) -> tuple[tuple[Array, Array], ...]:
-        """Of the y axis and of the x axis: the lower and the upper edges [points, boxes], in parts of the image."""
+        """Return the lower and upper edges [points, boxes] on the y axis and on the x axis, relative to the image."""
         raise NotImplementedError
 
     def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
@@ -65,7 +65,7 @@ class PriorBoxBase(Operator):
         out = np.empty((2, 4 * height * width * wanted), np.float32) if out is None else out
         if not out.size:
             return out
-        with np.errstate(all="ignore"):  # an image of size 0 has its boxes at infinity
+        with np.errstate(all="ignore"):  # boxes of an image of size 0 are at infinity
             (y_low, y_high), (x_low, x_high) = self.edges((height, width), image)
         given = x_low.shape[1]
         boxes = out[0] if given == wanted else np.empty(4 * height * width * given, np.float32)
@@ -73,7 +73,8 @@ class PriorBoxBase(Operator):
         of_points[..., 0], of_points[..., 1] = x_low, y_low[:, np.newaxis]
         of_points[..., 2], of_points[..., 3] = x_high, y_high[:, np.newaxis]
         if given != wanted:
-            # As in OpenVINO, boxes follow each other without regard to the points, and what does not fit is lost.
+            # As in OpenVINO, boxes are written one after the other regardless of the points, and those that exceed the
+            # output are lost.
             fitting = min(boxes.size, out.shape[1])
             out[0, :fitting], out[0, fitting:] = boxes[:fitting], 0
         if given < wanted:
@@ -92,7 +93,8 @@ class PriorBoxBase(Operator):
 
 @dataclass(frozen=True)
 class _Box:
-    """A box of each point: half its size, the steps from the point to its centre, and whether it ends at the image."""
+    """A box of each point: half its size, the steps from the point to its center, and whether it is cut at the image's
+    border."""
 
     half_width: np.float32
     half_height: np.float32
@@ -105,13 +107,14 @@ class _Box:
 class PriorBox1(PriorBoxBase):
     """Boxes of given sizes and aspect ratios around each point of a grid. See PriorBoxBase.
 
-    The centers are (offset + w, offset + h) * step; with ``step`` 0 the points cover the image, and offset is 0.5.
-    Ratios, of width to height, are 1, those of ``aspect_ratio`` and, with ``flip``, their inverses. First there are for
-    each ``fixed_size``, of each of ``fixed_ratio`` or of all ratios, ``density`` by ``density`` boxes that together
-    fill the square of that size; these end at the image. Then for each ``min_size`` a square of it, one of
-    sqrt(min * max) with the ``max_size`` at its place, and a box of its area for each other ratio. Without
-    ``scale_all_sizes`` sizes and step are in parts of the image's height (a step of -1: height / points), and the other
-    ratios are of the first size only.
+    The centers are (offset + w, offset + h) * step; with ``step`` 0 the points cover the image and offset is 0.5. The
+    ratios (width to height) are 1, those of ``aspect_ratio`` and, with ``flip``, their inverses. First come, for each
+    ``fixed_size`` and each of ``fixed_ratio`` (or all ratios), ``density`` by ``density`` boxes that together fill the
+    square of that size; these are cut at the image's border. Then come, for each ``min_size``, a square of that size, a
+    square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other ratio.
+    Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height / points),
+    and the other ratios apply to the first size only.
+
     Source: PriorBox-1
     """
 
@@ -134,7 +137,7 @@ class PriorBox1(PriorBoxBase):
         return super().infer(output_size, image_size)
 
     def boxes_per_point(self) -> int:
-        # The shape follows this count, which attributes that do not fit each other make another than there are boxes.
+        # The shape follows this count, which inconsistent attributes make different from the number of boxes.
         ratios = len(self._distinct_ratios())
         count = ratios * len(self.min_size) + len(self.max_size)
         if not self.scale_all_sizes:
@@ -146,7 +149,7 @@ class PriorBox1(PriorBoxBase):
         return max(count, 0)
 
     def _distinct_ratios(self) -> set[float]:
-        """The ratios to six digits."""
+        """Return the ratios rounded to six digits, without repetitions."""
         ratios = np.array(self.aspect_ratio, np.float32)
         if self.flip:
             ratios = np.concatenate([ratios, 1 / ratios])
@@ -155,7 +158,7 @@ class PriorBox1(PriorBoxBase):
         return {1.0, *rounded.tolist()}
 
     def _other_ratios(self) -> list[np.float32]:
-        """The ratios that are not 1, in order, without those that stand there already."""
+        """Return the distinct ratios other than 1, in order."""
         ratios = [np.float32(1)]
         for ratio in map(np.float32, self.aspect_ratio):
             if all(abs(ratio - other) >= 1e-6 for other in ratios):
@@ -199,7 +202,7 @@ class PriorBox1(PriorBoxBase):
         return np.where(bounded, np.maximum(low, 0), low), np.where(bounded, np.minimum(high, 1), high)
 
     def _dense_boxes(self) -> Iterator[_Box]:
-        """Those of ``fixed_size``."""
+        """Return the boxes of ``fixed_size``."""
         for i, size in enumerate(map(np.float32, self.fixed_size)):
             halves: list[tuple[np.float32, np.float32]] = []
             if not self.fixed_ratio and self.density:
@@ -219,7 +222,7 @@ class PriorBox1(PriorBoxBase):
                         yield _Box(half_width, half_height, x_steps, y_steps, bounded=True)
 
     def _boxes(self, min_sizes: Array) -> Iterator[_Box]:
-        """Those of ``min_size`` and ``max_size``."""
+        """Return the boxes of ``min_size`` and ``max_size``."""
         for i, size in enumerate(min_sizes):
             half = size * np.float32(0.5)
             yield _Box(half, half)
@@ -236,7 +239,7 @@ class PriorBox1(PriorBoxBase):
 
 
 def _halves(size: np.float32, ratio: np.float32) -> tuple[np.float32, np.float32]:
-    """Half the width and height of a box of a square's area."""
+    """Return half the width and height of a box with a square's area."""
     root = np.sqrt(ratio)
     half = size * np.float32(0.5)
     return half * root, half / root
@@ -244,7 +247,7 @@ def _halves(size: np.float32, ratio: np.float32) -> tuple[np.float32, np.float32
 
 @operator("PriorBox", opset=8)
 class PriorBox8(PriorBox1):
-    """PriorBox-1, or without ``min_max_aspect_ratios_order`` the box between min and max last.
+    """PriorBox-1; without ``min_max_aspect_ratios_order`` the box between min and max comes last.
 
     Source: PriorBox-8
     """
@@ -259,8 +262,9 @@ class PriorBox8(PriorBox1):
 class PriorBoxClustered(PriorBoxBase):
     """Boxes of the sizes ``width`` and ``height``, one for each pair, around each point of a grid. See PriorBoxBase.
 
-    The centers are ((w + offset) * ``step_w``, (h + offset) * ``step_h``). A step that is 0 is ``step``; where both are
-    0, the points cover the image.
+    The centers are ((w + offset) * ``step_w``, (h + offset) * ``step_h``). A step of 0 is replaced by ``step``; if both
+    are 0, the points cover the image.
+
     Source: PriorBoxClustered-1
     """
 

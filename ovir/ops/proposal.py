@@ -18,23 +18,23 @@ from ovir.ops.base.registry import operator
 
 
 class ProposalBase(Operator):
-    """The regions in which a two-stage detector looks for objects, from predictions for anchors.
+    """Base of region proposals, from predictions for anchors.
 
-    At every point of the H by W map stand K anchors, one for each ``ratio`` (height / width) and ``scale``, of the area
-    (``base_size`` * scale)**2, ``feat_stride`` pixels apart. bbox_deltas [N, 4 * K, H, W] move each: (dx * width,
-    dy * height), divided by ``box_coordinate_scale``, is added to its center, and (exp dw, exp dh), with dw and dh
-    divided by ``box_size_scale``, is multiplied with its size. With ``clip_before_nms`` the boxes are clipped to the
-    image; the score, of the second K of class_probs [N, 2 * K, H, W], becomes 0 where a side is shorter than
-    ``min_size`` times the image's scale. Of the ``pre_nms_topn`` boxes of the highest scores those are kept that do not
-    overlap one of a higher score, that was kept, by more than ``nms_thresh``; with ``clip_after_nms`` they are clipped
-    then. image_shape is [height, width, scale] or [height, width, scale of height, of width].
+    Every point of the H by W map has K anchors, one for each ``ratio`` (height / width) and ``scale``, with the area
+    (``base_size`` * scale)**2; points are ``feat_stride`` pixels apart. bbox_deltas [N, 4 * K, H, W] move each anchor:
+    (dx * width, dy * height) divided by ``box_coordinate_scale`` is added to its center, and its size is multiplied by
+    (exp dw, exp dh) with dw and dh divided by ``box_size_scale``. With ``clip_before_nms`` the boxes are clipped to the
+    image. The scores are the second K channels of class_probs [N, 2 * K, H, W]; a score becomes 0 if a side is shorter
+    than ``min_size`` times the image's scale. Of the ``pre_nms_topn`` boxes with the highest scores, a box is kept
+    unless it overlaps a kept box of a higher score by more than ``nms_thresh``. With ``clip_after_nms`` the kept boxes
+    are clipped. image_shape is [height, width, scale] or [height, width, scale of height, scale of width].
 
-    The output has rows [image, x0, y0, x1, y1], ``post_nms_topn`` of each image; a first one that is missing begins
-    with -1. With ``normalize`` they are in parts of the image.
+    The output has rows [image, x0, y0, x1, y1], ``post_nms_topn`` per image; the first missing row of an image begins
+    with -1. With ``normalize`` coordinates are relative to the image.
 
-    A box includes its last pixel, and anchors have sides of whole pixels; not so in ``framework`` tensorflow, where
-    anchors are clipped to the image too, and x runs down the map, so that image_shape is [width, height]. Of equal
-    scores the first point is first, and of a point the first anchor. Computed in f32.
+    A box includes its last pixel, and anchors have sides of whole pixels. With ``framework`` tensorflow neither holds,
+    anchors are clipped to the image too, and x runs down the map, so that image_shape begins with [width, height].
+    Equal scores are ordered by point, then by anchor. Everything is computed in f32.
     """
 
     base_size: int = attribute(default=0, minimum=0, specified=True)
@@ -58,7 +58,7 @@ class ProposalBase(Operator):
 
     @property
     def last_pixel(self) -> float:
-        """What is added to the difference of two coordinates to give a length."""
+        """Return what is added to the difference of two coordinates to get a length."""
         return 0.0 if self.is_tensorflow else 1.0
 
     # ----- inference
@@ -66,7 +66,7 @@ class ProposalBase(Operator):
     def inferred(
         self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
     ) -> tuple[TensorType, TensorType]:
-        """The types of the rows and of their scores."""
+        """Return the types of the rows and of their scores."""
         inputs = {"class_probs": class_probs, "bbox_deltas": bbox_deltas, "image_shape": image_shape}
         element_type = self.merge_types(*(t.element_type for t in inputs.values()), names=list(inputs))
         self.require_real("class_probs", element_type)
@@ -84,7 +84,7 @@ class ProposalBase(Operator):
             numbers.contains(3) or numbers.contains(4), "image_shape must hold 3 or 4 numbers, got {}", numbers
         )
         ratios, scales = len(self.ratio), len(self.scale)
-        if ratios and scales:  # without any nothing is proposed
+        if ratios and scales:  # without pixels nothing is proposed
             message = "dimension 1 of {0} {1} must be {6}: {2} for each of {3} anchors ({4} ratios by {5} scales)"
             for name, shape, each in (("class_probs", class_probs, 2), ("bbox_deltas", bbox_deltas, 4)):
                 channels = each * ratios * scales
@@ -100,7 +100,7 @@ class ProposalBase(Operator):
     # ----- kernel
 
     def computed(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        """The rows, and the score of each."""
+        """Return the rows and their scores."""
         inputs = class_probs, bbox_deltas, image_shape
         images = self._images(*(PartialShape(a.shape) for a in inputs)).length
         scores, deltas, image = map(as_f32, inputs)
@@ -122,7 +122,7 @@ class ProposalBase(Operator):
         return stored(rows.reshape(-1, 5), dtype), stored(probabilities.reshape(-1), dtype)
 
     def _image_size(self, image: Array) -> tuple[np.float32, np.float32]:
-        """The extent of the image along y and along x, after a check of all numbers."""
+        """Check the numbers of image_shape and return the extent of the image along y and x."""
         tiny = np.finfo(np.float32).tiny
         fits = ((image[:2] >= tiny) & np.isfinite(image[:2])).all()
         self.require(fits, "the image's height and width must be positive, got {} and {}", image[0], image[1])
@@ -134,7 +134,7 @@ class ProposalBase(Operator):
     def _boxes(
         self, class_probs: Array, bbox_deltas: Array, image: Array, height: np.float32, width: np.float32
     ) -> tuple[Array, Array]:
-        """Of each image the boxes [H * W * K, 4] and their scores."""
+        """Return the boxes [H * W * K, 4] and scores of each image."""
         count = len(self.ratio) * len(self.scale)
         images, _, rows, columns = class_probs.shape
         deltas = bbox_deltas[:, : 4 * count].reshape(images, count, 4, rows, columns).transpose(2, 0, 3, 4, 1)
@@ -166,7 +166,7 @@ class ProposalBase(Operator):
         return boxes.reshape(images, total, 4), np.where(large, scores, np.float32(0)).reshape(images, total)
 
     def _anchors(self) -> tuple[Array, Array]:
-        """The lower and the upper edges [2, K] of the anchors of the point (0, 0), of axis x and of axis y."""
+        """Return the lower and upper edges [2, K] of the anchors of the point (0, 0), for axis x and for axis y."""
         ratios, scales = np.array(self.ratio, np.float32), np.array(self.scale, np.float32)
         width = np.sqrt(np.float32(self.base_size**2) / ratios)
         width = width if self.is_tensorflow else round_half_away(width)
@@ -199,7 +199,7 @@ class Proposal1(ProposalBase):
 
 @operator("Proposal", opset=4)
 class Proposal4(ProposalBase):
-    """Proposal-1 with a second output: the score of each region, [rows], 0 where there is none.
+    """Proposal-1 with a second output: the score of each region, [rows], 0 for missing regions.
 
     Source: Proposal-4
     """

@@ -1,4 +1,4 @@
-"""FakeQuantize and FakeConvert: numbers moved to the nearest that a narrow type could hold, in the type they have."""
+"""FakeQuantize and FakeConvert: round numbers to what a narrow type can represent, without changing their type."""
 
 from __future__ import annotations
 
@@ -25,15 +25,16 @@ _RANGES = ("input_low", "input_high", "output_low", "output_high")
 
 @operator("FakeQuantize", opset=1)
 class FakeQuantize(ElementwiseBase):
-    """x between input_low and input_high moved to the nearest of ``levels`` steps, and these to the output range:
+    """x between input_low and input_high rounded to the nearest of ``levels`` steps, and mapped to the output range.
 
-    output_low                     where x <= min(input_low, input_high), else
-    output_high                    where x > max(input_low, input_high), else
-    round((x - input_low) / (input_high - input_low) * (levels - 1)) / (levels - 1) * (output_high - output_low)
-    + output_low, ties to the even step.
+    The result is output_low where x <= min(input_low, input_high), output_high where x > max(input_low, input_high),
+    and otherwise, ties to the even step,
 
-    The ranges are broadcast to x by the rules of ``auto_broadcast``, never x to them; all five are floats of one type.
-    f16 and bf16 are computed in f32 and rounded once.
+        round((x - input_low) / (input_high - input_low) * (levels - 1)) / (levels - 1) * (output_high - output_low)
+        + output_low
+
+    The ranges are broadcast to x by the rules of ``auto_broadcast``; x is never broadcast. All five inputs have one
+    floating-point type; f16 and bf16 are computed in f32 and rounded once.
 
     Source: FakeQuantize-1
     """
@@ -59,7 +60,7 @@ class FakeQuantize(ElementwiseBase):
         return TensorType(element_type, shape)
 
     def _covering(self, x: PartialShape, given: PartialShape, name: str) -> PartialShape:
-        """The shapes of ``x`` that a range of the shape given can be broadcast to."""
+        """Return the shapes of ``x`` to which a range of the given shape can be broadcast."""
         if self.auto_broadcast != "numpy":
             return self.broadcast_shapes(x, given, ("x", name)) if given.rank is not None else x
         if x.rank is not None and given.rank is not None and given.rank > x.rank:
@@ -67,7 +68,7 @@ class FakeQuantize(ElementwiseBase):
             alone = all(dim.contains(1) for dim in given.slice(0, extra))
             self.require(alone, "{} of shape {} has more dimensions than x of shape {}", name, given, x)
             given = given.slice(extra)
-        shape = _onto(x, given)
+        shape = _broadcast_target(x, given)
         if shape is None:
             self.fail("{} of shape {} cannot be broadcast to x of shape {}", name, given, x)
         return shape
@@ -87,7 +88,7 @@ class FakeQuantize(ElementwiseBase):
         low, high, first, last = (
             self._aligned(x, r, name).astype(dtype, copy=False) for r, name in zip(ranges, _RANGES, strict=True)
         )
-        # All that depends on the ranges alone is computed in their shape, which is smaller than that of x.
+        # Terms that depend only on the ranges are computed in their shape, which is smaller than that of x.
         with np.errstate(all="ignore"):
             width, height = high - low, last - first
         least, most = np.where(high < low, high, low), np.where(low < high, high, low)
@@ -99,7 +100,7 @@ class FakeQuantize(ElementwiseBase):
         return apply(block.switched, (x, low, width, first, height, last, least, most), out, heavy=True)
 
     def _aligned(self, x: Array, given: Array, name: str) -> Array:
-        """A range in a shape that NumPy broadcasts to that of ``x``."""
+        """Return a range in a shape that NumPy broadcasts to the shape of ``x``."""
         self._covering(PartialShape(x.shape), PartialShape(given.shape), name)
         if self.auto_broadcast != "numpy":
             return self.aligned(x, given)
@@ -108,7 +109,7 @@ class FakeQuantize(ElementwiseBase):
 
 @dataclass(frozen=True)
 class _Quantize:
-    """The formula, on a block."""
+    """The formula of FakeQuantize, applied to a block."""
 
     steps: np.floating[Any]
 
@@ -124,11 +125,11 @@ class _Quantize:
         *,
         out: Array,
     ) -> None:
-        """For input ranges in order: what is outside of them comes out outside of the output range."""
+        """Handle input ranges in order: input outside of them becomes output outside of the output range."""
         self._formula(x, low, width, first, height, out)
         if floor.ndim == 0 or floor.shape[-1] == 1 or floor.strides[-1] == 0:
             np.clip(out, floor, ceiling, out=out)
-        else:  # np.clip takes three times as long on bounds that differ from element to element
+        else:  # np.clip takes three times as long if bounds differ between elements
             np.maximum(out, floor, out=out)
             np.minimum(out, ceiling, out=out)
 
@@ -159,8 +160,8 @@ class _Quantize:
         np.add(out, first, out=out)
 
 
-def _onto(x: PartialShape, given: PartialShape) -> PartialShape | None:
-    """The shapes of ``x`` that the one given can be broadcast to, None where there is none."""
+def _broadcast_target(x: PartialShape, given: PartialShape) -> PartialShape | None:
+    """Return the shapes of ``x`` to which the given shape can be broadcast, or None if there is none."""
     if x.rank is None or given.rank is None:
         return x
     if given.rank > x.rank:
@@ -176,12 +177,12 @@ def _onto(x: PartialShape, given: PartialShape) -> PartialShape | None:
 
 @operator("FakeConvert", opset=13)
 class FakeConvert(Operator):
-    """``data`` as it comes back from an 8-bit float: y = data * scale - shift, converted to ``destination_type`` and
-    back, then (y + shift) / scale.
+    """``data`` after a round trip through an 8-bit float: convert y = data * scale - shift and back, then (y + shift) /
+    scale.
 
-    ``scale`` and ``shift``, which have one shape, are broadcast to ``data``; all are f16, bf16 or f32 and each step is
-    computed in that type. The conversion is that of OpenVINO's reference, by way of f16 (see ``_from_f8e4m3`` and
-    ``_from_f8e5m2``): what is too large becomes the largest number.
+    ``scale`` and ``shift`` have the same shape and are broadcast to ``data``; all are f16, bf16 or f32, and each step
+    is computed in that type. The conversion to ``destination_type`` follows OpenVINO's reference and goes through f16
+    (see ``_from_f8e4m3`` and ``_from_f8e5m2``); numbers that are too large become the largest number.
 
     Source: FakeConvert-13
     """
@@ -197,7 +198,7 @@ class FakeConvert(Operator):
             self.fail("scale of shape {} and shift of shape {} must have the same shape", scale.shape, shift.shape)
         shape = data.shape
         for name, tensor in others.items():
-            fitting = _onto(shape, tensor.shape)
+            fitting = _broadcast_target(shape, tensor.shape)
             if fitting is None:
                 self.fail("{} of shape {} cannot be broadcast to data of shape {}", name, tensor.shape, data.shape)
             shape = fitting
@@ -221,7 +222,7 @@ class FakeConvert(Operator):
 
 @cache
 def _converted(destination_type: str, dtype: np.dtype[Any]) -> Array:
-    """For the bits of each f16 number, what comes back from the 8-bit type."""
+    """Return, for the bits of each f16 number, the number after the round trip."""
     numbers = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
     with np.errstate(invalid="ignore"):
         back = _from_f8e4m3(numbers) if destination_type == "f8e4m3" else _from_f8e5m2(numbers)
@@ -229,9 +230,9 @@ def _converted(destination_type: str, dtype: np.dtype[Any]) -> Array:
 
 
 def _from_f8e4m3(x: Array) -> Array:
-    """Rounded to 3 bits of a fraction, ties to even; below 2^-6 towards zero, to multiples of 2^-9.
+    """Round to 3 fraction bits, ties to even; below 2^-6 truncate to multiples of 2^-9.
 
-    Zero has lost its sign, and NaN has become a number.
+    The sign of zero is lost, and NaN becomes a number.
     """
     fraction, exponent = np.frexp(x)
     rounded = np.ldexp(np.rint(fraction * 16), exponent - 4)
@@ -242,5 +243,5 @@ def _from_f8e4m3(x: Array) -> Array:
 
 
 def _from_f8e5m2(x: Array) -> Array:
-    """Rounded to the nearest, ties to even; zero has lost its sign, NaN stays."""
+    """Round to nearest, ties to even; the sign of zero is lost, NaN stays NaN."""
     return np.clip(x, -57344, 57344).astype(ml_dtypes.float8_e5m2).astype(np.float32) + 0

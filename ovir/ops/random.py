@@ -1,4 +1,4 @@
-"""RandomUniform and Multinomial: random numbers and samples, the same for the same seeds as OpenVINO's."""
+"""RandomUniform and Multinomial: random numbers and samples, equal to OpenVINO's for equal seeds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ovir.ops.base.traits import ALL
 
 
 class RandomBase(Operator):
-    """What both have: two seeds. With both 0 each call gives other numbers."""
+    """Base of random operations with two seeds. If both are 0, every call gives different numbers."""
 
     pure = False
     global_seed: int = attribute(default=0)
@@ -44,12 +44,12 @@ _TYPES = (f16, bf16, f32, f64, i32, i64)
 
 @operator("RandomUniform", opset=8)
 class RandomUniform(RandomBase):
-    """Uniform random numbers in [minval, maxval), of the shape that ``shape`` lists.
+    """Uniform random numbers in [minval, maxval) of shape ``shape``.
 
-    ``alignment`` "tensorflow": Philox with the key ``global_seed`` and the counter ``op_seed``; its sequence goes on
-    from call to call of a compiled model. "pytorch": MT19937 seeded with ``global_seed``, from its beginning in each
-    call. Of reals random bits become the fraction of a number in [0, 1), which is scaled; integers are taken modulo
-    maxval - minval. f16 and bf16 are rounded after each step, but with "pytorch" at the end.
+    ``alignment`` "tensorflow": Philox with key ``global_seed`` and counter ``op_seed``; its sequence continues from
+    call to call of a compiled model. "pytorch": MT19937 seeded with ``global_seed``, restarted in each call. For real
+    types, random bits become the fraction of a number in [0, 1), which is scaled; integers are taken modulo maxval -
+    minval. f16 and bf16 are rounded after each step with "tensorflow", and once at the end with "pytorch".
 
     Source: RandomUniform-8
     """
@@ -79,7 +79,7 @@ class RandomUniform(RandomBase):
         return self._run(_Philox(self), shape, minval, maxval, out)
 
     def prepare(self, *constants: Array | None) -> Kernel:
-        """``run``, whose sequence goes on where the last call has left it."""
+        """Return a variant of ``run`` whose sequence continues where the previous call ended."""
         generator = _Philox(self)
 
         def run(shape: Array, minval: Array, maxval: Array, *, out: Array | None = None) -> Array:
@@ -89,18 +89,18 @@ class RandomUniform(RandomBase):
 
     def _run(self, generator: _Philox, shape: Array, minval: Array, maxval: Array, out: Array | None) -> Array:
         self._check_range(minval, maxval)
-        low, high = minval.reshape(()), maxval.reshape(())  # of their type, in which the span is computed
+        low, high = minval.reshape(()), maxval.reshape(())  # in their own type, in which the span is computed
         sizes = self._sizes(Value(shape)).to_tuple()
         if out is None:
             out = np.empty(sizes, self.output_type.to_dtype())
         flat = out.reshape(-1)
         words_each = 1 if out.itemsize <= 4 else 2
-        generate, numbers = generator.generate, _of_tensorflow
+        generate, numbers = generator.generate, _tensorflow_numbers
         if self.alignment == "pytorch":
             if out.dtype == np.int64 and high < 2**32:
                 words_each = 1
             seed = self.global_seed if self.is_seeded else secrets.randbits(32)
-            generate, numbers = partial(mersenne.generate, seed), _of_pytorch
+            generate, numbers = partial(mersenne.generate, seed), _pytorch_numbers
 
         def consume(start: int, words: Array) -> None:
             part = flat[start // words_each : (start + words.size) // words_each]
@@ -121,7 +121,7 @@ class RandomUniform(RandomBase):
 
 
 class _Philox:
-    """The sequence of one RandomUniform. Requests may share it, each call has a part of its own."""
+    """The sequence of one RandomUniform. Requests may share it; each call gets its own part."""
 
     def __init__(self, op: RandomUniform) -> None:
         self._key = op.global_seed if op.is_seeded else secrets.randbits(64)
@@ -133,17 +133,17 @@ class _Philox:
         groups = -(-count // philox.GROUP)
         with self._lock:
             first = self._position
-            # TensorFlow leaves room for generators that need more words a number than this one.
+            # TensorFlow leaves room for generators that need more words per number than this one.
             self._position += 256 * groups
         philox.generate(self._key, self._counter, first, groups, consume)
 
 
-def _of_tensorflow(words: Array, low: Array, high: Array, out: Array) -> None:
-    """Random words as numbers in [low, high), as TensorFlow makes them."""
+def _tensorflow_numbers(words: Array, low: Array, high: Array, out: Array) -> None:
+    """Convert random words to numbers in [low, high) as TensorFlow does."""
     if out.dtype.kind == "i":
-        # Of 64-bit integers, and of them alone, the low word comes first.
+        # Only 64-bit integers have the low word first.
         return _modulo(words if out.itemsize == 4 else _joined(words[1::2], words[::2]), low, high, out)
-    # They are the fraction of a number in [1, 2), from which 1 is taken.
+    # The bits are the fraction of a number in [1, 2), from which 1 is subtracted.
     bits = np.dtype(f"u{out.itemsize}")
     fraction = (words if out.itemsize <= 4 else _joined(words[::2], words[1::2])).astype(bits, copy=False)
     fraction &= bits.type((1 << _digits(out.dtype)) - 1)
@@ -151,7 +151,7 @@ def _of_tensorflow(words: Array, low: Array, high: Array, out: Array) -> None:
     numbers = half.converted(fraction.view(out.dtype), native_dtype(out.dtype))
     numbers -= 1
     numbers *= numbers.dtype.type(high - low)
-    if numbers.dtype != out.dtype:  # the product is rounded, and then the sum
+    if numbers.dtype != out.dtype:  # the product is rounded first, then the sum
         half.copy(numbers, out)
         half.copy(out, numbers)
     numbers += numbers.dtype.type(low)
@@ -159,8 +159,8 @@ def _of_tensorflow(words: Array, low: Array, high: Array, out: Array) -> None:
     return None
 
 
-def _of_pytorch(words: Array, low: Array, high: Array, out: Array) -> None:
-    """Random words as numbers in [low, high), as PyTorch makes them."""
+def _pytorch_numbers(words: Array, low: Array, high: Array, out: Array) -> None:
+    """Convert random words to numbers in [low, high) as PyTorch does."""
     numbers = words if words.size == out.size else _joined(words[::2], words[1::2])
     if out.dtype.kind == "i":
         return _modulo(numbers, low, high, out)
@@ -175,7 +175,7 @@ def _of_pytorch(words: Array, low: Array, high: Array, out: Array) -> None:
 
 
 def _modulo(numbers: Array, low: Array, high: Array, out: Array) -> None:
-    """In unsigned integers, in which every span fits and sums wrap around to the signed result."""
+    """Reduce in unsigned integers, in which every span fits and sums wrap around to the signed result."""
     unsigned = numbers.dtype.type if numbers.dtype.itemsize == out.itemsize else np.uint64
     bits = 8 * np.dtype(unsigned).itemsize
     remainder = numbers.astype(unsigned) % unsigned(int(high) - int(low))
@@ -191,7 +191,7 @@ def _joined(high: Array, low: Array) -> Array:
 
 
 def _digits(dtype: np.dtype[Any]) -> int:
-    """The bits of a fraction."""
+    """Return the number of fraction bits."""
     return int(ml_dtypes.finfo(dtype).nmant)  # type: ignore[no-untyped-call]
 
 
@@ -200,12 +200,13 @@ def _digits(dtype: np.dtype[Any]) -> int:
 
 @operator("Multinomial", opset=13)
 class Multinomial(RandomBase):
-    """``num_samples`` random classes for each row of ``probs`` [batch, classes], as probable as the row says.
+    """``num_samples`` random classes for each row of ``probs`` [batch, classes], drawn with these probabilities.
 
-    A row need not add up to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] is the first class whose
-    cumulative probability is not below u. Without ``with_replacement`` a class that was drawn is drawn no more: its
-    probability is taken off and the others are scaled. The samples of all rows in turn are words of an MT19937 that the
-    two seeds have seeded, divided by 2^32 as f32. The specification names no generator; this is that of OpenVINO's CPU.
+    A row need not sum to 1; with ``log_probs`` it holds logarithms. A sample u in [0, 1] selects the first class whose
+    cumulative probability is at least u. Without ``with_replacement``, a drawn class cannot be drawn again: its
+    probability is removed and the others are rescaled. The samples of all rows, in order, are words of an MT19937
+    seeded with both seeds, divided by 2^32 in f32. The specification names no generator; this one is the generator of
+    OpenVINO's CPU plugin.
 
     Source: Multinomial-13
     """
@@ -245,7 +246,7 @@ class Multinomial(RandomBase):
         return out
 
     def _cumulative(self, probs: Array) -> Array:
-        """The probability of each class or one before it, the last of each row 1."""
+        """Return the cumulative probabilities, scaled so that the last one of each row is 1."""
         self.require(probs.shape[1] > 0, "probs of shape {} has no classes to draw from", probs.shape)
         probs = probs.astype(compute_dtype(probs.dtype))
         if self.log_probs:
@@ -270,7 +271,7 @@ class Multinomial(RandomBase):
                 self.fail(
                     "num_samples is {}, but row {} of probs has only {} classes to draw", samples.shape[1], row, i
                 )
-            # Rounding can leave the last slightly below 1.
+            # Rounding can leave the last one slightly below 1.
             sample = np.minimum(samples[:, i : i + 1], cumulative[:, -1:])
             drawn = (sample <= cumulative).argmax(axis=1)[:, np.newaxis]
             out[:, i : i + 1] = drawn
@@ -278,6 +279,6 @@ class Multinomial(RandomBase):
             probability = np.take_along_axis(cumulative, drawn, axis=1) - before
             np.subtract(cumulative, probability, out=cumulative, where=places > drawn)
             np.put_along_axis(cumulative, drawn, before, axis=1)
-            with np.errstate(all="ignore"):  # once all are drawn nothing is left to divide by
+            with np.errstate(all="ignore"):  # once all classes are drawn, the divisor is 0
                 cumulative /= 1 - probability
         return out

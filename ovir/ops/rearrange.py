@@ -1,4 +1,4 @@
-"""Operations that give the elements along a dimension another order: reversed, rolled or shuffled."""
+"""Operations that reorder the elements along a dimension: reverse, roll and shuffle."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ovir.ops.base.registry import operator
 class Reverse(Operator):
     """data with the order of its elements reversed along some axes.
 
-    ``mode`` index: axes holds their numbers; mask: it has a boolean for each dimension.
+    ``mode`` index: the axes are given by number; mask: by a boolean for each dimension.
 
     Source: Reverse-1
     """
@@ -94,9 +94,9 @@ class ReverseSequence(Operator):
 
 @operator("Roll", opset=7)
 class Roll(Operator):
-    """data moved along axes by ``shift`` places towards larger indices; what leaves at the end comes in at the front.
+    """data shifted along axes by ``shift`` positions towards larger indices; elements beyond the end reappear in front.
 
-    shift is one number for all axes, or one for each; those of an axis that stands twice are added.
+    shift is one number for all axes, or one for each; the shifts of a repeated axis are added.
 
     Source: Roll-7
     """
@@ -136,14 +136,14 @@ _WHOLE = ((slice(None), slice(None)),)
 
 
 def _rolled(size: int, distance: int) -> tuple[tuple[slice, slice], ...]:
-    """The two parts of a rolled axis: where each goes, and where it comes from."""
+    """Return the two parts of a rolled axis, each with its destination and its source."""
     front = distance % size
     return (slice(front, None), slice(0, size - front)), (slice(0, front), slice(size - front, None))
 
 
 @operator("ShuffleChannels", opset=1)
 class ShuffleChannels(Operator):
-    """``axis`` of data split into [group, size / group], these two transposed, and made one again.
+    """``axis`` of data split into [group, size / group], transposed, and merged again.
 
     Source: ShuffleChannels-1
     """
@@ -175,14 +175,14 @@ class ShuffleChannels(Operator):
 
 # --------------------------------------------------------------------------- copies
 
-# An inner loop over this few elements, as over a block, costs more than a copy for each of them.
+# An inner loop over this few elements, as over a block, costs more than one copy for each of them.
 _SHORT = 16
 
 
 def rearranged(
     data: Array, split: Sequence[int], order: Sequence[int], shape: Sequence[int], out: Array | None = None
 ) -> Array:
-    """data reshaped to ``split``, its axes put in ``order``, and reshaped to ``shape``."""
+    """Return data reshaped to ``split``, with its axes in ``order``, reshaped to ``shape``."""
     source = np.ascontiguousarray(data).reshape(split).transpose(order)
     if out is None:
         out = np.empty(shape, data.dtype)
@@ -196,7 +196,7 @@ def rearranged(
 
 
 def copied(view: Array, out: Array | None) -> Array:
-    """The elements of a view in memory of their own."""
+    """Return a contiguous copy of a view."""
     if out is None:
         return view.copy()
     np.copyto(out, view)

@@ -22,7 +22,7 @@ _STATE = "batch, hidden"
 
 
 class CellBase(RecurrentBase):
-    """One step of a recurrent network: the states that follow the states given, for an input X."""
+    """Base of one step of a recurrent network: the states that follow the given states for an input X."""
 
     layouts: ClassVar[dict[str, str]] = {
         "X": "batch, input",
@@ -38,7 +38,7 @@ class CellBase(RecurrentBase):
         return (inputs["w"].size() + inputs["r"].size()) * inputs["x"][0]
 
     def inferred(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
-        """The types of the states that follow."""
+        """Return the types of the next states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
         sizes = self.agreed({}, **inputs)
@@ -54,7 +54,7 @@ class CellBase(RecurrentBase):
         b: Array | None,
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
-        """The states that follow ``states``."""
+        """Return the next states."""
         w, r, b = self.weights(w, r, b)
         targets: Sequence[Array | None] = out or [None] * len(states)
         results = [work_array(state.shape, x.dtype, target) for state, target in zip(states, targets, strict=True)]
@@ -71,6 +71,7 @@ class RNNCell(CellBase, RnnBase):
     """One step of a recurrent network: H = f(X W^T + H R^T + B). See RecurrentBase.
 
     X is [batch, input], the state [batch, hidden], W [hidden, input], R [hidden, hidden], B [hidden].
+
     Source: RNNCell-3
     """
 
@@ -89,9 +90,10 @@ class RNNCell(CellBase, RnnBase):
 class GRUCell(CellBase, GruBase):
     """One step of a network of gated recurrent units. See GruBase and RecurrentBase.
 
-    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], with
-    ``linear_before_reset`` [4*hidden]: all in the order z, r, h, and B_r after them. Without B the biases are 0;
-    OpenVINO refuses that, though not the specification.
+    X is [batch, input], the state [batch, hidden], W [3*hidden, input], R [3*hidden, hidden], B [3*hidden], or
+    [4*hidden] with ``linear_before_reset``. The gates are in the order z, r, h, followed by B_r. A missing B counts as
+    0; OpenVINO refuses that, although the specification allows it.
+
     Source: GRUCell-3
     """
 
@@ -122,8 +124,9 @@ class GRUCell(CellBase, GruBase):
 class LSTMCell4(CellBase, LstmBase):
     """One step of a network of long short-term memory. See LstmBase and RecurrentBase.
 
-    X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden], the gates
-    in the order f, i, c, o. Without B the biases are 0. It has no page of its own: that of its first version is meant.
+    X is [batch, input], both states [batch, hidden], W [4*hidden, input], R [4*hidden, hidden], B [4*hidden]; the gates
+    are in the order f, i, c, o. A missing B counts as 0. The specification of this version is the page of LSTMCell-1.
+
     Source: LSTMCell-1
     """
 
@@ -156,10 +159,12 @@ class LSTMCell4(CellBase, LstmBase):
 
 @operator("LSTMCell", opset=1)
 class LSTMCell1(LSTMCell4):
-    """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and ``input_forget`` and ``weights_format``.
+    """LSTMCell-4 with a seventh input P, peepholes [3*hidden], and the attributes ``input_forget`` and
+    ``weights_format``.
 
-    None of the three is in the specification, and the CPU plugin computes as if they were not there: so does this, with
-    a report where they would make a difference.
+    The specification has none of the three, and OpenVINO's CPU plugin ignores them; so does this operation, with a
+    warning where they would make a difference.
+
     Source: LSTMCell-1
     """
 

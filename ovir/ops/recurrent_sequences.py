@@ -1,4 +1,4 @@
-"""RNNSequence, GRUSequence and LSTMSequence: a cell's steps over a sequence, forward, in reverse, or both."""
+"""RNNSequence, GRUSequence and LSTMSequence: the steps of a cell over a sequence, forward, in reverse, or both."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _STATE = "batch, directions, hidden"
 
 
 class SequenceBase(RecurrentBase):
-    """The steps of a cell over a sequence: for each row of the batch its first sequence_lengths steps in time.
+    """Base of the steps of a cell over a sequence: each row of the batch runs its first sequence_lengths time steps.
 
-    By ``direction`` they go forward, or in reverse, from the last of them on; bidirectional is both, each with weights
-    and states of its own. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths
-    [batch]; W, R and B are as those of the cell, with a first dimension of directions. The outputs are Y [batch,
-    directions, time, hidden], the hidden states after each step, at the place of its input, and zero behind the row's
-    length; and the last states, which are zero for a row without a step.
+    ``direction`` is forward, reverse (starting at the row's last step) or bidirectional, which does both with separate
+    weights and states. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths [batch];
+    W, R and B are those of the cell with a leading dimension of directions. The outputs are Y [batch, directions, time,
+    hidden], the hidden state after each step at the position of its input and zero beyond the row's length, and the
+    last states, which are zero for a row without steps.
     """
 
     domains = by_input(sequence_lengths=Length("x", axis=1))
@@ -54,7 +54,7 @@ class SequenceBase(RecurrentBase):
         return 2 if self.direction == "bidirectional" else 1
 
     def inferred(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
-        """The types of Y and of the last states."""
+        """Return the types of Y and of the last states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
         self.require_integers("sequence_lengths", sequence_lengths.element_type)
@@ -77,7 +77,7 @@ class SequenceBase(RecurrentBase):
         b: Array,
         out: Sequence[Array] | None,
     ) -> tuple[Array, ...]:
-        """Y and the last states."""
+        """Return Y and the last states."""
         batch, time, _ = x.shape
         self._check_lengths(sequence_lengths, time)
         w, r, b = self.weights(w, r, b)
@@ -109,7 +109,7 @@ class SequenceBase(RecurrentBase):
 
 
 class HiddenSequenceBase(SequenceBase):
-    """The sequences of cells that have no state but the hidden one."""
+    """Base of the sequences of cells whose only state is the hidden one."""
 
     def infer(
         self,
@@ -157,6 +157,7 @@ class LSTMSequence(SequenceBase, LstmBase):
     """The steps of LSTMCell over a sequence. See SequenceBase, LstmBase and RecurrentBase.
 
     The last output is the cell state.
+
     Source: LSTMSequence-5
     """
 

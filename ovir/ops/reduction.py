@@ -1,7 +1,7 @@
-"""Reductions: many elements along some axes become one.
+"""Reductions: combine the elements along some axes into one.
 
-How integers are reduced, on which specifications are silent: types of 32 and 64 bits wrap around, as in OpenVINO's
-reference; narrower ones, which it does not execute, are computed exactly and end at their type's bounds.
+The specifications do not say how integers are reduced. Types of 32 and 64 bits wrap around, as in OpenVINO's reference;
+narrower types, which the reference does not execute, are computed exactly and saturate.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 _ONE = Dimension(1, 1)
-# Up to this length the last axis is summed by BLAS or einsum, which are faster than NumPy's sum and as exact.
+# Up to this length BLAS or einsum sum the last axis: they are faster than NumPy's sum and as exact.
 _BLAS_LENGTH = 2048
-# NumPy sums in pairs only along the last axis; along others sums of this many are added up.
+# NumPy uses pairwise summation only along the last axis; along others, partial sums of this many are added.
 _CHUNK = 1024
 _SHORT = 24
 _LONG = 256
 
 
 class ReductionBase(Operator):
-    """``axes`` is a scalar or 1-D, negative ones count from the end, none at all leaves every element by itself.
+    """Base of reductions: ``axes`` is a scalar or 1-D; negative axes count from the end, and empty axes change nothing.
 
-    With ``keep_dims`` the reduced dimensions stay as 1, else they go.
+    With ``keep_dims`` the reduced dimensions become 1, otherwise they are removed.
     """
 
     domains = by_input(axes=Axis("data"))
@@ -62,7 +62,7 @@ class ReductionBase(Operator):
         if axes.constant is None:
             if self.keep_dims:
                 return PartialShape([-1] * rank)
-            # One axis cannot be named twice; of several it is not known how many are different.
+            # One axis cannot repeat; of several, the number of distinct ones is unknown.
             one = axes.shape.is_static and axes.shape.size() == _ONE and rank > 0
             return PartialShape([-1] * (rank - 1)) if one else PartialShape(None)
         reduced = self.axes(axes.constant, rank)
@@ -71,7 +71,7 @@ class ReductionBase(Operator):
         return PartialShape(dim for axis, dim in enumerate(data) if axis not in reduced)
 
     def axes(self, axes: Array, rank: int) -> tuple[int, ...]:
-        """The axes in order, each once."""
+        """Return the axes in ascending order, each once."""
         normal = self.normalize_axes([int(axis) for axis in axes.ravel()], rank, "axes", unique=False)
         return tuple(sorted({axis for axis in normal if axis < rank}))
 
@@ -82,15 +82,15 @@ class ReductionBase(Operator):
         return np.asarray(self.reduce(data, along)).reshape(shape)
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """The result, in the data's type; of its shape only the order of elements counts."""
+        """Return the result in the data's type; only the order of its elements matters, not its shape."""
         raise NotImplementedError
 
 
 class ArithmeticReductionBase(ReductionBase):
-    """A reduction that does not fall when an element rises: bounds of elements give bounds of the result."""
+    """Base of reductions whose result does not decrease when an element increases: bounds give bounds."""
 
     rises_from = -np.inf
-    """From which element value on it does not fall."""
+    """The element value from which on the result does not decrease."""
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         data, axes = inputs
@@ -102,7 +102,7 @@ class ArithmeticReductionBase(ReductionBase):
         return from_bounds(self.output_types[0], lower, upper, symbols)
 
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
-        """The least and the greatest result."""
+        """Return the least and the greatest result."""
         return self.run(value.lower, axes), self.run(value.upper, axes)
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
@@ -113,11 +113,11 @@ class ArithmeticReductionBase(ReductionBase):
             return _narrowed(self.reals(data, axes), dtype)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """The result of all other types, in the type that they are computed in."""
+        """Return the result for all other types, in the type that they are computed in."""
         raise NotImplementedError
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        """The result for integers of 32 or 64 bits, in their own type."""
+        """Return the result for integers of 32 or 64 bits, in their own type."""
         raise NotImplementedError
 
 
@@ -132,7 +132,7 @@ def _narrowed(computed: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _runs(axes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Axes that lie side by side, as (first, number), the last first."""
+    """Group adjacent axes into runs (first, number), the last run first."""
     rest = list(axes)
     while rest:
         first = stop = rest.pop()
@@ -145,18 +145,18 @@ Step = Callable[[Array], Array]
 
 
 def _along(step: Step, data: Array, axes: tuple[int, ...], each: Step = np.positive) -> Array:
-    """Reduce one run of axes after the other. ``step`` takes [outer, length, inner] to [outer, inner].
+    """Reduce one run of axes after the other. ``step`` maps [outer, length, inner] to [outer, inner].
 
-    Elements of integers of 32 and 64 bits stay what they are, others come in the type that they are computed in; of
-    all it is ``each`` that is reduced.
+    Integers of 32 and 64 bits keep their type, other elements are converted to the type that they are computed in.
+    ``each`` is applied to all elements first.
     """
     dtype = data.dtype if data.dtype.kind in "iu" and data.dtype.itemsize >= 4 else compute_dtype(data.dtype)
-    if not axes:  # the result may not be the input's own memory
+    if not axes:  # the result must not share memory with the input
         return np.asarray(each(half.converted(data, dtype)))
     for first, number in _runs(axes):
         before, after = data.shape[:first], data.shape[first + number :]
         length = prod(data.shape[first : first + number])
-        # NumPy adds up in memory order, whatever the axis: only in a contiguous array is the last one summed in pairs.
+        # NumPy sums in memory order, whatever the axis; only in a contiguous array is the last axis summed pairwise.
         flat = np.ascontiguousarray(data).reshape(prod(before), length, prod(after))
         reduced = _reduced_blocks(step, each, flat, dtype)
         data, each = reduced.reshape(before + (1,) * number + after), np.positive
@@ -183,7 +183,7 @@ def _sum_step(data: Array) -> Array:
     outer, length, inner = data.shape
     if data.dtype in (np.float32, np.float64) and length and inner < 16 and length <= _BLAS_LENGTH:
         ones = np.ones(length, data.dtype)
-        if inner == 1 and length >= _SHORT:  # as fast as BLAS, whose threads wait for one another where others run
+        if inner == 1 and length >= _SHORT:  # as fast as BLAS, whose threads wait for one another on a busy machine
             return np.asarray(np.einsum("ij->i", data[:, :, 0]))
         return np.asarray(np.matmul(data[:, :, 0], ones) if inner == 1 else np.matmul(ones, data))
     if 1 < inner < 16:
@@ -196,7 +196,7 @@ def _sum_step(data: Array) -> Array:
 
 
 def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> Array:
-    """``ufunc`` between all elements; ``empty`` is the result of none."""
+    """Combine all elements with ``ufunc``; ``empty`` is the result for no elements."""
 
     def step(part: Array) -> Array:
         outer, length, inner = part.shape
@@ -207,7 +207,7 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
             product = ufunc(part[:, :middle], part[:, middle : 2 * middle])
             ufunc(product[:, : length % 2], part[:, 2 * middle :], out=product[:, : length % 2])
             part, length = product, middle
-        # NumPy's reduction costs a call for each stretch that it can take at once.
+        # NumPy's reduction costs a call for each contiguous stretch.
         if inner < _SHORT <= length and inner > 1:
             return np.asarray(ufunc.reduce(np.ascontiguousarray(part.transpose(0, 2, 1)), axis=2))
         if inner < _SHORT and length < _SHORT <= outer:
@@ -219,7 +219,7 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
 
     kept = [axis for axis in range(data.ndim) if axis not in axes]
     if ufunc is np.multiply and data.ndim - 1 in axes and prod(data.shape[axis] for axis in kept) >= _LONG:
-        # Along the last axis NumPy would multiply one by one.
+        # Along the last axis NumPy would multiply element by element.
         data, axes = contiguous_copy(data.transpose([*axes, *kept])), tuple(range(len(axes)))
     return _along(step, data, axes)
 
@@ -229,7 +229,7 @@ def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> 
 
 @operator("ReduceSum", opset=1)
 class ReduceSum(ArithmeticReductionBase):
-    """The sum of the elements along ``axes``; 0 of nothing.
+    """The sum of the elements along ``axes``; 0 for no elements.
 
     Source: ReduceSum-1
     """
@@ -242,7 +242,7 @@ class ReduceSum(ArithmeticReductionBase):
 
 @operator("ReduceMean", opset=1)
 class ReduceMean(ArithmeticReductionBase):
-    """The arithmetic mean of the elements along ``axes``, of integers cut towards zero; 0 of nothing.
+    """The arithmetic mean of the elements along ``axes``, truncated for integers; 0 for no elements.
 
     Source: ReduceMean-1
     """
@@ -254,7 +254,7 @@ class ReduceMean(ArithmeticReductionBase):
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         total, count = _sum(data, axes), data.dtype.type(_count(data, axes))
         quotient = total // count
-        # Division rounds down; of a negative total that does not come out even it must be rounded up.
+        # Division rounds down; a negative total that does not divide evenly must be rounded up.
         return np.asarray(quotient + ((total < 0) & (quotient * count != total)).astype(total.dtype))
 
 
@@ -265,7 +265,7 @@ def _count(data: Array, axes: tuple[int, ...]) -> int:
 
 @operator("ReduceProd", opset=1)
 class ReduceProd(ArithmeticReductionBase):
-    """The product of the elements along ``axes``; 1 of nothing.
+    """The product of the elements along ``axes``; 1 for no elements.
 
     Source: ReduceProd-1
     """
@@ -273,7 +273,7 @@ class ReduceProd(ArithmeticReductionBase):
     rises_from = 0
 
     def bounds(self, value: Value, axes: Array) -> tuple[Array, Array]:
-        # A factor that can only be 0 makes the product 0 however large the others are; 0 * inf would be NaN.
+        # A factor that can only be 0 makes the product 0, however large the others are; 0 * inf would be NaN.
         huge = np.finfo(value.upper.dtype).max
         upper = self.run(np.minimum(value.upper, huge), axes)
         return self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
@@ -286,9 +286,9 @@ class ReduceProd(ArithmeticReductionBase):
 
 @operator("ReduceMax", opset=1)
 class ReduceMax(ArithmeticReductionBase):
-    """The largest element along ``axes``; NaN counts only where there is nothing else.
+    """The largest element along ``axes``; NaN counts only if there is nothing else.
 
-    Of nothing it is the type's lowest finite value.
+    For no elements it is the lowest finite value of the type.
 
     Source: ReduceMax-1
     """
@@ -306,9 +306,9 @@ class ReduceMax(ArithmeticReductionBase):
 
 @operator("ReduceMin", opset=1)
 class ReduceMin(ArithmeticReductionBase):
-    """The smallest element along ``axes``; NaN counts only where there is nothing else.
+    """The smallest element along ``axes``; NaN counts only if there is nothing else.
 
-    Of nothing it is infinity, of integers the type's highest value.
+    For no elements it is infinity, or the highest value of an integer type.
 
     Source: ReduceMin-1
     """
@@ -339,7 +339,7 @@ class ReduceL1(ArithmeticReductionBase):
 
 @operator("ReduceL2", opset=4)
 class ReduceL2(ArithmeticReductionBase):
-    """The square root of the sum of squares along ``axes``, of integers cut towards zero.
+    """The square root of the sum of squares along ``axes``, truncated for integers.
 
     Source: ReduceL2-4
     """
@@ -354,7 +354,7 @@ class ReduceL2(ArithmeticReductionBase):
 
 
 class LogicalReductionBase(ReductionBase):
-    """A reduction of booleans."""
+    """Base of reductions of booleans."""
 
     def check_type(self, element_type: ElementType) -> None:
         self.require_type("data", element_type, lambda t: t == boolean, "boolean")
@@ -362,7 +362,7 @@ class LogicalReductionBase(ReductionBase):
 
 @operator("ReduceLogicalAnd", opset=1)
 class ReduceLogicalAnd(LogicalReductionBase):
-    """Whether all elements along ``axes`` are true; true of nothing.
+    """Whether all elements along ``axes`` are true; true for no elements.
 
     Source: ReduceLogicalAnd-1
     """
@@ -373,7 +373,7 @@ class ReduceLogicalAnd(LogicalReductionBase):
 
 @operator("ReduceLogicalOr", opset=1)
 class ReduceLogicalOr(LogicalReductionBase):
-    """Whether any element along ``axes`` is true; false of nothing.
+    """Whether any element along ``axes`` is true; false for no elements.
 
     Source: ReduceLogicalOr-1
     """

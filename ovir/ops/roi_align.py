@@ -18,15 +18,15 @@ from ovir.ops.base.registry import operator
 
 
 class RoiAlignBase(RegionBase):
-    """A region is cut into pooled_h x pooled_w bins, each of which is the mean (or the largest) of its samples.
+    """Base of aligned pooling: a region is cut into pooled_h x pooled_w bins, each the mean (or maximum) of its
+    samples.
 
-    Samples lie evenly in the bin, ``sampling_ratio`` on each axis, or with 0 as many as the bin is long, rounded up.
-    One is interpolated between the four pixels around it; up to a pixel outside of data it counts as on the edge, and
-    further outside as 0, as does a bin without samples. ``spatial_scale`` is what coordinates are multiplied with to
-    be those of pixels.
+    Samples are spaced evenly in the bin, ``sampling_ratio`` per axis; 0 means the length of the bin, rounded up. A
+    sample is interpolated between the four pixels around it. Up to one pixel outside of data it counts as on the
+    border, further outside as 0; a bin without samples is 0. ``spatial_scale`` converts coordinates to pixels.
 
-    data is [N, C, H, W], rois [regions, numbers], batch_indices [regions] has the image of each region; -1 ends the
-    list of regions, the rest is 0. The output is [regions, C, pooled_h, pooled_w].
+    data is [N, C, H, W], rois [regions, numbers], batch_indices [regions] holds the image of each region; -1 ends the
+    list of regions, and the rest is 0. The output is [regions, C, pooled_h, pooled_w].
     """
 
     domains = by_input(batch_indices=Index("data", absent=-1))
@@ -37,7 +37,7 @@ class RoiAlignBase(RegionBase):
 
     mode: str = "avg"
     columns: ClassVar[int]
-    """The numbers that describe a region."""
+    """The count of numbers that describe a region."""
 
     def infer(self, data: TensorType, rois: TensorType, batch_indices: TensorType) -> TensorType:
         element_type = self.merge_types(data.element_type, rois.element_type, names=("data", "rois"))
@@ -63,16 +63,17 @@ class RoiAlignBase(RegionBase):
         return stored(pooled.swapaxes(1, 2).reshape(shape), data.dtype, out)
 
     def regions(self, images: Array, rois: Array, scale: Array) -> SampledRegions:
-        """The regions in pixels."""
+        """Return the regions in pixels."""
         raise NotImplementedError
 
 
 @operator("ROIAlign", opset=3)
 class ROIAlign3(RoiAlignBase):
-    """Regions of feature maps, resampled to one size. See AlignBase.
+    """Regions of feature maps, resampled to one size. See RoiAlignBase.
 
-    rois are [x1, y1, x2, y2]. A side that is shorter than a pixel counts as one. In ``mode`` max a bin is the largest
-    of its samples, and not below 0, as in OpenVINO.
+    rois are [x1, y1, x2, y2]. A side shorter than a pixel counts as one pixel. In ``mode`` max a bin is the largest of
+    its samples and at least 0, as in OpenVINO.
+
     Source: ROIAlign-3
     """
 
@@ -94,10 +95,11 @@ class ROIAlign3(RoiAlignBase):
 
 @operator("ROIAlign", opset=9)
 class ROIAlign9(ROIAlign3):
-    """ROIAlign-3 with a choice of how coordinates become those of pixels, ``aligned_mode``.
+    """ROIAlign-3 with ``aligned_mode``, which chooses how coordinates are converted to pixels.
 
     asymmetric is x * spatial_scale, half_pixel_for_nn x * spatial_scale - 0.5, half_pixel (x + 0.5) * spatial_scale -
     0.5. With the latter two a side may have any length.
+
     Source: ROIAlign-9
     """
 
@@ -106,10 +108,11 @@ class ROIAlign9(ROIAlign3):
 
 @operator("ROIAlignRotated", opset=15)
 class ROIAlignRotated(RoiAlignBase):
-    """Rotated regions of feature maps, resampled to one size. See AlignBase.
+    """Rotated regions of feature maps, resampled to one size. See RoiAlignBase.
 
     rois are [center x, center y, width, height, angle in radians], turned about the center, counterclockwise unless
     ``clockwise_mode``. Center and size are scaled by ``spatial_scale``, then the center is moved by -0.5.
+
     Source: ROIAlignRotated-15
     """
 

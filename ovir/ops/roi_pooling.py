@@ -16,12 +16,13 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.regions import RegionBase
 from ovir.ops.base.registry import operator
 
-# Corners of regions count as no further away, so that integers can be multiplied.
+# Corners are limited to this distance, so that integers can be multiplied.
 _FAR = 2**40
 
 
 class RoiPoolingBase(RegionBase):
-    """data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; an image of -1 ends the list of rois, the rest is 0."""
+    """Base of pooling: data is [N, C, H, W], rois are [image, x1, y1, x2, y2]; image -1 ends the list, and the rest
+    is 0."""
 
     spatial_scale: float
 
@@ -37,7 +38,7 @@ class RoiPoolingBase(RegionBase):
         self.require(usable, "spatial_scale must be a positive number, got {}", self.spatial_scale)
 
     def regions(self, data: Array, rois: Array) -> tuple[Array, Array, Array]:
-        """The images of the regions up to the end of the list; their starts and their ends, y before x."""
+        """Return the images of the regions up to the end of the list, their starts and their ends, y before x."""
         images = self.images(rois[:, 0], len(data))
         boxes = rois[: len(images), 1:].astype(compute_dtype(data.dtype), copy=False)
         return images, boxes[:, 1::-1], boxes[:, :1:-1]
@@ -52,16 +53,16 @@ class RoiPoolingBase(RegionBase):
 
 @operator("ROIPooling", opset=2)
 class ROIPooling(RoiPoolingBase):
-    """Regions of feature maps, each pooled to [C, pooled_h, pooled_w]. The inputs. See PoolingBase.
+    """Regions of feature maps, each pooled to [C, pooled_h, pooled_w]. See RoiPoolingBase.
 
-    By ``method`` max, corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; it is at
-    least one pixel long. Bin i of n on a side of length s goes from floor(i * s / n) to ceil((i + 1) * s / n) and is
-    the largest pixel of what lies in data, 0 where nothing does.
+    ``method`` max: corners times ``spatial_scale`` are rounded to pixels, which both belong to the region; a region is
+    at least one pixel long. Bin i of n on a side of length s covers floor(i * s / n) to ceil((i + 1) * s / n) and is
+    its largest pixel inside of data, or 0 if there is none.
 
-    By bilinear, corners are parts of data's size less one. Bins are single places spread evenly from corner to corner
-    (one lies in the middle), interpolated between the pixels around, and 0 outside of data. There are ``pooled_h`` x
-    ``pooled_w`` bins, or where these are left out as many as ``output_roi`` or ``output_size`` says, which older
-    writers give instead.
+    ``method`` bilinear: corners are relative to data's size less one. Bins are single positions spaced evenly from
+    corner to corner (a single bin lies in the middle), interpolated between the surrounding pixels, and 0 outside of
+    data. There are ``pooled_h`` x ``pooled_w`` bins; older writers give ``output_roi`` or ``output_size`` instead.
+
     Source: ROIPooling-1
     """
 
@@ -79,7 +80,7 @@ class ROIPooling(RoiPoolingBase):
         return TensorType(element_type, PartialShape([rois.shape[0], data.shape[1], *self.bins()]))
 
     def bins(self) -> tuple[int, int]:
-        """Rows and columns of bins."""
+        """Return the number of rows and columns of bins."""
         sizes = self.output_roi or self.output_size or (0, 0)
         self.require(len(sizes) == 2, "output_size must be two numbers, got {}", sizes)
         height, width = self.pooled_h or sizes[0], self.pooled_w or sizes[1]
@@ -120,7 +121,7 @@ class ROIPooling(RoiPoolingBase):
                 axes.append(number(0.5) * (first + last) * most)
                 continue
             places = np.arange(count, dtype=start.dtype) * ((last - first) * most / number(count - 1)) + first * most
-            places[:, -1:] = last * most  # which rounding must not move outside
+            places[:, -1:] = last * most  # rounding must not move them outside
             axes.append(places)
         y, x = axes[0][:, :, np.newaxis], axes[1][:, np.newaxis, :]
         _pool_inside(y, x, size, images.reshape(-1, 1, 1) * (size[0] * size[1]), 1, pixels, pooled)
@@ -129,7 +130,8 @@ class ROIPooling(RoiPoolingBase):
 def _pool_inside(
     y: Array, x: Array, size: tuple[int, ...], planes: Array, taps: int, pixels: Array, pooled: Array
 ) -> None:
-    """pooled[region, row, column] = the sum of the places of each bin; those outside of the data are 0."""
+    """Compute pooled[region, row, column] = the sum of the positions of each bin; positions outside of data count
+    as 0."""
     height, width = size
 
     def places(members: Array) -> Neighbours:
@@ -145,16 +147,17 @@ def _pool_inside(
 
 @operator("PSROIPooling", opset=1)
 class PSROIPooling(RoiPoolingBase):
-    """Regions of feature maps, each pooled to [output_dim, group_size, group_size] by bins with channels of their own.
+    """Regions of feature maps, each pooled to [output_dim, group_size, group_size] with separate channels for each bin.
 
-    The inputs: see PoolingBase; here rois may have another floating-point type than data. By ``mode`` average, corners
-    are rounded, the second ones times one pixel more, and scaled by ``spatial_scale``; sides are at least 0.1. Bin
-    [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size + j, 0
-    where there are none.
+    The inputs are those of RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
+    average: corners are rounded, the second ones plus one pixel, and scaled by ``spatial_scale``; sides are at least
+    0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size
+    + j, or 0 if there are none.
 
-    By bilinear, corners times ``spatial_scale`` are parts of data's size less one. The region is cut into
-    ``spatial_bins_y`` x ``spatial_bins_x`` parts, of which part b reads channel b * output_dim + c. The bins are places
-    spread evenly from corner to corner of a part, and the mean over the parts; outside of data is 0.
+    ``mode`` bilinear: corners times ``spatial_scale`` are relative to data's size less one. The region is cut into
+    ``spatial_bins_y`` x ``spatial_bins_x`` parts; part b reads channel b * output_dim + c. The bins are positions
+    spaced evenly from corner to corner of a part, averaged over the parts; positions outside of data are 0.
+
     Source: PSROIPooling-1
     """
 
@@ -239,16 +242,18 @@ class PSROIPooling(RoiPoolingBase):
 
 @operator("DeformablePSROIPooling", opset=1)
 class DeformablePSROIPooling(RoiPoolingBase):
-    """PSROIPooling whose bins are means of interpolated places, and may be moved by offsets.
+    """PSROIPooling whose bins are means of interpolated positions and may be moved by offsets.
 
-    The inputs. See PoolingBase. Corners are rounded, the second ones times one pixel more, scaled by ``spatial_scale``
-    and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x ``spatial_bins_x`` places, the
-    first at its start. A place is interpolated between the pixels around it; up to half a pixel outside of data it
-    counts as on the edge, further outside it does not count, and a bin without places is 0. There are ``group_size`` x
-    ``group_size`` bins, of the channels that PSROIPooling by average takes, and ``output_dim`` channels in the output.
+    The inputs are those of RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
+    ``spatial_scale`` and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x
+    ``spatial_bins_x`` positions, the first at its start. A position is interpolated between the surrounding pixels; up
+    to half a pixel outside of data it counts as on the border, further outside it is ignored, and a bin without
+    positions is 0. There are ``group_size`` x ``group_size`` bins, with the channels of PSROIPooling's mode average,
+    and ``output_dim`` channels in the output.
 
-    offsets [regions, 2 * classes, part_size, part_size] move bins by x, then y, in parts of the region's sides times
-    ``trans_std``: each class those of its share of the channels.
+    offsets [regions, 2 * classes, part_size, part_size] move bins along x, then y, relative to the region's sides times
+    ``trans_std``; each class moves its share of the channels.
+
     Source: DeformablePSROIPooling-1
     """
 
@@ -291,7 +296,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
         return stored(np.moveaxis(pooled, -1, 2).reshape(shape), data.dtype, out)
 
     def _moves(self, regions: int, offsets: Array | None) -> Array:
-        """[regions, classes, y and x, bin, bin], the moves of bins in parts of the region."""
+        """Return the moves of bins relative to the region, [regions, classes, y and x, bin, bin]."""
         group, part = self.group_size, self.part_size
         if offsets is None:
             return np.zeros((regions, 1, 2, group, group))

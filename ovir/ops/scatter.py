@@ -1,6 +1,6 @@
 """ScatterUpdate, ScatterElementsUpdate and ScatterNDUpdate: a copy of ``data`` with ``updates`` written into it.
 
-Where several updates go to one place the specification leaves their order open; here the last one wins.
+The specification leaves open which of several updates of one element counts; here the last one wins.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ovir.ops.base.registry import operator
 
 
 class ScatterBase(Operator):
-    """What all the scattering operations have in common."""
+    """Base of the scatter operations."""
 
     carries = (0, 2)
     inplace = (0,)
@@ -43,13 +43,13 @@ class ScatterBase(Operator):
             or updates is None
         ):
             return None
-        # These do not fall where data or an update grows.
+        # The results of these do not decrease when data or an update increases.
         lower = self.run(data.lower, where[0], updates.lower, *where[1:])
         upper = self.run(data.upper, where[0], updates.upper, *where[1:])
         return from_bounds(self.output_types[0], np.asarray(lower), np.asarray(upper))
 
     def require_axis(self, axis: TensorType, data: PartialShape) -> int | None:
-        """The axis, counted from the front, if it is known."""
+        """Return the axis counted from the front, if it is known."""
         self.require_integers("axis", axis.element_type)
         self.require_one_element("axis", axis.shape)
         if axis.constant is None or data.rank is None:
@@ -57,7 +57,7 @@ class ScatterBase(Operator):
         return self.normalize_axis(int(axis.constant.item()), data.rank, of=data)
 
     def writable(self, data: Array, out: Array | None) -> Array:
-        """``out``, or a new array, filled with ``data``."""
+        """Return ``out``, or a new array, filled with ``data``."""
         if out is None:
             return np.array(data, order="C")
         if not np.may_share_memory(out, data):
@@ -70,9 +70,9 @@ class ScatterBase(Operator):
 
 @operator("ScatterUpdate", opset=3)
 class ScatterUpdate(ScatterBase):
-    """out[o, indices[i], k] = updates[o, i, k], with o over the dimensions before ``axis``; elsewhere out is data.
+    """out[o, indices[i], k] = updates[o, i, k], with o over the dimensions before ``axis``; the rest is data.
 
-    updates has the shape of data with the dimensions of indices in the place of ``axis``. A negative index is an
+    updates has the shape of data with dimension ``axis`` replaced by the dimensions of indices. A negative index is an
     error.
 
     Source: ScatterUpdate-3
@@ -120,10 +120,10 @@ class ScatterUpdate(ScatterBase):
 
 @operator("ScatterElementsUpdate", opset=3)
 class ScatterElementsUpdate3(ScatterBase):
-    """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and so on for each axis; elsewhere out is data.
+    """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and likewise for other axes; the rest is data.
 
-    indices and updates have one shape, not larger than that of data but on ``axis``. The specification forbids negative
-    indices, devices count them from the end.
+    indices and updates have one shape, not larger than that of data except along ``axis``. The specification forbids
+    negative indices; devices count them from the end.
 
     Source: ScatterElementsUpdate-3
     """
@@ -167,8 +167,8 @@ class ScatterElementsUpdate3(ScatterBase):
 class ScatterElementsUpdate12(ScatterElementsUpdate3):
     """ScatterElementsUpdate-3 with negative indices and a reduction.
 
-    The elements of out that indices name are the reduction of all their updates, and with ``use_init_val`` of the
-    element of data too. A mean of integers is rounded down. Of booleans sum and max are "or", prod and min are "and".
+    Each indexed element becomes the reduction of its updates and, with ``use_init_val``, of the element of data. The
+    mean of integers is rounded down. For booleans sum and max are "or", prod and min are "and".
 
     Source: ScatterElementsUpdate-12
     """
@@ -190,10 +190,11 @@ class ScatterElementsUpdate12(ScatterElementsUpdate3):
 
 @operator("ScatterNDUpdate", opset=4)
 class ScatterNDUpdate4(ScatterBase):
-    """out[indices[i]] = updates[i], where indices[i] is a tuple of ``k`` indices, the last dimension of indices.
+    """out[indices[i]] = updates[i], where indices[i] is a tuple of ``k`` indices, the last dimension of indices; the
+    rest is data.
 
-    Of k below the rank of data they name slices: updates has shape indices.shape[:-1] + data.shape[k:]. Negative
-    indices count from the end. Elsewhere out is data. The page is that of version 3, which no opset has.
+    If k is less than the rank of data, tuples select slices: updates has shape indices.shape[:-1] + data.shape[k:].
+    Negative indices count from the end. The specification is that of version 3, which no opset contains.
 
     Source: ScatterNDUpdate-3
     """
@@ -232,7 +233,7 @@ class ScatterNDUpdate4(ScatterBase):
 class ScatterNDUpdate15(ScatterNDUpdate4):
     """ScatterNDUpdate-4 with a reduction of the element of data and all its updates.
 
-    Of booleans sum and max are "or", sub is "exclusive or", prod and min are "and".
+    For booleans sum and max are "or", sub is "exclusive or", prod and min are "and".
 
     Source: ScatterNDUpdate-15
     """
@@ -244,7 +245,7 @@ class ScatterNDUpdate15(ScatterNDUpdate4):
 
 _NUMERIC = {
     "sum": np.add, "mean": np.add, "sub": np.subtract, "prod": np.multiply,
-    # The NaN of an update is passed over, that of data stays.
+    # NaN in an update is ignored, NaN in data stays.
     "min": np.fmin, "max": np.fmax,
 }  # fmt: skip
 _LOGICAL = {
@@ -253,9 +254,9 @@ _LOGICAL = {
 
 
 def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool = True) -> None:
-    """rows[positions[i]] = the reduction of it and of updates[i]; without ``use_init_val`` of the updates alone."""
+    """Reduce each rows[positions[i]] with its updates; without ``use_init_val`` reduce the updates alone."""
     if reduction == "none":
-        if rows.shape[1] == 1:  # NumPy copies rows of one number by a loop of their own
+        if rows.shape[1] == 1:  # NumPy has a separate loop for rows of one number
             rows, updates = rows.reshape(-1), updates.reshape(-1)
         rows[positions] = updates
         return
@@ -275,7 +276,7 @@ def put(rows: Array, positions: Array, updates: Array, reduction: str, use_init_
 
 
 def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, use_init_val: bool) -> None:
-    """rows[positions[i]] = the combination of it and updates[i], one after the other."""
+    """Combine each rows[positions[i]] with updates[i], one after the other."""
     length = rows.shape[1]
     elements = positions
     if length != 1:
@@ -287,7 +288,7 @@ def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, u
     has_nan = keeps_apart and np.isnan(flat.min(initial=0))
     nan = elements[np.isnan(flat[elements])] if has_nan else elements[:0]
     combine = (_LOGICAL if rows.dtype.kind == "b" else _NUMERIC)[reduction]
-    if keeps_apart and not np.isnan(updates.min(initial=0)):  # then these do the same, sooner
+    if keeps_apart and not np.isnan(updates.min(initial=0)):  # these then do the same faster
         combine = np.minimum if reduction == "min" else np.maximum
     combine.at(flat, elements, updates.reshape(-1))
     if nan.size:
@@ -295,7 +296,7 @@ def _combine_at(rows: Array, positions: Array, updates: Array, reduction: str, u
 
 
 def _computed_in(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
-    """Narrow floating-point numbers are reduced in f32 and rounded once."""
+    """Return the type for the reduction: narrow floating-point numbers are reduced in f32 and rounded once."""
     if dtype.kind == "b" or (dtype.kind in "iu" and reduction != "mean") or dtype in (np.float32, np.float64):
         return dtype
     if dtype.kind in "iu":
@@ -304,7 +305,7 @@ def _computed_in(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
 
 
 def _neutral(dtype: np.dtype[Any], reduction: str) -> Any:
-    """What an accumulator begins with that data has no part in."""
+    """Return the initial value of an accumulator that does not include data."""
     if reduction not in ("min", "max"):
         return reduction == "prod"
     if dtype.kind in "bf":

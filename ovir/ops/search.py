@@ -1,4 +1,4 @@
-"""Bucketize and SearchSorted: where elements belong in a sorted sequence."""
+"""Bucketize and SearchSorted: positions of elements in a sorted sequence."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ovir.ops.base.domains import SORTED, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-# Comparing with each of so many boundaries is several times faster than searching among them.
+# With up to this many boundaries, comparing with each is several times faster than searching.
 _FEW = 64
 
 
 class SearchSortedBase(Operator):
-    """What both have in common: ``output_type`` is the type of the positions."""
+    """Base of searches in sorted sequences; ``output_type`` is the type of the positions."""
 
     output_type: ElementType = attribute(default=i64)
 
@@ -31,9 +31,9 @@ class SearchSortedBase(Operator):
 
 @operator("Bucketize", opset=3)
 class Bucketize(SearchSortedBase):
-    """For each element of data the number of the bucket it lies in, between ascending boundaries.
+    """The number of the bucket, between ascending boundaries, that each element of data lies in.
 
-    Bucket i ends at buckets[i], which belongs to it if ``with_right_bound``, and else to the next.
+    Bucket i ends at buckets[i]; the boundary belongs to it if ``with_right_bound``, otherwise to the next bucket.
 
     Source: Bucketize-3
     """
@@ -58,7 +58,7 @@ class Bucketize(SearchSortedBase):
 
         def count(x: Array, *, out: Array) -> None:
             found = np.zeros(x.shape, np.uint8)
-            for bound in buckets:  # NaN is beyond the last one, or with_right_bound before the first
+            for bound in buckets:  # NaN lies behind the last boundary, or before the first one if with_right_bound
                 found += x > bound if self.with_right_bound else ~(x < bound)
             np.copyto(out, found)
 
@@ -68,10 +68,10 @@ class Bucketize(SearchSortedBase):
 
 @operator("SearchSorted", opset=15)
 class SearchSorted(SearchSortedBase):
-    """The position in a sorted sequence at which each of values would keep its order.
+    """The position in a sorted sequence at which inserting each of values keeps the order.
 
-    Of equal elements it is that of the first, or with ``right_mode`` that after the last. sorted has one dimension, or
-    those of values but for the last, along which each row of values is looked for in its own.
+    Among equal elements it is the first position, or with ``right_mode`` the one after the last. sorted is 1-D, or has
+    the dimensions of values except the last; then each row of values is searched in its own row.
 
     Source: SearchSorted-15
     """
@@ -85,7 +85,7 @@ class SearchSorted(SearchSortedBase):
         rows, shape = sorted_sequence.shape, values.shape
         self.require_rank_at_least("sorted", rows, 1)
         if shape.rank is None:
-            # One row may be searched for values of any shape.
+            # A single row can be searched for values of any shape.
             known = rows.rank is not None and rows.rank > 1
             return TensorType(self.output_type, rows.with_dim(-1, UNKNOWN) if known else shape)
         self.require(
@@ -111,7 +111,7 @@ class SearchSorted(SearchSortedBase):
 
 
 def _positions(rows: Array, values: Array, right: bool) -> Array:
-    """All the binary searches at once, each in its row."""
+    """Run all binary searches at once, each in its row."""
     precedes = np.less_equal if right else np.less
     low = np.zeros(values.shape, np.int64)
     high = np.full(values.shape, rows.shape[-1])
@@ -124,7 +124,7 @@ def _positions(rows: Array, values: Array, right: bool) -> Array:
 
 
 def _comparable(array: Array) -> Array:
-    """In a type that NumPy compares fast."""
+    """Return the array in a type that NumPy compares fast."""
     if array.dtype.kind in "iu" or array.dtype in (np.float32, np.float64):
         return array
     return array.astype(np.float32 if ElementType.from_dtype(array.dtype).is_real else np.int64)

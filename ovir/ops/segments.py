@@ -25,10 +25,10 @@ from ovir.ops.base.registry import operator
 class SegmentMax(Operator):
     """out[s] = the largest of data[j] over all j with segment_ids[j] = s, element by element.
 
-    There are ``num_segments``, or one more than the last id where that is left out. An empty segment is 0, with
-    ``fill_mode`` lowest the lowest (finite) number of the type; the specification calls that attribute
-    empty_segment_value. NaN counts only where there is nothing else. Ids must be sorted and not negative; those from
-    ``num_segments`` on, which the specification excludes, are left out and reported.
+    There are ``num_segments`` segments, or by default one more than the last id. An empty segment is 0, or with
+    ``fill_mode`` lowest the lowest finite number of the type; the specification calls that attribute
+    empty_segment_value. NaN counts only if a segment has nothing else. Ids must be sorted and not negative; ids from
+    ``num_segments`` on, which the specification excludes, are ignored and reported.
 
     Source: SegmentMax-16
     """
@@ -97,12 +97,12 @@ class SegmentMax(Operator):
 
 
 def _needed(ids: Array) -> int:
-    """How many segments sorted ids reach."""
+    """Return the number of segments that sorted ids reach."""
     return int(ids[-1]) + 1 if ids.size else 0
 
 
 def _lowest(dtype: np.dtype[Any]) -> float:
-    """The lowest finite number of a type."""
+    """Return the lowest finite number of a type."""
     if native_dtype(dtype).kind == "f":
         return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
     return integer_range(dtype)[0]

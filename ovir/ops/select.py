@@ -1,4 +1,4 @@
-"""Select: elements of one of two tensors, as a third says."""
+"""Select: elements of one of two tensors, chosen by a third."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ovir.ops.base.registry import operator
 
 @operator("Select", opset=1)
 class Select(ElementwiseBase):
-    """The element of ``then`` where ``cond`` is true, that of ``other`` elsewhere.
+    """The element of ``then`` where ``cond`` is true, else the element of ``other``.
 
-    ``then`` and ``other``, of one type, are broadcast to each other, and ``cond`` to both (in OpenVINO they to
-    ``cond`` too); in mode pdpd ``other`` and ``cond`` are broadcast to ``then``.
+    ``then`` and ``other`` have one type and are broadcast to each other, and ``cond`` to both (OpenVINO also broadcasts
+    them to ``cond``). In mode pdpd ``other`` and ``cond`` are broadcast to ``then``.
 
     Source: Select-1
     """
@@ -37,9 +37,9 @@ class Select(ElementwiseBase):
         other, cond = self.aligned(then, other), self.aligned(then, cond)
         if then.dtype.kind == "T":  # strings
             return np.where(cond, then, other)
-        # Bits are selected: NumPy's copies under a mask take ten times as long where the mask is irregular.
+        # The bits are selected, because NumPy's masked copies take ten times as long if the mask is irregular.
         bits = np.dtype(f"i{then.dtype.itemsize}")
-        if 2 * cond.size <= then.size:  # of a repeated condition each number is made once
+        if 2 * cond.size <= then.size:  # each number of a repeated condition is made once
             cond = -cond.astype(bits)
         target = None if out is None else out.view(bits)
         return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)

@@ -1,7 +1,7 @@
-"""ShapeOf, Reshape, Squeeze, Unsqueeze, Transpose: a tensor's dimensions read, or arranged anew without moving data.
+"""ShapeOf, Reshape, Squeeze, Unsqueeze and Transpose: read or rearrange dimensions without moving data.
 
-All but ShapeOf return views. They carry the content of small tensors, so that a shape computed in
-the graph reaches the Reshape that uses it.
+All except ShapeOf return views. They carry known values, so that a shape computed in the graph reaches the Reshape that
+uses it.
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class ShapeOf3(ShapeOf1):
 
 @operator("Reshape", opset=1)
 class Reshape(Operator):
-    """The elements of ``data``, in row-major order, with the dimensions that ``shape`` lists.
+    """The elements of ``data``, in row-major order, with the dimensions given by ``shape``.
 
-    One -1 in ``shape`` stands for what makes the number of elements equal. With ``special_zero`` a 0
-    at position i copies dimension i of ``data``; without it, it is a dimension of size 0. Where tensors
-    are empty and any size would do for -1, it is 1.
+    One -1 in ``shape`` stands for the size that keeps the number of elements. With ``special_zero`` a 0 at position i
+    copies dimension i of ``data``; otherwise it is a dimension of size 0. If tensors are empty and any size would fit
+    for -1, it is 1.
 
     Source: Reshape-1
     """
@@ -100,7 +100,7 @@ class Reshape(Operator):
         inferred = [i for i, size in enumerate(target) if size == -1]
         self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
         if inferred:
-            # Copied dimensions stand on both sides: they count for nothing, even where they are 0.
+            # Copied dimensions occur on both sides, so they do not count, even if they are 0.
             own = prod(size for i, size in enumerate(data.shape) if i not in copied)
             others = prod(size for i, size in enumerate(target) if i not in (*copied, *inferred))
             self.require(own % others == 0 if others else own == 0, _NOT_DIVISIBLE, list(data.shape), shape.tolist())
@@ -120,7 +120,7 @@ class Reshape(Operator):
         return inputs[0].reshape(shape)
 
     def _pattern_dimension(self, index: int, low: float, high: float, dim: Dimension) -> Dimension | None:
-        """What is known of an element of the pattern as a size; None stands for -1."""
+        """Return a pattern element as a size, as far as it is known; None stands for -1."""
         if low == high == -1:
             return None
         self.require(high >= 0, "shape[{}] must be at least -1, got {}", index, f"{high:.0f}")
@@ -138,7 +138,7 @@ class Reshape(Operator):
                 dims.append(UNKNOWN if wanted is None else wanted)
         inferred = [i for i, wanted in enumerate(pattern) if wanted is None]
         self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
-        # The number of elements also tells the one size that the pattern leaves open.
+        # The number of elements also determines a single size that the pattern leaves open.
         resolved = inferred or [i for i, dim in enumerate(dims) if not dim.is_static and i not in copied]
         if shape.rank is not None and len(resolved) == 1:
             (index,) = resolved
@@ -162,9 +162,9 @@ def _shown(pattern: Sequence[Dimension | None]) -> str:
 
 
 def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dimension | None) -> Dimension | None:
-    """The size that, together with ``others``, makes as many elements as ``own``; None where there is none.
+    """Return the size that together with ``others`` gives as many elements as ``own``, or None if there is none.
 
-    ``wanted``, where given, is what is known of it already. Unknown sizes of one symbol on both sides cancel.
+    ``wanted`` is what is already known about that size. Unknown sizes with one symbol on both sides cancel.
     """
     rest = list(others)
     left: list[Dimension] = []
@@ -190,13 +190,13 @@ def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dim
 
 
 def _axis_of_size_1(op: Operator, inputs: Inputs) -> Domain:
-    """Return the first axis of size 1, which Squeeze can take away."""
+    """Return the first axis of size 1, which Squeeze can remove."""
     axes = (axis for axis, dim in enumerate(dims_of(inputs, "data")) if dim == Dimension(1, 1))
     return Domain(next(axes, 0), None, "counting")
 
 
 def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
-    """Return the ``rows_from`` of an operation that leaves the order of the elements of ``data`` as it is."""
+    """Return ``rows_from`` of an operation that keeps the order of the elements of ``data``."""
     shape, inner = output.to_tuple(), inputs[0].shape.to_tuple()
     if not shape or not inner or prod(shape[1:]) % max(prod(inner[1:]), 1):
         return None
@@ -204,7 +204,7 @@ def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[
 
 
 class AxesBase(Operator):
-    """An operation on ``data`` whose second input lists axes."""
+    """Base of operations on ``data`` whose second input lists axes."""
 
     restores = (0,)
     views = True
@@ -224,10 +224,9 @@ class AxesBase(Operator):
 
 @operator("Squeeze", opset=1)
 class Squeeze1(AxesBase):
-    """``data`` without those of the dimensions ``axes`` that are 1; without any that is 1 where there are no axes.
+    """``data`` without those dimensions ``axes`` that are 1; without any dimension of 1 if there are no axes.
 
-    Inference takes an unknown dimension among ``axes`` to be 1 if it can be; without axes it leaves the
-    rank open.
+    Inference assumes that an unknown dimension among ``axes`` is 1 if it can be; without axes the rank is unknown.
 
     Source: Squeeze-1
     """
@@ -260,19 +259,18 @@ class Squeeze1(AxesBase):
         return PartialShape(dim for i, dim in enumerate(shape) if not dim.contains(1) or (chosen and i not in chosen))
 
     def _stays_open(self, axis: int, chosen: Sequence[int]) -> bool:
-        """Whether an unknown dimension that may be 1 leaves the rank of the result open."""
+        """Return whether an unknown dimension that may be 1 leaves the rank of the result open."""
         return not chosen
 
     def _squeezed_somewhere(self, shape: PartialShape, axes: TensorType) -> PartialShape:
-        """The result for axes that are not known."""
+        """Return the shape of the result for unknown axes."""
         assert shape.rank is not None
         return PartialShape([UNKNOWN] * (shape.rank - 1) if axes.shape.size() == Dimension(1, 1) else None)
 
 
 @operator("Squeeze", opset=15)
 class Squeeze15(Squeeze1):
-    """As Squeeze-1; with ``allow_axis_skip`` inference leaves the rank open where one of ``axes`` is a dimension
-    of which it is not known whether it is 1.
+    """Squeeze-1 with ``allow_axis_skip``: inference then leaves the rank open if one of ``axes`` may or may not be 1.
 
     Source: Squeeze-15
     """
@@ -288,7 +286,7 @@ class Squeeze15(Squeeze1):
 
 @operator("Unsqueeze", opset=1)
 class Unsqueeze(AxesBase):
-    """``data`` with a dimension of 1 inserted at each of ``axes``, which count in the result.
+    """``data`` with a dimension of 1 inserted at each of ``axes``, which refer to the result.
 
     Source: Unsqueeze-1
     """
@@ -310,8 +308,8 @@ class Unsqueeze(AxesBase):
     def _unsqueezed(self, dims: Sequence[Size], axes: Array, one: Size) -> list[Size]:
         different = set(axes.ravel().tolist())
         self.require(different, "axes must not be empty")
-        # An axis that is listed twice, also once from the front and once from the end, still counts as one;
-        # yet the rank that negative axes count from is that before the latter is known.
+        # An axis listed twice, even once from the front and once from the end, counts once. Negative axes count from
+        # the end of the rank before such repetitions are removed.
         places = sorted(set(self.normalize_axes(list(different), len(dims) + len(different), "axes", unique=False)))
         result = list(dims)
         for place in places:

@@ -1,7 +1,7 @@
 """Slice, StridedSlice, SliceScatter: every n-th element between two positions along each axis.
 
-The kernels are NumPy's basic indexing, so that Slice and StridedSlice return views. Most of the file
-is the inference of a sliced dimension from bounds of its size and of the two positions.
+The kernels are NumPy's basic indexing, so Slice and StridedSlice return views. Most of the file infers a sliced
+dimension from bounds of its size and of the two positions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ovir.ops.base.registry import operator
 
 Index = int | slice | None
 
-# Infinite sizes and positions as numbers: more than any that a file can hold, and no position within such a size.
+# Numbers for an infinite size and an infinite position: more than any file can hold, and no position within that size.
 _ENDLESS = 1 << 70
 _BEYOND = 4 * _ENDLESS
 
@@ -38,7 +38,8 @@ class Position(NamedTuple):
     symbol: int = 0
 
     def extremes(self) -> set[int]:
-        """The positions among which each end of the dimension is reached, counted from the front or from the end."""
+        """Return the positions at which the length of the slice may be extreme, counted from the front or from the
+        end."""
         return {p for p in (self.low, -1, 0, self.high) if self.low <= p <= self.high}
 
 
@@ -48,10 +49,10 @@ BEFORE_BEGIN = Position(-_BEYOND, -_BEYOND)
 
 
 def positions(tensor: TensorType, count: int) -> list[Position]:
-    """The elements of a ``start`` or ``stop`` that has ``count`` of them, anywhere where they are not known.
+    """Return the elements of a ``start`` or ``stop`` of ``count`` elements; an unknown element may be anywhere.
 
-    The largest and the smallest i32 and i64 mean the end and the beginning of any dimension, and so does any number
-    too large for a dimension.
+    The largest and the smallest number of i32 and i64, and all numbers too large for a dimension, mean the end and the
+    beginning of any dimension.
     """
     known = tensor.bounds_or_unknown()
     if known is None:
@@ -76,16 +77,16 @@ def _limits(element_type: ElementType) -> tuple[float, float]:
 
 
 def sliced(dim: Dimension, start: Position, stop: Position, step: int | None) -> Dimension:
-    """The number of elements from ``start`` to ``stop``, for every size and position within the bounds."""
+    """Return the number of elements from ``start`` to ``stop``, for every size and position within the bounds."""
     if step is None:
         return Dimension(0, dim.upper)
-    # A position that is the size itself, whatever that is, is the end.
+    # A position equal to the size, whatever the size is, is the end.
     start, stop = (END if dim.symbol and position.symbol == dim.symbol else position for position in (start, stop))
     if _keeps_all(dim, start, stop, step):
         return dim
     largest = _ENDLESS if dim.upper is None else dim.upper
-    # For a given size the length is monotone in each position as long as that does not change its sign. In the
-    # size it is piecewise linear; the pieces meet where a position enters or leaves the dimension.
+    # For a given size the length is monotone in each position, as long as the position keeps its sign. In the size it
+    # is piecewise linear; the pieces meet where a position enters or leaves the dimension.
     firsts, lasts = start.extremes(), stop.extremes()
     near = {abs(position) + d for position in firsts | lasts for d in (-1, 0, 1)}
     sizes = {dim.lower, largest} | {size for size in near if dim.lower < size < largest}
@@ -95,18 +96,21 @@ def sliced(dim: Dimension, start: Position, stop: Position, step: int | None) ->
 
 
 def _length(first: int, last: int, step: int, size: int) -> int:
-    """As ``len(range(size)[first:last:step])``, which cannot count beyond the machine's integers."""
+    """Return ``len(range(size)[first:last:step])``, which Python cannot compute beyond the machine's integers."""
     start, stop, _ = slice(clamped(first, step, size), last, step).indices(size)
     return max(0, -((start - stop) // step))
 
 
 def clamped(first: int, step: int, size: int) -> int:
-    """A start below the dimension becomes its first element, also backwards, where Python has none then."""
+    """Return the start, moved to the first element if it lies before it.
+
+    With a negative step Python would select nothing then.
+    """
     return 0 if step < 0 and first < -size else first
 
 
 def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bool:
-    """Whether the slice has all elements of the dimension, whatever its size is."""
+    """Return whether the slice has all elements of the dimension, whatever its size."""
     size = _ENDLESS if dim.upper is None else dim.upper
     if step == 1:
         return stop.low >= size and (start.low == start.high == 0 or start.high <= -size)
@@ -116,15 +120,17 @@ def _keeps_all(dim: Dimension, start: Position, stop: Position, step: int) -> bo
 
 
 class SlicingBase(Operator):
+    """Base of Slice, SliceScatter and StridedSlice."""
+
     def common_length(self, vectors: Mapping[str, TensorType]) -> Dimension:
-        """How many elements vectors of integers have, which must be equally many."""
+        """Return the number of elements of some vectors of integers, which must be equal."""
         for name, vector in vectors.items():
             self.require_integers(name, vector.element_type)
             self.require_rank(name, vector.shape, 1)
         return self.merge_dims("elements", **{name: (vector.shape, 0) for name, vector in vectors.items()})
 
     def known_step(self, name: str, step: TensorType, index: int) -> int | None:
-        """One element of ``step``, None where it is not known."""
+        """Return one element of ``step``, or None if it is unknown."""
         value = step.value
         if value is None or (value.constant is None and value.lower[index] != value.upper[index]):
             return None
@@ -134,17 +140,17 @@ class SlicingBase(Operator):
 
 
 class SliceOperatorBase(SlicingBase):
-    """Slicing by four vectors: ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
+    """Base of slicing by four vectors: ``start``, ``stop``, ``step`` and, optionally, ``axes``."""
 
     def check_vectors(self, rank: int | None, vectors: Sequence[TensorType]) -> Dimension:
-        """The number of axes sliced, which all the vectors must agree on."""
+        """Return the number of sliced axes, on which all vectors must agree."""
         count = self.common_length(dict(zip(("start", "stop", "step", "axes"), vectors, strict=False)))
         fits = rank is None or count.lower <= rank
         self.require(fits, "start has {} elements, more than the {} dimensions of data", count, rank)
         return count
 
     def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
-        """``shape`` after slicing."""
+        """Return ``shape`` after slicing."""
         count = self.check_vectors(shape.rank, vectors)
         start, stop, step = vectors[:3]
         if step.constant is not None:
@@ -167,7 +173,7 @@ class SliceOperatorBase(SlicingBase):
         return PartialShape(dims)
 
     def index(self, shape: Sequence[int], vectors: Sequence[Array]) -> tuple[slice, ...]:
-        """What NumPy slices by."""
+        """Return the index that NumPy slices by."""
         start, stop, step = (vector.tolist() for vector in vectors[:3])
         axes = vectors[3].tolist() if len(vectors) > 3 else range(len(start))
         result = [slice(None)] * len(shape)
@@ -180,10 +186,10 @@ class SliceOperatorBase(SlicingBase):
 
 @operator("Slice", opset=8)
 class Slice(SliceOperatorBase):
-    """``data[start[i]:stop[i]:step[i]]``, as Python slices, along each of ``axes``; by default along the first ones.
+    """``data[start[i]:stop[i]:step[i]]``, as in Python, along each of ``axes`` or by default along the first ones.
 
-    Positions beyond the ends are clamped to them: with a negative step, unlike in Python, a start before the first
-    element, too.
+    Positions beyond the ends are clamped. Unlike in Python, this holds for a start before the first element with a
+    negative step too.
 
     Source: Slice-8
     """
@@ -206,7 +212,7 @@ class Slice(SliceOperatorBase):
 
 @operator("SliceScatter", opset=15)
 class SliceScatter(SliceOperatorBase):
-    """A copy of ``data`` in which what Slice would return is replaced by ``updates``.
+    """A copy of ``data`` in which the elements that Slice would return are replaced by ``updates``.
 
     Source: SliceScatter-15
     """
@@ -261,11 +267,11 @@ class SliceScatter(SliceOperatorBase):
 class StridedSlice(SlicingBase):
     """``data[begin[i]:end[i]:stride[i]]`` along successive axes, modified by masks, each a list of 0 and 1.
 
-    A 1 at position i of ``begin_mask`` or ``end_mask`` slices from or to the end of the dimension; of
-    ``new_axis_mask`` inserts a dimension of 1 instead of slicing; of ``shrink_axis_mask`` takes the element at
-    ``begin[i]`` and drops the dimension; of ``ellipsis_mask`` stands for all the dimensions that the other
-    positions leave. Where several are set, the later in the order shrink, new axis, ellipsis prevails.
-    Masks that are too short go on with 0.
+    A 1 at position i of a mask has the following effect. ``begin_mask`` and ``end_mask``: the slice starts at the
+    beginning, or stops at the end, of the dimension. ``new_axis_mask``: a dimension of 1 is inserted and nothing is
+    sliced. ``shrink_axis_mask``: the element at ``begin[i]`` is taken and the dimension dropped. ``ellipsis_mask``:
+    position i stands for all dimensions that the other positions leave. If several of the last three are set, ellipsis
+    prevails over new axis, and new axis over shrink. Masks that are too short are continued with 0.
 
     Source: StridedSlice-1
     """
@@ -332,7 +338,7 @@ class StridedSlice(SlicingBase):
                 last = None if _is_set(self.end_mask, i) else int(end[i])
                 index.append(slice(first, last, step))
                 axis += 1
-        result: Array = data[(*index, ...)]  # the dots make a view of a single element too
+        result: Array = data[(*index, ...)]  # with the ellipsis, a single element is a view too
         return result
 
     def _check_masks(self) -> None:
@@ -343,7 +349,7 @@ class StridedSlice(SlicingBase):
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
     def _roles(self, count: int, rank: int) -> list[str]:
-        """What each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
+        """Return what each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
         roles = []
         for i in range(count):
             if _is_set(self.ellipsis_mask, i):
@@ -357,11 +363,11 @@ class StridedSlice(SlicingBase):
         return roles
 
     def _hidden(self, count: int, rank: int) -> int:
-        """How many dimensions the ellipsis stands for."""
+        """Return the number of dimensions that the ellipsis stands for."""
         return rank - len([role for role in self._roles(count, rank) if role in ("slice", "shrink")])
 
     def _ends(self, index: int, step: int | None, begin: Position, end: Position) -> tuple[Position, Position]:
-        """The positions, with the masks applied."""
+        """Return the positions with the masks applied."""
         backwards = step is not None and step < 0
         if _is_set(self.begin_mask, index):
             begin = END if backwards else Position(0, 0)

@@ -1,4 +1,4 @@
-"""SoftMax and LogSoftmax: normalise exponentials along one axis."""
+"""SoftMax and LogSoftmax: normalize exponentials along one axis."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from ovir.ops.base.registry import operator
 
 
 class AlongAxisBase(Operator):
+    """Base of operations that normalize the slices along one axis."""
+
     axis: int
     inplace = (0,)
 
@@ -34,7 +36,7 @@ class AlongAxisBase(Operator):
 
 
 class SoftMaxBase(AlongAxisBase):
-    """The kernel; the slice's maximum is taken off first, so that nothing overflows."""
+    """Base of SoftMax with its kernel, which first subtracts the maximum of the slice so that nothing overflows."""
 
     def block(self, x: Array, y: Array, axis: int) -> None:
         np.subtract(x, x.max(axis, keepdims=True), out=y)

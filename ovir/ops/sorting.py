@@ -1,4 +1,4 @@
-"""TopK, NonZero and Unique: operations that order, find or tell apart the elements of a tensor."""
+"""TopK, NonZero and Unique: order, find or distinguish the elements of a tensor."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ from ovir.ops.base.traits import ALL
 class TopK3(Operator):
     """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
 
-    ``sort`` value orders them by value, the first found first, index by their index; with none it is left open, and is
-    by value here. Of equal elements those of lower index are taken, and come first. NaN is less than any number.
+    ``sort`` value orders the results by value, best first; index orders them by index; none leaves the order open, and
+    here it is by value. Of equal elements, those with lower indices are taken and come first. NaN counts as less than
+    any number.
 
     Source: TopK-3
     """
@@ -52,7 +53,7 @@ class TopK3(Operator):
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
     def _count(self, size: Dimension, k: TensorType) -> Dimension:
-        """How many are taken of a dimension."""
+        """Return the number of elements taken of a dimension."""
         count = self.count_of("k", k)
         fitting = count.merged_with(Dimension(0, size.upper))
         if fitting is None:
@@ -74,7 +75,7 @@ class TopK3(Operator):
 
 @operator("TopK", opset=1)
 class TopK1(TopK3):
-    """The ``k`` largest or smallest elements along ``axis`` and their indices, as TopK-3 gives them.
+    """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 
     Source: TopK-1
     """
@@ -82,9 +83,9 @@ class TopK1(TopK3):
 
 @operator("TopK", opset=11)
 class TopK11(TopK3):
-    """The ``k`` largest or smallest elements along ``axis`` and their indices, as TopK-3 gives them.
+    """The ``k`` largest or smallest elements along ``axis``, and their indices. See TopK-3.
 
-    ``stable`` promises the order that equal elements have here anyway.
+    ``stable`` guarantees the order of equal elements, which is the same here without it.
 
     Source: TopK-11
     """
@@ -92,13 +93,14 @@ class TopK11(TopK3):
     stable: bool = attribute(default=False)
 
 
-# Selecting first and ordering what was selected pays for rows this long, of which so small a part is wanted.
+# For rows this long, of which at most one part in _SMALL_PART is wanted, selecting first and sorting the selection is
+# faster.
 _LONG_ROW = 128
 _SMALL_PART = 4
 
 
 def _top(rows: Array, count: int, largest: bool) -> Array:
-    """The indices of the first ``count`` of each row, ordered by value and then by index."""
+    """Return the indices of the first ``count`` elements of each row, ordered by value and then by index."""
     size = rows.shape[-1]
     if count == 1 and rows.dtype.kind in "iubf":
         best: Array = rows.argmax(axis=-1, keepdims=True) if largest else rows.argmin(axis=-1, keepdims=True)
@@ -107,7 +109,7 @@ def _top(rows: Array, count: int, largest: bool) -> Array:
     keys = _keys(rows, largest)
     has_nan = _has_nan(keys)
     if has_nan or size < _LONG_ROW or count * _SMALL_PART > size or count == 0:
-        # NaN is to come first among the smallest, where a sort would put it last.
+        # NaN must come first among the smallest, but a sort would put it last.
         nan_first = has_nan and not largest
         order: Array = np.lexsort((keys, keys == keys), -1) if nan_first else np.argsort(keys, -1, kind="stable")
         return order[..., :count]
@@ -117,10 +119,11 @@ def _top(rows: Array, count: int, largest: bool) -> Array:
 
 
 def _selected(keys: Array, count: int) -> Array:
-    """The indices of the ``count`` smallest of each row, ascending; of equal elements the first."""
+    """Return the indices of the ``count`` smallest elements of each row, ascending; of equal elements the first are
+    taken."""
     last = np.partition(keys, count - 1, axis=-1)[..., count - 1 : count]
     chosen = keys <= last
-    if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many are equal to the last
+    if np.count_nonzero(chosen) > prod(keys.shape[:-1]) * count:  # too many elements equal the last one
         less, equal = keys < last, keys == last
         wanted = count - less.sum(axis=-1, keepdims=True)
         chosen = less | (equal & (equal.cumsum(axis=-1) <= wanted))
@@ -129,7 +132,7 @@ def _selected(keys: Array, count: int) -> Array:
 
 
 def _keys(rows: Array, largest: bool) -> Array:
-    """What orders the rows when sorted ascending, in a type that NumPy sorts fast."""
+    """Return keys that order the rows when sorted ascending, in a type that NumPy sorts fast."""
     if rows.dtype.kind not in "iub" and rows.dtype not in (np.float32, np.float64):
         rows = rows.astype(np.float32 if ElementType.from_dtype(rows.dtype).is_real else np.int32)
     if not largest:
@@ -146,7 +149,7 @@ def _has_nan(array: Array) -> bool:
 
 @operator("NonZero", opset=3)
 class NonZero(Operator):
-    """The indices of the elements that are not zero: out[i, j] is the index in dimension i of the j-th, row by row.
+    """The indices of the nonzero elements: out[i, j] is the index in dimension i of the j-th, in row-major order.
 
     A scalar counts as one dimension of one element.
 
@@ -168,7 +171,7 @@ class NonZero(Operator):
 
     def run(self, data: Array) -> Array:
         data = np.atleast_1d(data)
-        # NumPy finds true elements ten times faster than others, and divides small integers four times faster.
+        # NumPy finds true elements ten times faster than nonzero ones, and divides small integers four times faster.
         places = np.flatnonzero(data != 0 if data.dtype.kind in "iuf" else data)
         found = np.empty((data.ndim, places.size), self.output_type.to_dtype())
         if places.size and data.size < 1 << 32:
@@ -186,11 +189,12 @@ class NonZero(Operator):
 
 @operator("Unique", opset=10)
 class Unique(Operator):
-    """The distinct elements of data, or with ``axis`` its distinct slices along it.
+    """The distinct elements of data, or with ``axis`` its distinct slices along that axis.
 
-    Then the index of the first occurrence of each in data, for each element (or slice) of data the index of its like in
-    the output, and how often each occurs. They are ``sorted`` ascending, slices lexicographically, or else stand in the
-    order of first occurrence. Each NaN is distinct.
+    Further outputs are the index in data of the first occurrence of each distinct element (or slice), the index in the
+    first output of each element of data, and the number of occurrences of each distinct element. If ``sorted``, the
+    elements are in ascending order and slices in lexicographic order; otherwise both are in the order of their first
+    occurrence. Each NaN is distinct.
 
     Source: Unique-10
     """
@@ -211,7 +215,7 @@ class Unique(Operator):
             shapes = [PartialShape(array.shape) for array in self._unique(data.constant, along)]
         else:
             searched = data.shape.size() if axis is None else data.shape[along or 0]
-            # As OpenVINO does, a bounded axis is taken not to be empty.
+            # As in OpenVINO, a bounded axis is assumed not to be empty.
             least = min(searched.lower, 1) if axis is None or not searched.upper else 1
             found = Dimension(least, searched.upper)
             shape = PartialShape([found]) if axis is None else data.shape.with_dim(along or 0, found)
@@ -221,7 +225,7 @@ class Unique(Operator):
         return tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
 
     def _axis(self, axis: TensorType | None, data: PartialShape) -> int | None:
-        """The axis counted from the front; None where there is none or the rank of data is unknown."""
+        """Return the axis counted from the front; None without an axis or if the rank of data is unknown."""
         if axis is None:
             return None
         self.require_index_type("axis", axis.element_type)

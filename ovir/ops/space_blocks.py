@@ -21,16 +21,17 @@ from ovir.ops.rearrange import copied, rearranged
 
 
 class BatchSpaceBase(Operator):
-    """What BatchToSpace and SpaceToBatch have in common: three 1-D inputs with an item for each dimension of data.
+    """Base of BatchToSpace and SpaceToBatch: three 1-D inputs with an item for each dimension of data.
 
-    The batch is a dimension too, but neither split into blocks nor padded or cropped: its items are 1, 0 and 0.
+    The batch counts as a dimension, but it is neither split into blocks nor padded or cropped: its items are 1, 0 and
+    0.
     """
 
     carries = (0,)
     value_inputs = (1, 2, 3)
 
     def known(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
-        """The items of the three inputs if all are known; their shapes and signs are checked."""
+        """Return the items of the three inputs if all are known, after checking their shapes and signs."""
         self.require_rank_at_least("data", data.shape, 2)
         rank = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
         for name, tensor in items.items():
@@ -53,7 +54,7 @@ class BatchSpaceBase(Operator):
             self.require(items[0] == least, "{} {} must begin with {}, for the batch", name, items, least)
 
     def read(self, data: Array, **items: Array) -> list[list[int]]:
-        """The items of the three inputs, checked, when a kernel is run."""
+        """Check and return the items of the three inputs of a run."""
         for name, array in items.items():
             message = "{} {} must have an item for each dimension of data {}"
             self.require(array.shape == (data.ndim,), message, name, array.shape, data.shape)
@@ -64,9 +65,9 @@ class BatchSpaceBase(Operator):
 
 @operator("BatchToSpace", opset=2)
 class BatchToSpace(BatchSpaceBase):
-    """data [batch, D1, D2, ...] with blocks of its batch laid into space: [batch / prod(B), D1 * B1, D2 * B2, ...].
+    """data [batch, D1, D2, ...] with blocks of its batch moved into space: [batch / prod(B), D1 * B1, D2 * B2, ...].
 
-    B is block_shape, and of the result crops_begin and crops_end are cut off.
+    B is block_shape; the result is then cropped by crops_begin and crops_end.
 
     Source: BatchToSpace-2
     """
@@ -80,7 +81,7 @@ class BatchToSpace(BatchSpaceBase):
         types = (tensor.element_type for tensor in (block_shape, crops_begin, crops_end))
         self.merge_types(*types, names=("block_shape", "crops_begin", "crops_end"))
         if known is None:
-            return _of_unknown_sizes(data)
+            return _unknown_sizes(data)
         blocks = prod(known[0])
         batch = data.shape[0].exact_div(blocks)
         if batch is None:
@@ -116,8 +117,8 @@ class BatchToSpace(BatchSpaceBase):
 class SpaceToBatch(BatchSpaceBase):
     """data [batch, D1, D2, ...], padded with zeros, with blocks of its space moved into the batch.
 
-    The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P pads_begin + pads_end. It is what
-    BatchToSpace makes data of.
+    The result is [batch * prod(B), (D1 + P1) / B1, ...], where B is block_shape and P is pads_begin + pads_end.
+    BatchToSpace is the inverse.
 
     Source: SpaceToBatch-2
     """
@@ -129,7 +130,7 @@ class SpaceToBatch(BatchSpaceBase):
     ) -> TensorType:
         known = self.known(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
         if known is None:
-            return _of_unknown_sizes(data)
+            return _unknown_sizes(data)
         dims = [data.shape[0] * prod(known[0])]
         for dim, block, begin, end in list(zip(data.shape, *known, strict=True))[1:]:
             divided = (dim + (begin + end)).exact_div(block)
@@ -159,7 +160,7 @@ class SpaceToBatch(BatchSpaceBase):
 
 
 class DepthSpaceBase(Operator):
-    """What DepthToSpace and SpaceToDepth have in common. data is [N, C, D1, ..., DK]."""
+    """Base of DepthToSpace and SpaceToDepth; data is [N, C, D1, ..., DK]."""
 
     carries = (0,)
 
@@ -172,9 +173,9 @@ class DepthSpaceBase(Operator):
 
 @operator("DepthToSpace", opset=1)
 class DepthToSpace(DepthSpaceBase):
-    """Parts of the depth C laid into space, in blocks of ``block_size`` b: [N, C / b**K, D1 * b, ..., DK * b].
+    """Parts of the depth C moved into space, in blocks of ``block_size`` b: [N, C / b**K, D1 * b, ..., DK * b].
 
-    C is split into [b, ..., b, C / b**K] in mode blocks_first, into [C / b**K, b, ..., b] in mode depth_first.
+    In mode blocks_first C is split into [b, ..., b, C / b**K], in mode depth_first into [C / b**K, b, ..., b].
 
     Source: DepthToSpace-1
     """
@@ -204,9 +205,9 @@ class DepthToSpace(DepthSpaceBase):
 
 @operator("SpaceToDepth", opset=1)
 class SpaceToDepth(DepthSpaceBase):
-    """Blocks of ``block_size`` b in space made depth: [N, C * b**K, D1 / b, ..., DK / b].
+    """Blocks of ``block_size`` b in space moved into the depth: [N, C * b**K, D1 / b, ..., DK / b].
 
-    The new depth is [b, ..., b, C] in mode blocks_first, [C, b, ..., b] in mode depth_first.
+    The new depth is [b, ..., b, C] in mode blocks_first and [C, b, ..., b] in mode depth_first.
 
     Source: SpaceToDepth-1
     """
@@ -238,6 +239,6 @@ class SpaceToDepth(DepthSpaceBase):
         return rearranged(data, split, order, (n, depth * b**k, *(size // b for size in sizes)), out)
 
 
-def _of_unknown_sizes(data: TensorType) -> TensorType:
+def _unknown_sizes(data: TensorType) -> TensorType:
     rank = data.shape.rank
     return TensorType(data.element_type, PartialShape(None if rank is None else [UNKNOWN] * rank))

@@ -1,4 +1,4 @@
-"""SparseFillEmptyRows: an entry for every row of a sparse matrix that has none."""
+"""SparseFillEmptyRows: add an entry to every empty row of a sparse matrix."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ovir.ops.base.registry import operator
 
 @operator("SparseFillEmptyRows", opset=16)
 class SparseFillEmptyRows(Operator):
-    """The entries of a sparse matrix, row by row, with ``default_value`` at [row, 0] of each row that has none.
+    """The entries of a sparse matrix, row by row, with ``default_value`` added at [row, 0] of each empty row.
 
-    The matrix of shape ``dense_shape`` has ``values[i]`` at ``indices[i]`` = [row, column]; an index outside is an
-    error, entries at one place keep their order. The outputs are the indices, the values, and for each row whether it
-    was empty. The specification calls the operation FillEmptyRows, as its page is called.
+    The matrix of shape ``dense_shape`` has ``values[i]`` at ``indices[i]`` = [row, column]. An index outside the matrix
+    is an error; entries at the same position keep their order. The outputs are the indices, the values, and for each
+    row whether it was empty. The specification calls the operation FillEmptyRows.
 
     Source: FillEmptyRows-16
     """
@@ -50,7 +50,7 @@ class SparseFillEmptyRows(Operator):
         if dense_shape.constant is not None and indices.constant is not None:
             empty = self._is_empty(dense_shape.constant, indices.constant)
             entries += int(np.count_nonzero(empty))
-        else:  # each row has one at least, then
+        else:  # afterwards each row has at least one entry
             most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
             entries = Dimension(max(entries.lower, rows.lower), most)
         return (
@@ -67,9 +67,9 @@ class SparseFillEmptyRows(Operator):
         new = np.zeros((added.size, 2), indices.dtype)
         new[:, 0] = added
         places = np.concatenate([indices, new])
-        contents = np.concatenate([values, np.full(added.size, default_value, values.dtype)])
+        all_values = np.concatenate([values, np.full(added.size, default_value, values.dtype)])
         order = np.lexsort((places[:, 1], places[:, 0]))
-        return places[order], contents[order], empty
+        return places[order], all_values[order], empty
 
     def _rows(self, dense_shape: TensorType) -> Dimension:
         known = dense_shape.bounds_or_unknown()
@@ -80,7 +80,7 @@ class SparseFillEmptyRows(Operator):
         return known.dimensions()[0]
 
     def _is_empty(self, dense_shape: Array, indices: Array) -> Array:
-        """For each row whether it has no entry."""
+        """Return for each row whether it has no entry."""
         for axis, name in enumerate(("row", "column")):
             size, places = int(dense_shape[axis]), indices[:, axis]
             self.check_count(f"dense_shape[{axis}]", size)

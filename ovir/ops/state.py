@@ -1,4 +1,4 @@
-"""ReadValue and Assign: what a request remembers from one call to the next."""
+"""ReadValue and Assign: variables, which keep a value from one call of a request to the next."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from ovir.ops.base.registry import operator
 
 
 class Variable(Protocol):
-    """A variable of a request. ``value`` is None until it is set; what is set is copied."""
+    """A variable of a request. ``value`` is None until it is set; setting it stores a copy."""
 
     value: Array | None
 
 
-class ReadValue(Operator):
+class ReadValueBase(Operator):
+    """Base of both versions of ReadValue, with the kernel."""
+
     passes = (0,)
     variable_id: str = attribute()
 
@@ -41,15 +43,15 @@ class ReadValue(Operator):
         return value
 
     def _initial(self) -> Array:
-        """Zeros of the variable's shape, unknown sizes as small as they may be."""
+        """Return zeros of the variable's shape, with unknown sizes as small as allowed."""
         (element_type,), (shape,) = self.output_types, self.output_shapes
         self.require(shape.rank is not None, "variable '{}' has no initial value", self.variable_id)
         return np.zeros([dim.lower for dim in shape], element_type.to_dtype())
 
 
 @operator("ReadValue", opset=3)
-class ReadValue3(ReadValue):
-    """The value last assigned to the variable; `init_value` before that and after a reset.
+class ReadValue3(ReadValueBase):
+    """The value last assigned to the variable; before that, and after a reset, `init_value`.
 
     Type and shape are those of `init_value`.
 
@@ -61,10 +63,10 @@ class ReadValue3(ReadValue):
 
 
 @operator("ReadValue", opset=6)
-class ReadValue6(ReadValue):
-    """The value last assigned to the variable; before that and after a reset `init_value`, zeros without one.
+class ReadValue6(ReadValueBase):
+    """The value last assigned to the variable; before that, and after a reset, `init_value`, or zeros without one.
 
-    Type and shape are those declared, which must hold those of `init_value`; its own where neither is declared.
+    The declared type and shape must include those of `init_value`; if neither is declared, those of `init_value` hold.
 
     Source: ReadValue-6
     """
@@ -84,13 +86,15 @@ class ReadValue6(ReadValue):
 
 
 def _holds(declared: TensorType, given: TensorType) -> bool:
-    """Whether every shape of the one is a shape of the other."""
+    """Return whether every shape of ``given`` is a shape of ``declared``."""
     if declared.shape.rank is None or given.shape.rank is None:
         return declared.shape.rank is None
     return declared.shape == declared.shape.union(given.shape)
 
 
-class Assign(Operator):
+class AssignBase(Operator):
+    """Base of both versions of Assign, with the kernel."""
+
     variable_id: str = attribute()
 
     pure = False
@@ -105,16 +109,16 @@ class Assign(Operator):
 
 
 @operator("Assign", opset=3)
-class Assign3(Assign):
-    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on.
+class Assign3(AssignBase):
+    """`new_value`, passed on unchanged; ReadValue returns it in the next call.
 
     Source: Assign-3
     """
 
 
 @operator("Assign", opset=6)
-class Assign6(Assign):
-    """Sets the variable to `new_value`, which ReadValue gives at the next call, and hands it on.
+class Assign6(AssignBase):
+    """`new_value`, passed on unchanged; ReadValue returns it in the next call.
 
     Source: Assign-6
     """

@@ -1,4 +1,4 @@
-"""STFT and ISTFT: a signal as the Fourier transforms of short frames of it, and back."""
+"""STFT and ISTFT: a signal as the Fourier transforms of its short frames, and back."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ from ovir.ops.base.domains import SMALL, Between, Domain, Inputs, Length, by_inp
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-# Elements of frames that a thread must have at least.
+# A thread with fewer elements costs more than it gains.
 _LEAST_PER_THREAD = 1 << 15
 
 
 class ShortTimeFourierBase(Operator):
-    """The frames of a signal: frame_size elements from each frame_step-th on, two scalars, times window [length].
+    """Base of operations on the frames of a signal, each multiplied by a window [length].
 
-    A shorter window stands in the middle of the frame, zeros around it.
+    A frame has frame_size elements and starts frame_step elements after the one before; both are scalars. A shorter
+    window is centered in the frame, with zeros around it.
     """
 
     def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
@@ -38,7 +39,7 @@ class ShortTimeFourierBase(Operator):
         return element_type
 
     def _positive(self, name: str, tensor: TensorType) -> Dimension:
-        """The one positive number that the tensor holds, as far as it is known."""
+        """Return the one positive number of a tensor, as far as it is known."""
         self.require_index_type(name, tensor.element_type)
         self.require_rank(name, tensor.shape, 0)
         known = UNKNOWN if tensor.value is None else tensor.value.dimensions()[0]
@@ -55,7 +56,7 @@ class ShortTimeFourierBase(Operator):
 
 
 def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
-    """How many frames fit into a signal that is at least as long as one."""
+    """Return the number of frames that fit in a signal; at least one does."""
     lower = 1
     if size.upper is not None and step.upper is not None:
         lower += max(length.lower - size.upper, 0) // step.upper
@@ -63,23 +64,24 @@ def _frames(length: Dimension, size: Dimension, step: Dimension) -> Dimension:
 
 
 def _bins(frame_size: Dimension) -> Dimension:
-    """The complex numbers of the transform of a real frame."""
+    """Return the number of complex numbers in the transform of a real frame."""
     return frame_size.map(lambda size: size // 2 + 1)
 
 
 def _framed(window: Array, frame_size: int) -> Array:
-    """The window in the middle of a frame, zeros around it; an odd zero stands at the end."""
+    """Return the window padded with zeros to the length of a frame; an odd zero is added at the end."""
     before = (frame_size - window.size) // 2
     return np.pad(as_computed(window), (before, frame_size - window.size - before))
 
 
 @operator("STFT", opset=15)
 class STFT(ShortTimeFourierBase):
-    """The Fourier transforms of short frames of a signal, of all frames that fit. See ShortTimeBase.
+    """The Fourier transforms of all short frames that fit in a signal. See ShortTimeFourierBase.
 
     out[b, f] = RDFT of signal[b, f * frame_step : f * frame_step + frame_size] * window. signal is [batch, length] or
-    [length], out [batch, frames, frame_size // 2 + 1, 2] or the same without batch, with ``transpose_frames`` frames
-    after the numbers of the transform.
+    [length], out is [batch, frames, frame_size // 2 + 1, 2] or the same without batch; ``transpose_frames`` swaps the
+    frames with the numbers of the transform.
+
     Source: STFT-15
     """
 
@@ -124,7 +126,7 @@ class STFT(ShortTimeFourierBase):
 
 
 def _transform_frames(frames: Array, window: Array, out: Array) -> None:
-    """out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
+    """Compute out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
     batches, length, size = frames.shape
     count = min(max(BLOCK // size, 1), length)
     parts = -(-length // count)
@@ -140,20 +142,21 @@ def _transform_frames(frames: Array, window: Array, out: Array) -> None:
 
 
 def _frame_of_bins(op: Operator, inputs: Inputs) -> Domain:
-    """Return the frame size of the frequencies that ``data`` holds."""
+    """Return the frame size that gives as many frequencies as ``data`` has."""
     size = max(2 * (size_of(op, inputs, "data", -3) - 1), 1)
     return Domain(size, size)
 
 
 @operator("ISTFT", opset=16)
 class ISTFT(ShortTimeFourierBase):
-    """The inverse of STFT: the signal whose frames have these transforms. See ShortTimeBase.
+    """The inverse of STFT: the signal whose frames have the given transforms. See ShortTimeFourierBase.
 
-    The frames, each times window, are added up where they overlap and divided by the sum of the squared windows that
-    lie there; the signal is zero where that is zero. data is [batch, frame_size // 2 + 1, frames, 2] or the same
-    without batch, out [batch, length] or [length]. The length is that of the frames, (frames - 1) * frame_step +
-    frame_size; with ``center`` frame_size // 2 samples are taken off at both ends. signal_length cuts it at the end, or
-    fills it with what was taken off there, then with zeros. ``normalized`` data was divided by sqrt(frame_size).
+    The frames, each multiplied by the window, are added where they overlap and divided by the sum of the squared
+    windows there; where this sum is zero, the signal is zero. data is [batch, frame_size // 2 + 1, frames, 2] or the
+    same without batch, out is [batch, length] or [length]. The length is (frames - 1) * frame_step + frame_size; with
+    ``center`` frame_size // 2 samples are removed at both ends. signal_length cuts the signal at its end, or extends it
+    by the samples removed there and then by zeros. ``normalized`` data was divided by sqrt(frame_size).
+
     Source: ISTFT-16
     """
 
@@ -193,9 +196,9 @@ class ISTFT(ShortTimeFourierBase):
         return self.count_of("signal_length", tensor)
 
     def _length(self, frames: Dimension, size: Dimension, step: Dimension) -> Dimension:
-        """The length without ``signal_length``; that of no frames is that of one."""
+        """Return the length without ``signal_length``; no frames have the length of one."""
         ends = size
-        if self.center:  # taken off are 2 * (size // 2)
+        if self.center:  # 2 * (size // 2) samples are removed
             ends = Dimension(size.lower % 2, size.lower % 2) if size.is_static else Dimension(0, 1)
         return frames.map(lambda count: count - 1) * step + ends
 
@@ -242,7 +245,7 @@ class ISTFT(ShortTimeFourierBase):
 
 
 class _Rows:
-    """Frames added up where they overlap; in rows of one step, so that all frames are added in a few passes."""
+    """A sum of overlapping frames, in rows as long as a step, so that all frames are added in a few passes."""
 
     def __init__(self, size: int, step: int, frames: int, dtype: np.dtype[Any]) -> None:
         step = step if frames > 1 else min(step, size)
@@ -250,8 +253,8 @@ class _Rows:
         self.samples = self._rows.reshape(-1)[: max(frames - 1, 0) * step + size]
 
     def add(self, frames: Array, first: int = 0) -> None:
-        """Add frames, of which the first begins in row ``first``."""
+        """Add frames; the first one begins in row ``first``."""
         step = self._rows.shape[1]
-        for k in reversed(range(-(-frames.shape[1] // step))):  # a sample adds up its frames in their order
+        for k in reversed(range(-(-frames.shape[1] // step))):  # each sample adds its frames in their order
             part = frames[:, k * step : (k + 1) * step]
             self._rows[first + k : first + k + len(part), : part.shape[1]] += part

@@ -1,4 +1,4 @@
-"""StringTensorPack and StringTensorUnpack: strings as bytes with begins and ends, and back."""
+"""StringTensorPack and StringTensorUnpack: strings as bytes with begin and end positions, and back."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from ovir.ops.base.registry import operator
 
 @operator("StringTensorUnpack", opset=15)
 class StringTensorUnpack(Operator):
-    """The UTF-8 bytes of all strings of ``data``, joined row by row; string i is bytes [begins[i], ends[i]).
+    """The UTF-8 bytes of all strings of ``data``, joined in row-major order; string i is bytes [begins[i], ends[i]).
 
-    Outputs are begins and ends (i32, shaped as ``data``) and the bytes (u8).
+    The outputs are begins and ends (i32, in the shape of ``data``) and the bytes (u8).
 
     Source: StringTensorUnpack-15
     """
@@ -43,7 +43,7 @@ class StringTensorUnpack(Operator):
 class StringTensorPack(Operator):
     """Strings made of the UTF-8 bytes [begins[i], ends[i]) of ``symbols``, in the shape of ``begins``.
 
-    They may overlap and leave bytes out.
+    They may overlap, and bytes may belong to none.
 
     Source: StringTensorPack-15
     """

@@ -1,7 +1,7 @@
 """Elementwise functions of one input of any numeric type, and Identity.
 
-Of integers, functions whose values are not integers are computed in f64 and rounded; a result that 8 bits cannot
-hold saturates. f16 and bf16 are computed in f32 and rounded once.
+Functions whose values are not integers are computed in f64 for integers, and rounded; a result that does not fit in 8
+bits saturates. f16 and bf16 are computed in f32 and rounded once.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from ovir.ops.base.registry import operator
 
 
 class UnaryBase(Operator):
-    """The result has the type and shape of the input."""
+    """Base of functions whose result has the type and shape of the input."""
 
     inplace = (0,)
 
     function: ClassVar[Callable[..., Any]]
-    """A NumPy function, or one of its form."""
+    """A NumPy function, or a function with the same signature."""
     real_only = False
     truncates = False
-    """Whether results of 32- and 64-bit integers are cut instead of rounded to the nearest."""
+    """Whether results for 32- and 64-bit integers are truncated instead of rounded to nearest."""
 
     def infer(self, data: TensorType) -> TensorType:
         if self.real_only:
@@ -55,19 +55,19 @@ class UnaryBase(Operator):
 
 
 class ExactUnaryBase(UnaryBase):
-    """A function that gives integers for integers."""
+    """Base of functions that map integers to integers."""
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
         return apply(self.write, (data,), out)
 
     def write(self, x: Array, *, out: Array) -> object:
-        """Fill out from x, of any type that NumPy computes fast in."""
+        """Fill out from x, which has a type that NumPy computes fast in."""
         return type(self).function(x, out=out)
 
 
 class RoundingBase(ExactUnaryBase):
-    """Integers stay as they are, and so do the sizes that a converted shape holds."""
+    """Base of rounding functions: integers stay as they are, and so do the known sizes in a converted shape."""
 
     carries = (0,)
 
@@ -80,7 +80,7 @@ class RoundingBase(ExactUnaryBase):
 
 @operator("Abs", opset=1)
 class Abs(ExactUnaryBase):
-    """The magnitude of each element; of the least i8 it is 127.
+    """The magnitude of each element; 127 for the smallest i8.
 
     Source: Abs-1
     """
@@ -94,7 +94,7 @@ class Abs(ExactUnaryBase):
             return None
         ends = np.abs(value.lower), np.abs(value.upper)
         lower = np.where((value.lower < 0) & (value.upper > 0), 0, np.minimum(*ends))
-        if self.output_types[0].is_real:  # it can be NaN
+        if self.output_types[0].is_real:  # a real number can be NaN
             lower = np.where(value.is_unknown, np.nan, lower)
         symbols = np.where(value.lower >= 0, value.symbols, 0)
         return from_bounds(self.output_types[0], lower, np.maximum(*ends), symbols)
@@ -102,7 +102,7 @@ class Abs(ExactUnaryBase):
 
 @operator("Negative", opset=1)
 class Negative(ExactUnaryBase):
-    """The negative of each element, -x; of the least i8 it is 127, as devices saturate it.
+    """The negative of each element, -x; 127 for the smallest i8, as on devices, which saturate.
 
     Source: Negative-1
     """
@@ -115,7 +115,7 @@ class Negative(ExactUnaryBase):
 
 @operator("Sign", opset=1)
 class Sign(ExactUnaryBase):
-    """The sign of each element: -1, 0 or 1; NaN of NaN.
+    """The sign of each element: -1, 0 or 1; NaN for NaN.
 
     Source: Sign-1
     """
@@ -146,7 +146,7 @@ class Ceiling(RoundingBase):
 
 @operator("Round", opset=5)
 class Round(RoundingBase):
-    """The nearest integer; of a half the even one, or in mode half_away_from_zero the greater in magnitude.
+    """The nearest integer; a half is rounded to even, or away from zero in mode half_away_from_zero.
 
     Source: Round-5
     """
@@ -156,7 +156,7 @@ class Round(RoundingBase):
     def write(self, x: Array, *, out: Array) -> object:
         if x.dtype.kind != "f" or self.mode == "half_to_even":
             return np.rint(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
-        # Adding 0.5 would round, of the number just below 0.5 to 1; the remainder is exact.
+        # Adding 0.5 would round the number just below 0.5 up to 1; the remainder is exact.
         whole = np.trunc(x)
         half = np.abs(x - whole) >= 0.5
         return np.copysign(np.add(whole, np.sign(x), out=whole, where=half), x, out=out)
@@ -326,7 +326,7 @@ class Acosh(UnaryBase):
 
 @operator("Atanh", opset=4)
 class Atanh(UnaryBase):
-    """The inverse hyperbolic tangent, NaN outside of [-1, 1]; of integers beside 0 the type's greatest or least.
+    """The inverse hyperbolic tangent, NaN outside of [-1, 1]; nonzero integers give the limits of their type.
 
     Source: Atanh-4
     """
@@ -342,7 +342,7 @@ class Atanh(UnaryBase):
 
 def _ends_by_sign(x: Array, *, out: Array) -> None:
     info = np.iinfo(x.dtype)
-    is_positive, is_negative = x > 0, x < 0  # before out, which may be x
+    is_positive, is_negative = x > 0, x < 0  # computed before out is filled, which may be x
     out.fill(0)
     np.copyto(out, info.max, where=is_positive)
     np.copyto(out, info.min, where=is_negative)

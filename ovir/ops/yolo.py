@@ -1,4 +1,4 @@
-"""RegionYolo and ReorgYolo: the last layer of YOLO networks, and the one that trades area for channels."""
+"""RegionYolo and ReorgYolo: the last layer of YOLO networks, and the layer that moves area into channels."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from ovir.ops.softmax import SoftMax8
 
 @operator("RegionYolo", opset=1)
 class RegionYolo(Operator):
-    """The last layer of YOLO networks: makes probabilities of the scores that each region has at each point.
+    """The last layer of YOLO networks: turns the scores of each region at each point into probabilities.
 
-    The channels of data [N, C, H, W] are regions of ``coords`` coordinates, one objectness and ``classes`` scores. Of
-    each, the first two coordinates and the objectness go through a sigmoid. With ``do_softmax`` (YOLO v2) there are
-    ``num`` regions, the scores go through a softmax, and the dimensions ``axis`` to ``end_axis`` become one; without
-    (YOLO v3) there are as many regions as ``mask`` has items, the scores go through a sigmoid too, and the channels of
-    the regions are left. Channels beyond are copied. ``anchors`` are for whoever decodes the boxes.
+    The channels of data [N, C, H, W] hold regions of ``coords`` coordinates, one objectness and ``classes`` scores. The
+    first two coordinates and the objectness go through a sigmoid. With ``do_softmax`` (YOLO v2) there are ``num``
+    regions, the scores go through a softmax, and the dimensions ``axis`` to ``end_axis`` are merged. Without it (YOLO
+    v3) there are as many regions as items in ``mask``, the scores go through a sigmoid, and only the channels of
+    regions remain. Channels beyond the regions are copied. ``anchors`` have no effect: they serve to decode the boxes.
+
     Source: RegionYolo-1
     """
 
@@ -39,7 +40,7 @@ class RegionYolo(Operator):
 
     @property
     def entries(self) -> int:
-        """Channels of a region."""
+        """Return the number of channels per region."""
         return self.coords + self.classes + 1
 
     @property
@@ -66,7 +67,8 @@ class RegionYolo(Operator):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         shape = self._shape(PartialShape(data.shape)).to_tuple()
         out = np.empty(shape, data.dtype) if out is None else out
-        # Regions follow each other without regard to the batch, as devices have it where there are more channels.
+        # As on devices, regions are stored one after the other regardless of the batch, which matters if there are more
+        # channels.
         source, target = data.reshape(-1), out.reshape(-1)
         np.copyto(target, source[: target.size])
         batch, _, height, width = data.shape
@@ -83,14 +85,15 @@ class RegionYolo(Operator):
 
 @operator("ReorgYolo", opset=2)
 class ReorgYolo(Operator):
-    """Trades area for channels: [N, C, H, W] to [N, C * s * s, H / s, W / s], where s is ``stride``.
+    """Area moved into channels: [N, C, H, W] to [N, C * s * s, H / s, W / s], where s is ``stride``.
 
-    The data is read as if it were [N, C / (s * s), H * s, W * s] and its blocks of s by s points moved into channels,
-    block by block; the result, [N, C, H, W], is named by the shape above. That is how darknet does it.
+    As in darknet, data is read as [N, C / (s * s), H * s, W * s], and its blocks of s by s points are moved into
+    channels, block by block; the result [N, C, H, W] is then given the shape above.
+
     Source: ReorgYolo-1
     """
 
-    # One number in the specification; OpenVINO keeps one for each axis, writes them both and reads the first.
+    # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
     carries = (0,)
 
@@ -125,7 +128,7 @@ class ReorgYolo(Operator):
 
 
 def _places(shape: tuple[int, ...], stride: int) -> Array:
-    """Where each element of the result stands in the data, as darknet counts it for any number of channels."""
+    """Return the position in data of each element of the result; any number of channels is allowed, as in darknet."""
     n, c, h, w = np.ogrid[tuple(map(slice, shape))]
     planes = shape[1] // (stride * stride)
     block, plane = c // planes, c % planes

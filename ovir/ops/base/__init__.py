@@ -1,1 +1,1 @@
-"""What operations are built on; no operation stands here."""
+"""Base classes of operations, and the registry; the operations themselves are in the modules of ``ovir.ops``."""

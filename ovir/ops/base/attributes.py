@@ -1,4 +1,4 @@
-"""Attributes of operations: their declaration in a class body and their texts in a file."""
+"""Attributes of operations: how a class declares them, and how their texts in a file are parsed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ovir.diagnostics.spelling import did_you_mean
 
 
 class ChoiceError(ValueError):
-    """A value of the right kind that is not one of those the attribute takes."""
+    """A value has the right type but is not among the values that the attribute allows."""
 
 
 class _Required:
@@ -31,7 +31,7 @@ REQUIRED: Any = _Required()
 
 @dataclass(frozen=True)
 class Attribute:
-    """A declared attribute. ``name`` is the file's (``exclude-pad``), ``field`` Python's."""
+    """A declared attribute. ``name`` is its name in files (``exclude-pad``), ``field`` its Python name."""
 
     name: str
     field: str
@@ -47,11 +47,11 @@ class Attribute:
         return self.default is REQUIRED
 
     def parse(self, text: str) -> Any:
-        """The typed value of a text; ValueError says what is wrong with it."""
+        """Return the typed value of a text; raise ValueError with the reason if there is none."""
         return self.check(_PARSERS[self.type](text))
 
     def check(self, value: Any) -> Any:
-        """The value, in canonical form, if it is one that the attribute takes; else ValueError."""
+        """Return the value in canonical form; raise ValueError if the attribute does not allow it."""
         if self.choices:
             spelling = {choice.lower(): choice for choice in self.choices}
             value = spelling.get(str(value).lower(), str(value))
@@ -87,18 +87,18 @@ def attribute(
 ) -> Any:
     """Declare an attribute in the body of an Operator class.
 
-    The annotation is its type: int, float, bool, str, ElementType, PartialShape, Dimension, or
-    ``tuple[int, ...]``, ``tuple[float, ...]``, ``tuple[str, ...]``. Without ``default`` the file must give it.
-    ``choices`` makes a text an enumeration, written in any case; ``name`` is the file's name where
-    it is not Python's; ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks one that
-    the specification requires, although readers go on without it, with the default: ``ovir check`` warns. ``assumed``
-    is what messages say of a default that does not speak for itself.
+    Its annotation is its type: int, float, bool, str, ElementType, PartialShape, Dimension, ``tuple[int, ...]``,
+    ``tuple[float, ...]`` or ``tuple[str, ...]``. Without ``default`` a file must give the attribute. ``choices``
+    restricts a text to an enumeration, in which case does not matter. ``name`` is the name in files if it differs from
+    the Python name. ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks an attribute
+    that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
+    then. ``assumed`` is the text for a default in messages, if its value does not explain itself.
     """
     return _Declared(default, name, choices, minimum, specified, assumed)
 
 
 def declared_attributes(cls: type) -> dict[str, Attribute]:
-    """The attributes that a class and its bases declare, by the file's name."""
+    """Return the attributes that a class and its bases declare, by their names in files."""
     found: dict[str, Attribute] = {}
     for base in reversed(cls.__mro__):
         own = {name: declared for name, declared in vars(base).items() if isinstance(declared, _Declared)}
@@ -119,7 +119,10 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
 
 
 def _hints(cls: type, names: Iterable[str]) -> dict[str, Any]:
-    """What the annotations of these attributes mean, and of no others: a class has many, and 245 take their time."""
+    """Return the types that the annotations of these attributes mean.
+
+    Other annotations are not evaluated: a class has many, and there are 245 classes.
+    """
     annotated = SimpleNamespace(__annotations__={name: cls.__annotations__[name] for name in names})
     return typing.get_type_hints(annotated, vars(sys.modules[cls.__module__]), dict(vars(cls)))
 
@@ -131,7 +134,7 @@ _FLOAT = re.compile(r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf|infini
 
 
 def parse_float(text: str) -> float:
-    """A number as C writes it; Python's own ``float`` also takes ``1_0`` and the digits of other scripts."""
+    """Parse a number in C's notation; Python's ``float`` also accepts ``1_0`` and digits of other scripts."""
     text = text.strip(" \t\r\n")
     if _FLOAT.fullmatch(text) is None:
         raise ValueError(f"'{shortened(text)}' is not a number")
@@ -147,12 +150,12 @@ def parse_bool(text: str) -> bool:
 
 
 def split_list(text: str) -> list[str]:
-    """The items of a comma-separated list; an empty text is an empty list."""
+    """Split a comma-separated list; an empty text is an empty list."""
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
 def split_names(text: str) -> list[str]:
-    """Comma-separated names in which a comma of the name itself is written as ``\\,``."""
+    r"""Split comma-separated names, in which ``\,`` stands for a comma of the name itself."""
     if "\\" not in text:
         return [name for name in text.split(",") if name]
     return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]

@@ -12,37 +12,38 @@ from ovir.core.tensor_types import TensorType
 
 
 class InferBody(Protocol):
-    """Types of a body's parameters -> types of its results. The layers of the body show the last call."""
+    """Maps types of a body's parameters to types of its results. The layers of the body keep the types of the last
+    call."""
 
     @property
     def parameters(self) -> list[TensorType]:
-        """The types that the body declares."""
+        """Return the types that the body declares."""
 
     def __call__(self, given: Sequence[TensorType]) -> list[TensorType]: ...
 
 
 class RunBody(Protocol):
-    """Arrays for a body's parameters -> arrays of its results, in memory that is neither theirs nor shared by two."""
+    """Maps arrays for a body's parameters to arrays of its results, whose memory is separate from all other arrays."""
 
     @property
     def parameters(self) -> Sequence[TensorType]:
-        """The types that were inferred of the body's parameters."""
+        """Return the types that were inferred for the body's parameters."""
 
     def __call__(self, given: Sequence[NDArray[Any]], /) -> list[NDArray[Any]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Connection:
-    """Where a part of the wiring stands in its file, and which ids it is given there; for messages."""
+    """Base of the parts of a wiring: the line of the part in its file, and the ids of its ends there, for messages."""
 
     line: int | None = None
     ids: tuple[int, int] | None = None
-    """Of its two ends, in the order in which the positions stand."""
+    """The ids of the two ends, in the order of the positions."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(Connection):
-    """What both kinds of entries of a port map have: how a tensor is sliced, or joined, and what is special in it."""
+    """Base of both kinds of entries of a port map: how a tensor is sliced or concatenated, and its special purpose."""
 
     axis: int | None = None
     start: int = 0
@@ -82,7 +83,7 @@ class OutputMap(Entry):
 
 @dataclass(frozen=True)
 class BackEdge(Connection):
-    """A result of one iteration becomes a parameter of the next."""
+    """One back edge: a result of one iteration becomes a parameter of the next."""
 
     result: int
     parameter: int
@@ -98,8 +99,11 @@ class BackEdge(Connection):
 
 @dataclass(frozen=True)
 class BodyMap:
-    """The wiring of one body. Positions, not ids: inputs and outputs of the layer, parameters and
-    results of the body, each counted from 0."""
+    """The wiring of one body.
+
+    It holds positions instead of ids: inputs and outputs of the layer, parameters and results of the body are each
+    counted from 0.
+    """
 
     inputs: tuple[InputMap, ...] = ()
     outputs: tuple[OutputMap, ...] = ()

@@ -1,12 +1,12 @@
 """The values that an input may take: indices, axes, lengths, patterns.
 
-An operation declares them by the name of the input::
+An operation declares them by the input's name::
 
     domains = by_input(indices=Index("data", axis="axis"), axis=Axis("data"))
 
-Random inputs keep to them, and ``ovir check`` holds constant indices against them. A rule is called with the operation
-and with what is known of its inputs, by name. Where the vocabulary of this module does not suffice, any function of
-these two is a rule.
+Random inputs keep to these domains, and ``ovir check`` checks constant indices against them. A rule is called with the
+operation and with what is known of its inputs, by name; any function of these two is a rule, if the classes of this
+module do not suffice.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ovir.core.tensor_types import TensorType
 
 Order = Literal["any", "sorted", "offsets", "counting", "whole"]
 Negative = Literal["from the end", "forbidden", "unspecified"]
-"""What a negative index means; ``unspecified``: the specification has none, devices count it from the end."""
+"""The meaning of a negative index; ``unspecified``: the specification gives none, and devices count it from the end."""
 
 Inputs = Mapping[str, TensorType]
-"""What is known of the inputs, by name; optional ones that a layer leaves out are missing."""
+"""What is known of the inputs, by name; missing optional inputs are not included."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Integers in ``[low, high]``; None is no bound.
+    """Integers in ``[low, high]``; None means no bound.
 
-    ``order`` says how the elements stand together: ``sorted`` along the last axis, ``offsets`` (sorted, from 0),
-    ``counting`` up from ``low``, or ``whole``: the first is -1, which stands for what is left, the others are 1.
-    ``why`` names the layer that asks for it.
+    ``order`` relates the elements to each other: ``sorted`` along the last axis, ``offsets`` (sorted, from 0),
+    ``counting`` up from ``low``, or ``whole`` (the first is -1, which stands for the rest, and the others are 1).
+    ``why`` names the layer that requires the domain.
     """
 
     low: float | None = None
@@ -43,7 +43,7 @@ class Domain:
     why: str = ""
 
     def meet(self, other: Domain) -> Domain:
-        """Return what both allow, or where that is nothing, the lower end of this one."""
+        """Return the intersection of both domains, or the lower end of this one if it is empty."""
         lows = [x for x in (self.low, other.low) if x is not None]
         highs = [x for x in (self.high, other.high) if x is not None]
         low, high = max(lows, default=None), min(highs, default=None)
@@ -58,7 +58,7 @@ class Domain:
 
 
 DomainRule = Callable[[Any, Inputs], Domain | None]
-"""Return the domain of an input for one operation and its inputs; None for no restriction."""
+"""Returns the domain of an input for an operation and its inputs, or None if the input is not restricted."""
 
 
 def by_input(**rules: DomainRule) -> Mapping[str, DomainRule]:
@@ -67,13 +67,13 @@ def by_input(**rules: DomainRule) -> Mapping[str, DomainRule]:
 
 
 def dims_of(inputs: Inputs, name: str) -> tuple[Dimension, ...]:
-    """Return the dimensions of an input; none for an unknown rank."""
+    """Return the dimensions of an input; an empty sequence if the rank is unknown."""
     tensor = inputs.get(name)
     return () if tensor is None or tensor.shape.rank is None else tensor.shape.dims
 
 
 def axis_of(op: Any, inputs: Inputs, axis: int | str) -> int | None:
-    """Return an axis that is given as a number or by the name of an attribute or an input; None if it is unknown."""
+    """Return an axis given as a number or as the name of an attribute or an input; None if it is unknown."""
     if isinstance(axis, int):
         return axis
     if axis in op.fields:
@@ -83,7 +83,8 @@ def axis_of(op: Any, inputs: Inputs, axis: int | str) -> int | None:
 
 
 def size_of(op: Any, inputs: Inputs, of: str, axis: int | str | None) -> int:
-    """Return a size, at least 1, that the axis certainly has; the shortest axis counts where it is not known which."""
+    """Return a size, at least 1, that the axis is certain to have; for an unknown axis, the size of the shortest
+    one."""
     dims = dims_of(inputs, of)
     place = None if axis is None else axis_of(op, inputs, axis)
     if place is None:
@@ -96,10 +97,10 @@ def size_of(op: Any, inputs: Inputs, of: str, axis: int | str | None) -> int:
 
 @dataclass(frozen=True)
 class Index:
-    """Indices into the input ``into``, along ``axis``: a number, or the name of an attribute or an input.
+    """Indices into the input ``into`` along ``axis``: a number, or the name of an attribute or an input.
 
-    ``absent`` is a value that stands for no index. ``checked`` is False where the operation looks only at some of the
-    indices, so that the others may be anything.
+    ``absent`` is a value that means "no index". ``checked`` is False if the operation checks only some of the indices,
+    so that the others may have any value.
     """
 
     into: str
@@ -112,7 +113,7 @@ class Index:
         return Domain(0, size_of(op, inputs, self.into, self.axis) - 1)
 
     def parts(self, op: Any, inputs: Inputs, values: Array) -> Iterator[tuple[Array, int]]:
-        """Yield the indices among ``values`` with the size of the axis that they index, where it is known."""
+        """Yield indices from ``values`` together with the size of the axis that they index, if it is known."""
         axis, dims = axis_of(op, inputs, self.axis), dims_of(inputs, self.into)
         if self.checked and axis is not None and -len(dims) <= axis < len(dims) and dims[axis].is_static:
             yield values if self.absent is None else values[values != self.absent], dims[axis].length
@@ -132,7 +133,7 @@ class Coordinates:
         return Domain(0, max(min(sizes, default=1), 1) - 1)
 
     def parts(self, op: Any, inputs: Inputs, values: Array) -> Iterator[tuple[Array, int]]:
-        """Yield the indices among ``values`` with the size of the axis that they index, where it is known."""
+        """Yield indices from ``values`` together with the size of the axis that they index, if it is known."""
         if values.ndim:
             dims = dims_of(inputs, self.into)[self._batch(op) :]
             for column, dim in enumerate(dims[: values.shape[-1]]):
@@ -152,7 +153,7 @@ IndexRule = Index | Coordinates
 
 @dataclass(frozen=True)
 class Axis:
-    """Axes of the input ``of``, each a different one."""
+    """Distinct axes of the input ``of``."""
 
     of: str
 
@@ -162,9 +163,9 @@ class Axis:
 
 @dataclass(frozen=True)
 class Length:
-    """A length of at least ``low`` that fits ``axis`` of the input ``of`` (None: any of its axes).
+    """A length of at least ``low`` that does not exceed ``axis`` of the input ``of`` (None: any of its axes).
 
-    With ``full`` it is the whole axis.
+    With ``full`` it is the length of the axis.
     """
 
     of: str
@@ -180,7 +181,7 @@ class Length:
 
 @dataclass(frozen=True)
 class Below:
-    """Numbers from 0 up to a count, not included, that another input holds: ``unknown`` where it is not known."""
+    """Numbers from 0 to below a count that another input holds, or below ``unknown`` if the count is unknown."""
 
     count: str
     unknown: int = 2
@@ -206,7 +207,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Divisor:
-    """Integers by which the input ``of`` is divided: none of them may be 0. Real numbers are not restricted."""
+    """Integers by which the input ``of`` is divided, which must not be 0. Real numbers are not restricted."""
 
     of: str
 
@@ -223,9 +224,9 @@ class SortedValues:
 
 
 ZERO, ONE, SMALL, SORTED = Between(0, 0), Between(1, 1), Between(1, 4), SortedValues()
-"""Where one number or a small range will do: for what would otherwise make tensors too large, or does not fit."""
+"""A single number or a small range, for inputs that would otherwise make tensors too large or sizes inconsistent."""
 PATTERN = Between(-1, 1, "whole")
-"""Sizes that must make up a whole: the first is -1, which stands for what is left."""
+"""Sizes that make up a whole: the first is -1, which stands for the rest."""
 
 
 # --------------------------------------------------------------------------- from a result back to an input
@@ -239,7 +240,7 @@ def shifted(wanted: Domain, low_by: float, high_by: float) -> Domain:
 
 
 def ordered(low: float | None, high: float | None, why: str) -> Domain:
-    """Return ``[low, high]``; ``[low, low]`` where the bounds do not meet."""
+    """Return ``[low, high]``, or ``[low, low]`` if the bounds are in the wrong order."""
     if low is not None and high is not None and high < low:
         high = low
     return Domain(low, high, why=why)

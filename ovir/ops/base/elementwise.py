@@ -1,4 +1,4 @@
-"""What elementwise operations of two or three inputs share: the rules of broadcasting, and bounds."""
+"""Base classes of elementwise operations of two or more inputs: broadcasting rules and bounds."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from ovir.ops.base.operator import Operator
 
 
 class ElementwiseBase(Operator):
-    """The broadcasting rules. Of inputs named ``a`` and ``b``, in mode
+    """Base of operations whose inputs ``a`` and ``b`` are broadcast according to a mode.
 
-    "none": both shapes must be equal; "numpy": the last dimensions are aligned and 1 gives way to the other's size;
-    "pdpd": ``b`` is a part of ``a`` that begins at dimension ``axis`` (-1: ends at the last one), a size of 1 in
-    ``b`` is repeated, and those at its end may reach beyond. Source: "Broadcast rules for elementwise operations".
+    "none": both shapes must be equal. "numpy": the last dimensions are aligned, and a size of 1 is repeated. "pdpd":
+    ``b`` is aligned with a part of ``a`` that begins at dimension ``axis`` (-1: ends at the last dimension); a size of
+    1 in ``b`` is repeated, and trailing sizes of 1 may exceed the rank of ``a``. Source: "Broadcast rules for
+    elementwise operations".
     """
 
     guards_sizes = True
@@ -32,11 +33,11 @@ class ElementwiseBase(Operator):
     axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)
 
     def broadcast_shapes(self, a: PartialShape, b: PartialShape, names: tuple[str, str] = ("a", "b")) -> PartialShape:
-        """The shape of the result; an error names both inputs."""
+        """Return the shape of the result; an error names both inputs."""
         if self.auto_broadcast == "numpy":
             shape = a.broadcast_with(b)
         elif self.auto_broadcast == "pdpd":
-            shape = self._onto(a, b)
+            shape = self._broadcast_pdpd(a, b)
         else:
             shape = a.merged_with(b)
         if shape is None:
@@ -50,7 +51,7 @@ class ElementwiseBase(Operator):
             return None
         return tuple(int(t.shape.rank == output.rank and t.shape[0] == output[0]) for t in inputs)
 
-    def _onto(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
+    def _broadcast_pdpd(self, a: PartialShape, b: PartialShape) -> PartialShape | None:
         if a.rank is None or b.rank is None:
             return PartialShape(None)
         start = a.rank - b.rank if self.axis == -1 else self.axis
@@ -69,7 +70,7 @@ class ElementwiseBase(Operator):
         return PartialShape(dims)
 
     def aligned(self, a: Array, b: Array) -> Array:
-        """``b`` in a shape that NumPy broadcasts to that of ``a``."""
+        """Return ``b`` in a shape that NumPy broadcasts to the shape of ``a``."""
         if self.auto_broadcast == "numpy":
             return b
         # NumPy would broadcast more than the other modes allow.
@@ -81,27 +82,28 @@ class ElementwiseBase(Operator):
 
 
 def require_plain(op: Operator) -> None:
-    """Raise for inputs of so few bits that the bytes of their arrays would not overflow as they do."""
+    """Raise for inputs of u1, u3 or u6: the bytes that hold their elements would not wrap around as these types do."""
     for element_type in op.input_types:
         if element_type in (u1, u3, u6):
             op.fail("execution of {} on {} is not supported", op.type, element_type, code=NOT_SUPPORTED)
 
 
 class BinaryBase(ElementwiseBase):
-    """An elementwise operation of inputs ``a`` and ``b`` of one type."""
+    """Base of elementwise operations of two inputs ``a`` and ``b`` of one type."""
 
     neutral: float | None = None
-    """The ``b`` that leaves every ``a`` as it is; if ``commutes``, also the other way round."""
+    """The ``b`` that leaves every ``a`` unchanged; if ``commutes``, also the ``a`` that leaves every ``b``
+    unchanged."""
     commutes = False
     heavy = False
-    """Whether it costs many times what it takes to read its inputs."""
+    """Whether computing an element costs many times as much as reading it."""
 
     def infer(self, a: TensorType, b: TensorType) -> TensorType:
         element_type = self.merge_types(a.element_type, b.element_type, names=("a", "b"))
         return TensorType(self.result_type(element_type), self.broadcast_shapes(a.shape, b.shape))
 
     def result_type(self, element_type: ElementType) -> ElementType:
-        """The output's type, from that of the inputs; an error where they cannot be of that type."""
+        """Return the output's type for inputs of the given type; raise if the inputs must not have that type."""
         raise NotImplementedError
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
@@ -117,21 +119,22 @@ class BinaryBase(ElementwiseBase):
         if a is None or b is None:
             return None
         lower, upper = self.bounds(a, b)
-        if self.input_types[0].is_real:  # an unknown one can be NaN, and infinite
+        if self.input_types[0].is_real:  # an unknown number can be NaN or infinite
             unknown = a.is_unknown | self.aligned(a.lower, b.is_unknown)
             lower, upper = np.where(unknown, np.nan, lower), np.where(unknown, np.nan, upper)
         return from_bounds(self.output_types[0], lower, upper, self.symbols(a, b))
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
-        """The least and the greatest result; NaN where nothing is known. By default they lie at the corners."""
+        """Return the least and the greatest result, NaN if unknown. By default they are at corners of the inputs'
+        bounds."""
         return hull(self.at_corners(a, b))
 
     def at_corners(self, a: Value, b: Value) -> list[Array]:
-        """The results for each choice of the lower and the upper bounds."""
+        """Return the results for each choice of the lower and upper bounds."""
         return [np.asarray(self.run(x, y)) for x, y in product((a.lower, a.upper), (b.lower, b.upper))]
 
     def symbols(self, a: Value, b: Value) -> Array | None:
-        """The symbols of elements that come out as they are."""
+        """Return the symbols of elements that are unchanged in the result."""
         if self.neutral is None:
             return None
         b_symbols = self.aligned(a.lower, b.symbols)
@@ -141,5 +144,5 @@ class BinaryBase(ElementwiseBase):
 
 
 def hull(corners: list[Array]) -> tuple[Array, Array]:
-    """The least and the greatest of all, NaN where one is NaN."""
+    """Return the least and the greatest of all corners; NaN where a corner is NaN."""
     return np.min(corners, axis=0), np.max(corners, axis=0)

@@ -1,4 +1,4 @@
-"""Extensions: operations that no opset holds, and who is known to bring them."""
+"""Extensions: operations that are in no opset, and the packages known to provide them."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _VERSIONS = {"extension", "experimental", "openvino_tokenizers"}
 def is_extension(type_name: str, version: str) -> bool:
     """Return whether a layer's type and version name an operation of an extension.
 
-    Extensions may choose their version; one that names neither an opset nor a known operation is taken for such a
-    choice, while ``ReLU`` of ``1`` is a wrong version.
+    Extensions choose their own version. A version that is no opset, of a type that is in no opset, is such a choice;
+    ``ReLU`` with version ``1`` is a wrong version.
     """
     version = version.lower()
     if version in _VERSIONS:

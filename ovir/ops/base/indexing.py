@@ -1,4 +1,4 @@
-"""Indices from a tensor: checked, counted from the front, and turned into positions of flat data."""
+"""Indices from a tensor: check them, count them from the front, and turn them into positions in flat data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ovir.ops.base.operator import Operator
 
 
 def checked_indices(op: Operator, indices: Array, size: int, *, negative: bool = True, name: str = "indices") -> Array:
-    """The indices in [0, size), as int64. Those from -size on count from the end where ``negative`` allows it."""
+    """Return the indices as int64 in [0, size). With ``negative``, indices from -size on count from the end."""
     lowest = -size if negative else 0
     if indices.size == 0:
         return indices.astype(np.int64)
@@ -29,7 +29,7 @@ def checked_indices(op: Operator, indices: Array, size: int, *, negative: bool =
 
 
 def flat_positions(op: Operator, indices: Array, sizes: Sequence[int]) -> Array:
-    """For index tuples along the last axis: row-major positions in data of these sizes; 0 for empty tuples."""
+    """Return row-major positions, in data of these sizes, of index tuples along the last axis; 0 for empty tuples."""
     positions = np.zeros(indices.shape[:-1], np.int64)
     for i, size in enumerate(sizes):
         component = checked_indices(op, indices[..., i], size, name=f"indices[...,{i}]")

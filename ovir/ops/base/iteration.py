@@ -1,4 +1,4 @@
-"""What operations with bodies share: feeding a body, iterating it, and what is known of shapes across iterations."""
+"""Base classes of operations with bodies: how a body is fed and iterated, and which shapes hold in every iteration."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 
 NOT_FED = np.empty(0)
-"""Stands for a parameter of a body that nothing feeds; the reader lets it pass only where nothing uses it."""
+"""Stands for a parameter of a body that nothing feeds. The reader accepts it only if nothing uses the parameter."""
 
 
 @contextmanager
 def at(part: Connection) -> Iterator[None]:
-    """What is raised within is told on the line of this part of the wiring."""
+    """Give errors raised within the block the line of this part of the wiring."""
     try:
         yield
     except OperatorError as error:
@@ -34,21 +34,23 @@ def at(part: Connection) -> Iterator[None]:
 
 
 class BodyOperatorBase(Operator):
+    """Base of operations with bodies."""
+
     value_inputs = ALL
 
     def require_condition(self, name: str, tensor: TensorType) -> None:
-        """Raise unless the tensor can be one truth value."""
+        """Raise unless the tensor can be a single truth value."""
         self.require_type(name, tensor.element_type, _can_be_true, "boolean or of an integer type")
         self.require_one_known(name, tensor)
 
     def require_one_known(self, name: str, tensor: TensorType) -> None:
-        """Raise where a constant has several elements; a shape of another size matters only once it is run."""
+        """Raise for a constant of several elements; the size of other tensors is checked when the operation runs."""
         self.require_rank(name, tensor.shape, 0, 1)
         several = tensor.value is not None and tensor.value.size > 1
         self.require(not several, "{} must have one element, got shape {}", name, tensor.shape)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
-        """What a parameter of the body gets; its declared element type must be that of the input."""
+        """Return the type that a parameter of the body gets; its declared element type must match the input's."""
         element_type = tensor.element_type.merged_with(declared.element_type)
         if element_type is None:
             message = "{} is {}, but {}, which it feeds, is declared as {}"
@@ -56,7 +58,7 @@ class BodyOperatorBase(Operator):
         return TensorType(element_type, tensor.shape, tensor.value)
 
     def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
-        """The arrays, if they have the shapes that later layers count on."""
+        """Return the arrays after checking that they have the shapes that later layers rely on."""
         for index, (array, expected) in enumerate(zip(arrays, self.output_shapes, strict=False)):
             fits = expected.contains(array.shape)
             self.require(fits, "output {} has shape {}, but the inferred shape is {}", index, array.shape, expected)
@@ -68,13 +70,13 @@ def _can_be_true(element_type: ElementType) -> bool:
 
 
 def known_truth(tensor: TensorType) -> bool | None:
-    """The truth value of a condition, None where it is not known before a run."""
+    """Return the truth value of a condition, or None if it is unknown before a run."""
     known = tensor.constant
     return is_true(known) if known is not None and known.size == 1 else None
 
 
 def is_true(array: Array) -> bool:
-    """The truth value that a condition of one element holds."""
+    """Return the truth value of a condition of one element."""
     return bool(array.reshape(-1)[0])
 
 
@@ -83,17 +85,17 @@ def by_output(outputs: Sequence[OutputMap]) -> list[OutputMap]:
 
 
 class IterationBase(BodyOperatorBase):
-    """What Loop and TensorIterator share.
+    """Base of Loop and TensorIterator.
 
-    An input with an axis is sliced: each iteration gets the next part. One with a back edge is the value of the
-    first iteration; the others get a result of the iteration before. All other inputs are the same in each.
-    An output with an axis is the concatenation of all iterations' results, in reverse order where its stride is
-    negative; one without is the result of the last. Without any iteration a concatenation is empty, and a
-    result that a back edge carries is the value that would have gone into the first.
+    An input with an axis is sliced: each iteration gets the next part. An input with a back edge is the value for the
+    first iteration; further iterations get a result of the iteration before. All other inputs are the same in each
+    iteration. An output with an axis is the concatenation of the results of all iterations, in reverse order if its
+    stride is negative; an output without one is the result of the last iteration. If no iteration runs, a concatenation
+    is empty, and a result with a back edge is the value for the first iteration.
     """
 
     def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> tuple[list[TensorType], list[TensorType]]:
-        """The types of parameters and results that hold in every iteration."""
+        """Return types of the parameters and results that hold in every iteration."""
         wiring = self.wiring["body"]
         given = body.parameters
         for item in wiring.inputs:
@@ -140,7 +142,7 @@ class IterationBase(BodyOperatorBase):
     def infer_outputs(
         self, iterations: Dimension, given: Sequence[TensorType], results: Sequence[TensorType]
     ) -> tuple[TensorType, ...]:
-        """The types of the layer's outputs."""
+        """Return the types of the layer's outputs."""
         outputs = []
         for item in by_output(self.wiring["body"].outputs):
             result = results[item.result]
@@ -149,7 +151,7 @@ class IterationBase(BodyOperatorBase):
                     shape = self._concatenated(item, result.shape, iterations)
             else:
                 initial = [given[e.parameter].shape for e in self.wiring["body"].back_edges if e.result == item.result]
-                shape = _of_last(result.shape, initial[0] if initial else None, iterations)
+                shape = _last_shape(result.shape, initial[0] if initial else None, iterations)
             outputs.append(TensorType(result.element_type, shape))
         return tuple(outputs)
 
@@ -162,7 +164,7 @@ class IterationBase(BodyOperatorBase):
         return part.with_dim(axis, self.part_length(item, part[axis]) * iterations)
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
-        """What each iteration adds to a concatenated output."""
+        """Return the length that each iteration adds to a concatenated output."""
         return length
 
     def iterate(
@@ -210,7 +212,7 @@ class IterationBase(BodyOperatorBase):
         return self.checked(arrays)
 
     def _zeros(self, output: int) -> Array:
-        """Return zeros of an output's inferred type, each open size as small as it may be."""
+        """Return zeros of an inferred type, with unknown sizes as small as allowed."""
         shape = self.output_shapes[output]
         sizes = [] if shape.rank is None else [dim.lower for dim in shape]
         return np.zeros(sizes, self.output_types[output].to_dtype())
@@ -254,7 +256,7 @@ def from_front(position: int, length: int) -> int:
 
 
 def _widened(given: TensorType, result: TensorType) -> TensorType:
-    """What holds for a carried tensor in the first iteration and after it; ``given`` itself when it does.
+    """Return a type that holds for a carried tensor in the first iteration and after it; ``given`` itself if it does.
 
     A bound that a result exceeds is dropped, not moved, so that a few steps reach the fixed point.
     """
@@ -283,15 +285,15 @@ def _widened_dimension(given: Dimension, result: Dimension) -> Dimension:
     return Dimension(lower, given.upper if both.upper == given.upper else None, both.symbol)
 
 
-def _of_last(result: PartialShape, initial: PartialShape | None, iterations: Dimension) -> PartialShape:
-    """The shape of an output that is the last result, or, where there may be no iteration, what it begins with."""
+def _last_shape(result: PartialShape, initial: PartialShape | None, iterations: Dimension) -> PartialShape:
+    """Return the shape of an output that is the last result, or the initial value if no iteration may run."""
     if initial is None or iterations.lower > 0:
         return result
     if iterations.upper == 0:
         return initial
     if result.rank is None or result.rank != initial.rank:
         return result
-    # As OpenVINO, count on the result's shape; but whether two unknown sizes are equal is known only if carried.
+    # As in OpenVINO, rely on the result's shape. Yet two unknown sizes are known to be equal only if they are carried.
     return PartialShape(
         r if r.symbol == i.symbol else Dimension(r.lower, r.upper) for r, i in zip(result, initial, strict=True)
     )

@@ -1,7 +1,7 @@
 """The base of all operations.
 
-An operation is a class: its attributes, what it infers and its kernel stand together. See
-docs/adding-an-operation.md for a worked example.
+An operation is a class with its attributes, its inference and its kernel. See docs/adding-an-operation.md for a worked
+example.
 """
 
 from __future__ import annotations
@@ -34,18 +34,19 @@ V = TypeVar("V")
 class Operator(Traits):
     """One version of one operation, with the attribute values of one layer.
 
-    A subclass declares its attributes (``axis: int = attribute(default=0)``) and defines
+    A subclass declares its attributes (``axis: int = attribute(default=0)``) and defines two methods.
 
-    ``infer(self, data: TensorType, ...) -> TensorType`` (or a tuple): output types and shapes. Its
-    parameters name the inputs; those with a default are optional; ``*inputs`` takes any number.
+    ``infer(self, data: TensorType, ...) -> TensorType`` (or a tuple) returns the types of the outputs. Its parameters
+    name the inputs; parameters with a default are optional inputs, and ``*inputs`` accepts any number.
 
-    ``run(self, data, ..., *, out=None)``: the kernel on arrays. ``out``, if given, is always a C-contiguous array of
-    the result's shape and type that shares memory with no input, but for those that it may be itself (``inplace``).
-    The result is written there, or into a new array, and returned in any case. Inputs must not be written to. A kernel
-    without ``out`` is never given one.
-    With several outputs ``out`` and the result are tuples. A keyword ``bodies`` or ``variable`` in
-    either signature asks for the layer's bodies or its state variable; ``wanted`` in that of ``run`` tells for
-    each output whether it is read at all: where it is not, the result may have None.
+    ``run(self, data, ..., *, out=None)`` is the kernel on arrays. ``out`` is None or a C-contiguous array of the
+    result's shape and type; it shares memory with no input, except that it may be an input named by ``inplace``. The
+    result is written to ``out`` or to a new array, and returned in both cases. Inputs must not be written to. A kernel
+    without the parameter ``out`` is never given one. With several outputs, ``out`` and the result are tuples.
+
+    A keyword ``bodies`` or ``variable`` in either signature asks for the layer's bodies or its state variable. A
+    keyword ``wanted`` of ``run`` receives for each output whether it is read; the result may hold None for outputs that
+    are not.
     """
 
     type: ClassVar[str]
@@ -63,26 +64,27 @@ class Operator(Traits):
     pure: ClassVar[bool] = True
     """Whether equal inputs give equal outputs, so that constants may be folded."""
     guards_sizes: ClassVar[bool] = False
-    """Whether ``run`` itself fails on inputs whose sizes do not fit together. Where they were unknown to inference,
-    that of any other operation is asked again, with the sizes of the run."""
+    """Whether ``run`` itself raises for inputs whose sizes do not match. If sizes were unknown to inference, ``infer``
+    of any other operation is called again with the sizes of the run."""
     value_inputs: ClassVar[tuple[int, ...]] = ()
-    """The inputs whose known values ``infer`` may read, such as the target shape of Reshape: those that determine the
-    sizes of outputs, and axes that inference checks. Of all other inputs it may read the element type and the shape
-    only: layers that agree in these and in the values named here share one inference."""
+    """The inputs whose known values ``infer`` may read, such as the target shape of Reshape: inputs that determine
+    sizes of outputs, and axes that inference checks. Of all other inputs it may read only the element type and the
+    shape: layers for which these and the values named here are equal share one inference.
+    """
     monotone: ClassVar[tuple[int, ...]] = ()
-    """The inputs in which each output element is monotone: its bounds lie at corners of theirs."""
+    """The inputs in which each output element is monotone: its bounds are at corners of their bounds."""
 
     input_types: tuple[ElementType, ...] = ()
     output_types: tuple[ElementType, ...] = ()
     output_shapes: tuple[PartialShape, ...] = ()
-    """What was inferred of the inputs and outputs: see ``applied``."""
+    """What was inferred for the inputs and outputs; see ``applied``."""
     content: object = None
-    """What the outputs depend on besides attributes and inputs: the data of a constant."""
+    """The data of a constant: what the outputs depend on besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
-    """Of an operation with bodies: how each is joined to the layer's inputs and outputs."""
+    """For an operation with bodies, how each body is joined to the layer's inputs and outputs."""
 
     def __init__(self, **attributes: Any) -> None:
-        """Attributes by Python name; those left out take their default. ValueError names a bad one."""
+        """Set attributes by their Python names, or to their defaults; raise ValueError for an invalid one."""
         declared = {a.field: a for a in self.attributes.values()}
         for field, spec in declared.items():
             if field in attributes:
@@ -99,8 +101,9 @@ class Operator(Traits):
             raise ValueError(f"{self.type} has no attribute '{next(iter(attributes))}'")
 
     @classmethod
-    def of_parsed(cls, values: Mapping[str, Any]) -> Self:
-        """An operation whose attribute values, by Python name, have been checked, and none that is required misses."""
+    def from_parsed(cls, values: Mapping[str, Any]) -> Self:
+        """Return an operation with checked attribute values by Python name, which must include all required
+        attributes."""
         op = cls.__new__(cls)
         op.__dict__.update(cls._defaults)
         op.__dict__.update(values)
@@ -129,17 +132,17 @@ class Operator(Traits):
     run: Kernel
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
-        """A form of ``run`` that has done what can be done once; None where there is no better one.
+        """Return a form of ``run`` that does repeated work only once, or None if there is none.
 
-        ``constants`` has, for each input, its array where it is the same in every call, else None.
-        The result takes the arguments of ``run``, the constants included.
+        ``constants`` holds, for each input, its array if it is the same in every call, else None. The returned function
+        takes the arguments of ``run``, including the constants.
         """
         return None
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
-        """What is known of the output's content when not all inputs are constants; several outputs: a tuple.
+        """Return what is known of the output's elements if not all inputs are constants; a tuple for several outputs.
 
-        The default follows ``carries`` and ``monotone``: the kernel is run on bounds and symbols. The other inputs
+        The default follows ``carries`` and ``monotone`` and runs the kernel on bounds and symbols. All other inputs
         must then be constants.
         """
         if self.carries:
@@ -149,22 +152,22 @@ class Operator(Traits):
     # ----- for the use of operations
 
     def require(self, condition: object, message: str, *values: object, code: Code | None = None) -> None:
-        """Raise the message, its ``{}`` filled with ``values``, unless the condition holds."""
+        """Raise an error unless the condition holds. ``values`` fill the ``{}`` of the message."""
         if not condition:
             self.fail(message, *values, code=code)
 
     def require_known(self, value: V | None, message: str, *values: object, code: Code | None = None) -> V:
-        """Return the value, or raise the message, its ``{}`` filled with ``values``, where it is None."""
+        """Return the value, or raise an error if it is None. ``values`` fill the ``{}`` of the message."""
         if value is None:
             self.fail(message, *values, code=code)
         return value
 
     def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
-        """Raise the message; whoever called the operation adds file, line and layer."""
+        """Raise an error. The caller of the operation adds file, line and layer."""
         raise OperatorError(message.format(*map(shown, values)) if values else message, code, hint)
 
     def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
-        """The axis counted from the front; as it is where the rank is unknown. ``of`` is shown in the error."""
+        """Return the axis counted from the front, or unchanged if the rank is unknown. An error shows ``of``."""
         if rank is None:
             return axis
         # OpenVINO allows axis 0 and -1 on a scalar.
@@ -177,7 +180,7 @@ class Operator(Traits):
     def normalize_axes(
         self, axes: Sequence[int], rank: int | None, name: str = "axis", *, unique: bool = True
     ) -> list[int]:
-        """Each axis counted from the front; a repeated one is an error unless ``unique`` is False."""
+        """Return each axis counted from the front; a repeated axis is an error unless ``unique`` is False."""
         result = [self.normalize_axis(int(axis), rank, name) for axis in axes]
         if unique:
             named = list(map(int, axes))
@@ -185,7 +188,7 @@ class Operator(Traits):
         return result
 
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
-        """The one element type that all the inputs have; an error names the two that differ."""
+        """Return the element type that all inputs share; an error names two that differ."""
         merged = types[0]
         for i, other in enumerate(types[1:], 1):
             both = merged.merged_with(other)
@@ -199,48 +202,50 @@ class Operator(Traits):
     def require_type(
         self, name: str, element_type: ElementType, allowed: Callable[[ElementType], bool], words: str
     ) -> None:
-        """Raise unless the element type is dynamic or one of those allowed, which ``words`` describe."""
+        """Raise unless the element type is dynamic or allowed; ``words`` describe the allowed types."""
         if not (element_type.is_dynamic or allowed(element_type)):
             self.fail("{} must be {}, got {}", name, words, element_type, code=ELEMENT_TYPE)
 
     def require_real(self, name: str, element_type: ElementType) -> None:
-        """Raise unless the element type is a floating-point one (or not known yet); nf4 holds codes, not numbers."""
+        """Raise unless the element type is floating-point or still unknown; nf4 does not count, since it holds
+        codes."""
         self.require_type(name, element_type, lambda t: t.is_real and t != nf4, "of a floating-point type")
 
     def require_numeric(self, name: str, element_type: ElementType) -> None:
-        """Raise unless the element type is a floating-point or an integer one (or not known yet)."""
+        """Raise unless the element type is floating-point, integer or still unknown."""
         self.require_type(name, element_type, lambda t: (t.is_real and t != nf4) or t.is_integral, "of a numeric type")
 
     def require_integers(self, name: str, element_type: ElementType) -> None:
-        """Raise unless the element type is an integer one (or not known yet)."""
+        """Raise unless the element type is integer or still unknown."""
         self.require_type(name, element_type, lambda t: t.is_integral, "of an integer type")
 
     def require_index_type(self, name: str, element_type: ElementType, *, known: bool = False) -> None:
-        """Raise unless the element type is i32 or i64, or not known yet; an attribute's is ``known``."""
+        """Raise unless the element type is i32, i64 or still unknown; the type in an attribute is always ``known``."""
         if known or not element_type.is_dynamic:
             allowed = element_type in (i32, i64)
             self.require(allowed, "{} must be i32 or i64, got {}", name, element_type, code=ELEMENT_TYPE)
 
     def require_rank(self, name: str, shape: PartialShape, *ranks: int) -> None:
-        """Raise unless the shape's rank is one of those given (or not known yet)."""
+        """Raise unless the shape's rank is one of ``ranks`` or still unknown."""
         if shape.rank is not None and shape.rank not in ranks:
             self.fail("{} must have rank {}, got shape {}", name, " or ".join(map(str, ranks)), shape, code=RANK)
 
     def require_rank_at_least(self, name: str, shape: PartialShape | tuple[int, ...], least: int) -> None:
-        """Raise unless the shape has that many dimensions or more (or its rank is not known yet)."""
+        """Raise unless the shape's rank is at least ``least`` or still unknown."""
         rank = len(shape) if isinstance(shape, tuple) else shape.rank
         if rank is not None and rank < least:
             self.fail("{} must have rank {} or more, got shape {}", name, least, shape, code=RANK)
 
     def require_one_element(self, name: str, shape: PartialShape) -> None:
-        """Raise unless the shape is that of a scalar or of one element (or may be, as far as it is known)."""
+        """Raise unless the shape is, or may be, the shape of a scalar or of one element."""
         one = shape.rank is None or all(dim.contains(1) for dim in shape)
         self.require(
             one and (shape.rank or 0) <= 1, "{} must be a scalar or have one element, got shape {}", name, shape
         )
 
     def merge_dims(self, what: str, **places: tuple[PartialShape, int]) -> Dimension:
-        """The one size that a dimension of each input has, given as ``name=(shape, axis)``; an error names two."""
+        """Return the size that a dimension of each input shares, given as ``name=(shape, axis)``; an error names two
+        inputs."""
         (first, (shape, axis)), *others = places.items()
         size = shape[axis]
         for name, (other, position) in others:
@@ -252,14 +257,14 @@ class Operator(Traits):
         return size
 
     def count_of(self, name: str, tensor: TensorType) -> Dimension:
-        """The size that a tensor of one element gives, as far as it is known; an error for one below 0."""
+        """Return the size in a tensor of one element, as far as it is known; raise if it is negative."""
         if tensor.value is None:
             return UNKNOWN
         self.check_count(name, float(tensor.value.upper.item()))
         return tensor.value.dimensions()[0]
 
     def check_count(self, name: str, count: float) -> None:
-        """Raise for a count below 0."""
+        """Raise for a negative count."""
         self.require(count >= 0, "{} must not be negative, got {:.0f}", name, count)
 
     # ----- value propagation
@@ -294,7 +299,7 @@ class Operator(Traits):
                 return (value.constant,)
             if not self.input_types[i].is_real:
                 return value.lower, value.upper
-            # An unknown real number can be NaN, and infinite.
+            # An unknown real number can be NaN or infinite.
             return tuple(np.where(value.is_unknown, np.nan, end) for end in (value.lower, value.upper))
 
         corners = [self.run(*corner) for corner in product(*(ends(i, v) for i, v in enumerate(values)))]
@@ -306,7 +311,7 @@ def _chosen(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequence[
 
 
 def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value] | None:
-    """What is known of each input; None if that is nothing, or if one that is not chosen is no constant."""
+    """Return what is known of each input; None if nothing is, or if an input that is not chosen is not constant."""
     values = []
     for i, tensor in enumerate(inputs):
         value = tensor.bounds_or_unknown() if i in chosen else tensor.value
@@ -317,20 +322,24 @@ def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value
 
 
 def assumed(spec: Attribute) -> object:
-    """Return what messages say that a reader assumes where an attribute is missing."""
+    """Return the text for the value that a reader assumes if an attribute is missing."""
     return spec.assumed or (shown(spec.default) if spec.default != "" else "''")
 
 
 def shown(value: object) -> object:
-    """A value as messages show it: sequences of integers, most of them shapes, as a PartialShape shows itself."""
+    """Return a value as messages show it: sequences of integers, most of which are shapes, in the form of a
+    PartialShape."""
     if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):
         return f"[{','.join(map(str, value))}]"
     return value
 
 
 def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
-    """Of ``infer`` or ``run``: the inputs' names, how many are required, whether any number may
-    follow, and the keywords it asks for."""
+    """Return what the parameters of ``infer`` or ``run`` say about inputs.
+
+    The result holds the inputs' names, how many are required, whether any number may follow, and the keywords asked
+    for.
+    """
     names: list[str] = []
     required = 0
     variadic = False
@@ -347,7 +356,7 @@ def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, froze
 
 
 def can_fold(op: Operator, inputs: Sequence[TensorType]) -> bool:
-    """Whether inference may run the kernel on these inputs: all constant, and small together."""
+    """Return whether inference may run the kernel on these inputs: all are constant, and they are small."""
     if not op.pure or op.wiring:
         return False
     if not all(t.has_value for t in inputs):

@@ -1,7 +1,7 @@
-"""Which operation version a (type, opset) pair of a file means: all of OpenVINO's opsets 1 to 17.
+"""Find the operation version that a type and an opset mean, for all of OpenVINO's opsets 1 to 17.
 
-Facts from the opset tables that OpenVINO ships (``openvino/opsets/opsetN_tbl.hpp``), extended by what
-its reader accepts beside them: ``extension`` and ``experimental`` as opset names.
+The facts are from the opset tables that OpenVINO ships (``openvino/opsets/opsetN_tbl.hpp``), extended by the opset
+names ``extension`` and ``experimental``, which its reader accepts too.
 """
 
 from __future__ import annotations
@@ -227,20 +227,20 @@ OPERATIONS: dict[str, dict[int, str]] = {
 }
 
 RENAMED = {"constant": "Const", "relu": "ReLU", "prelu": "PReLU", "softmax": "SoftMax"}
-"""Types by OpenVINO's class name, where a file writes another; OpenVINO reads both."""
+"""OpenVINO's class names for types that files spell differently; OpenVINO reads both spellings."""
 
 _CANONICAL = {name.lower(): name for name in OPERATIONS}
 
 
 def canonical_type(type_name: str) -> str | None:
-    """The type as files usually write it, None for one that is in no opset."""
+    """Return the type in its usual spelling, or None if it is in no opset."""
     key = type_name.lower()
     return _CANONICAL.get(key) or RENAMED.get(key)
 
 
 @cache
 def _holders(type_name: str) -> dict[str, int]:
-    """{opset name: birth opset of the version it holds}"""
+    """Return the first opset of the version that each opset holds, by opset name."""
     result: dict[str, int] = {}
     for birth, ranges in OPERATIONS[type_name].items():
         for part in ranges.split(","):
@@ -255,19 +255,19 @@ def _holders(type_name: str) -> dict[str, int]:
 
 
 def resolve(type_name: str, version: str) -> int | None:
-    """The birth opset of the operation version that a file means; None where the opset has none."""
+    """Return the first opset of the operation version that a file means, or None if the opset lacks the operation."""
     name = canonical_type(type_name)
     return None if name is None else _holders(name).get(version.lower())
 
 
 def is_opset(version: str) -> bool:
-    """Whether a file's version names an opset that exists."""
+    """Return whether a file's version names an existing opset."""
     number = re.fullmatch(r"opset(\d+)", version.lower(), re.ASCII)
     return number is not None and len(number[1]) < 4 and 1 <= int(number[1]) <= NEWEST_OPSET
 
 
 def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
-    """A sentence on why ``resolve`` found nothing, and a hint on what may be meant."""
+    """Return a sentence that explains why ``resolve`` found nothing, and a hint about what may be meant."""
     name = canonical_type(type_name)
     if not is_opset(version):
         return f"'{version}' is not an opset: known are opset1 to opset{NEWEST_OPSET}", None

@@ -1,4 +1,4 @@
-"""What the cells and the sequences of RNN, GRU and LSTM share."""
+"""Base classes of the cells and sequences of RNN, GRU and LSTM."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ovir.ops.base.operator import Kernel, Operator
 
 
 class RecurrentBase(Operator):
-    """One step or many of a recurrent network: attributes, how the inputs' shapes hang together, and activations.
+    """Base of recurrent networks, for one step or many: attributes, relations between shapes, and activations.
 
-    W and R are the weights of the input X and of the hidden state H, B the sum of both biases; those of the gates of a
-    step stand below each other. ``hidden_size`` is what the shapes say where it is left out. ``activations`` names the
-    functions f, g and h of the formula, of relu, sigmoid, tanh and hardsigmoid, max(0, min(1, alpha * x + beta)), which
-    the specifications do not have; ``activations_alpha`` and ``activations_beta`` are its parameters, 0.2 and 0.5 where
-    left out. With a positive ``clip`` what f and g are applied to is brought into [-clip, clip] before.
+    W and R are the weights of the input X and of the hidden state H, and B is the sum of both biases; the rows of the
+    gates of a step follow each other. If ``hidden_size`` is missing, the shapes determine it. ``activations`` names the
+    functions f, g and h of the formula: relu, sigmoid, tanh, or hardsigmoid, which the specifications lack and which is
+    max(0, min(1, alpha * x + beta)) with alpha and beta from ``activations_alpha`` and ``activations_beta`` (default
+    0.2 and 0.5). A positive ``clip`` limits the arguments of f and g to [-clip, clip].
     """
 
     hidden_size: int = attribute(default=0, minimum=1, specified=True)
@@ -35,26 +35,26 @@ class RecurrentBase(Operator):
     clip: float = attribute(default=0.0)
 
     layouts: ClassVar[dict[str, str]]
-    """Of each input the sizes that its shape is made of."""
+    """The sizes that make up the shape of each input."""
     gates: ClassVar[int]
     functions: ClassVar[int]
-    """How many activation functions there are."""
+    """The number of activation functions."""
 
     @property
     def biases(self) -> int:
-        """How many biases each hidden element has."""
+        """Return the number of biases per hidden element."""
         return self.gates
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
-        """One step in time, made of the recurrent weights and all biases."""
+        """Return the function that computes one time step, for given recurrent weights and all biases."""
         raise NotImplementedError
 
     # ----- inference
 
     def agreed(self, known: dict[str, tuple[int, str]], **inputs: TensorType | None) -> dict[str, Dimension]:
-        """The sizes of which the inputs' shapes are made; an error where they contradict each other.
+        """Return the sizes that make up the inputs' shapes; raise if the shapes contradict each other.
 
-        ``known`` has sizes that an attribute tells, each with the attribute's text.
+        ``known`` holds sizes that an attribute determines, each with the attribute's text.
         """
         sizes = {name: (Dimension(size, size), origin) for name, (size, origin) in known.items()}
         if self.hidden_size:
@@ -84,14 +84,14 @@ class RecurrentBase(Operator):
             known[size] = merged, origin if before != UNKNOWN else name
 
     def real_type(self, **inputs: TensorType | None) -> ElementType:
-        """The one floating-point type of the inputs."""
+        """Return the one floating-point type of the inputs."""
         types = {name: tensor.element_type for name, tensor in inputs.items() if tensor is not None}
         merged = self.merge_types(*types.values(), names=list(types))
         self.require_real("X", merged)
         return merged
 
     def activation_functions(self) -> list[Activation]:
-        """f, g and h, the first two with what ``clip`` does."""
+        """Return f, g and h; ``clip`` applies to the first two."""
         count = len(self.activations)
         message = "activations {} must name {} functions, got {}"
         self.require(count >= self.functions, message, ",".join(self.activations), self.functions, count)
@@ -114,8 +114,8 @@ class RecurrentBase(Operator):
     # ----- kernel
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
-        """With constant weights and states in the type that is computed in."""
-        # The type of X is that of the result; integers are lengths.
+        """Return a variant of ``run`` whose constant weights and states are already in the type that is computed in."""
+        # X keeps its type, which is the type of the result; integers are lengths.
         held = [None if c is None or not i or c.dtype.kind in "iu" else as_computed(c) for i, c in enumerate(constants)]
         if all(h is None or h is c for h, c in zip(held, constants, strict=True)):
             return None
@@ -126,7 +126,7 @@ class RecurrentBase(Operator):
         return run
 
     def weights(self, w: Array, r: Array, b: Array | None) -> tuple[Array, Array, Array]:
-        """W, R and B in the type that is computed in; the biases are 0 where they are left out."""
+        """Return W, R and B in the type that is computed in; missing biases are 0."""
         w, r = as_computed(w), as_computed(r)
         rows = self.biases * r.shape[-1]
         b = np.zeros((*w.shape[:-2], rows), w.dtype) if b is None else as_computed(b)
@@ -139,7 +139,7 @@ class RecurrentBase(Operator):
 
 
 class RnnBase(RecurrentBase):
-    """The plain recurrent unit: H = f(X W^T + H R^T + B)."""
+    """Base of the plain recurrent unit: H = f(X W^T + H R^T + B)."""
 
     activations: tuple[str, ...] = attribute(default=("tanh",))
     gates = 1
@@ -150,10 +150,10 @@ class RnnBase(RecurrentBase):
 
 
 class GruBase(RecurrentBase):
-    """The gated recurrent unit: H = (1 - z) h + z H, where z and r are f(X W^T + H R^T + B) of their gates.
+    """Base of the gated recurrent unit: H = (1 - z) h + z H, where the gates z and r are each f(X W^T + H R^T + B).
 
-    h is g(X W^T + (r H) R^T + B) of its own, or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). The order
-    of the gates is z, r, h.
+    The candidate h is g(X W^T + (r H) R^T + B), or with ``linear_before_reset`` g(X W^T + r (H R^T + B_r) + B). Each
+    uses its own rows of the weights, in the order z, r, h.
     """
 
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh"))
@@ -171,10 +171,10 @@ class GruBase(RecurrentBase):
 
 
 class LstmBase(RecurrentBase):
-    """The unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
+    """Base of the unit of long short-term memory: C = f C + i c and H = o h(C), where C is the cell state.
 
-    f, i and o are f(X W^T + H R^T + B) of their gates, and c is g of that of its own. The order of the gates is f, i,
-    c, o.
+    The gates f, i and o are each f(X W^T + H R^T + B), and c is g of the same sum. Each uses its own rows of the
+    weights, in the order f, i, c, o.
     """
 
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))

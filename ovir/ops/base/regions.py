@@ -1,4 +1,4 @@
-"""What the operations on regions of interest share."""
+"""The base class of operations on regions of interest."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from ovir.core.shapes import PartialShape
 from ovir.kernels.roi import SampledRegions, Turn
 from ovir.ops.base.operator import Operator
 
-# A region that is much larger than any feature map would take memory without bound where samples adapt to it.
+# If the number of samples follows the region's size, a huge region would take unlimited memory.
 _MAX_SAMPLES = 1 << 24
 
 
 class RegionBase(Operator):
-    """Operations that take regions, rows of some numbers each, of feature maps [images, channels, rows, columns]."""
+    """Base of operations on regions, given as rows of numbers, of feature maps [images, channels, rows, columns]."""
 
     def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
-        """Raise unless a tensor has so many numbers for each region (or may have, as far as it is known)."""
+        """Raise unless a tensor has, or may have, ``count`` numbers for each region."""
         self.require_rank(name, shape, 2)
         message = "{} must have {} numbers for each region, got shape {}"
         self.require(shape[1].contains(count), message, name, count, shape)
 
     def images(self, numbers: Array, count: int) -> Array:
-        """The image of each region, up to the first whose number is -1: Proposal marks the end of its list so."""
+        """Return the image of each region up to the first -1, with which Proposal marks the end of its list."""
         with np.errstate(invalid="ignore"):
             numbers = numbers.astype(np.int64)
         ends = np.flatnonzero(numbers == -1)
@@ -37,7 +37,7 @@ class RegionBase(Operator):
     def sampled(
         self, images: Array, start: Array, size: Array, bins: tuple[int, int], ratio: int, turn: Turn | None = None
     ) -> SampledRegions:
-        """Regions with ``ratio`` samples a bin on each axis, or with 0 as many as the bin is long, rounded up."""
+        """Return regions with ``ratio`` samples per bin on each axis; 0 means the length of the bin, rounded up."""
         lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
         lengths = np.where(lengths > 0, lengths, 0)
         counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]

@@ -1,4 +1,4 @@
-"""The registry: operation classes by type and opset, and those that users register."""
+"""The registry: operation classes by type and opset, including those that users register."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _users: dict[tuple[str, str], type[Operator]] = {}
 
 
 def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
-    """Register a class as ``type_name`` from ``opset`` (the first that holds it) on.
+    """Register a class as the version of ``type_name`` that ``opset`` introduces.
 
-    ``type_name`` is the type as it stands in a file (``Const``, ``ReLU``).
+    ``type_name`` is the type as files spell it (``Const``, ``ReLU``).
     """
 
     def add(cls: T) -> T:
@@ -37,9 +37,9 @@ def operator(type_name: str, *, opset: int) -> Callable[[T], T]:
 
 
 def registered(type_name: str, opset: int) -> type[Operator] | None:
-    """Return the class of an operation version; None if no module imported so far defines it.
+    """Return the class of an operation version, or None if no module imported so far defines it.
 
-    ``ovir.ops.find`` imports the module as well.
+    ``ovir.ops.find`` also imports the module.
     """
     return _operations.get((type_name, opset))
 
@@ -50,11 +50,11 @@ def all_registered() -> dict[tuple[str, int], type[Operator]]:
 
 
 def register(type_name: str, *, version: str) -> Callable[[T], T]:
-    """Give ovir an operation that is in no opset: a decorator for a subclass of ``Operator``.
+    """Register an operation that is in no opset: a decorator for a subclass of ``Operator``.
 
-    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers it is for, such as ``"Swirl"`` and
-    ``"extension"``, in any case. Models that are read afterwards use it. Registering it again replaces it.
-    Raises InputError for an operation that an opset has, and for a class that is no Operator.
+    ``type_name`` and ``version`` are the ``type`` and ``version`` of the layers that use it, such as ``"Swirl"`` and
+    ``"extension"``; case does not matter. Models read afterwards use the class. Registering the same type and version
+    again replaces it. Raises InputError for an operation that an opset has, and for a class that is no Operator.
     """
     if opsets.resolve(type_name, version) is not None:
         message = f"{version} already has an operation {type_name}"
@@ -67,7 +67,7 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
             message = f"{cls.__name__} has no method 'infer', which gives the types and shapes of the outputs"
             raise InputError(diagnose(USAGE, message))
         if not any("value_inputs" in vars(base) for base in cls.__mro__ if base is not Operator):
-            cls.value_inputs = ALL  # a class that declares none may read any
+            cls.value_inputs = ALL  # a class without the declaration may read any value
         _declare(cls, type_name, 0)
         _users[type_name.lower(), version.lower()] = cls
         return cls
@@ -76,7 +76,7 @@ def register(type_name: str, *, version: str) -> Callable[[T], T]:
 
 
 def registered_by_user(type_name: str, version: str) -> type[Operator] | None:
-    """Return the class that a user registered for a file's type and version; None if there is none."""
+    """Return the class that a user registered for a file's type and version, or None."""
     return _users.get((type_name.lower(), version.lower())) if _users else None
 
 

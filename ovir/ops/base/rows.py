@@ -1,4 +1,4 @@
-"""Tensors that are had row by row, and never whole: slices along their first axis."""
+"""Tensors that are produced row by row and never as a whole. A row is a slice along the first axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ovir.core.element_types import ElementType
 
 
 class Rows(Protocol):
-    """A tensor of at least one axis whose rows are made when they are asked for."""
+    """A tensor of at least one axis whose rows are produced on request."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -20,13 +20,13 @@ class Rows(Protocol):
 
     @property
     def all(self) -> slice:
-        """The range of all rows."""
+        """Return the range of all rows."""
 
     def slices(self, which: slice | Array) -> Array:
-        """Return rows: a range (start and stop given), or one for each index of a 1-D array."""
+        """Return rows: a range with start and stop, or one row for each index of a 1-D array."""
 
     def blocks(self, which: slice, elements: int) -> Iterator[slice]:
-        """Yield a range of rows in parts of about so many elements."""
+        """Split a range of rows into parts of about ``elements`` elements."""
 
     def whole(self) -> Array:
         """Return all rows as one array."""

@@ -1,7 +1,7 @@
-"""Geometry of windows that slide over spatial axes: what pooling and convolution share.
+"""Geometry of windows that slide over spatial axes, for pooling and convolution.
 
 On one axis a window has ``kernel`` taps, ``dilation`` apart; it covers ``(kernel - 1) * dilation + 1`` positions of the
-padded data and moves by ``stride``. How many windows there are follows pooling_shape_rules of the specification.
+padded data and moves by ``stride``. The number of windows follows pooling_shape_rules of the specification.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ SAME = ("same_upper", "same_lower")
 
 
 def same_pads(size: int, kernel: int, stride: int, dilation: int, auto_pad: str) -> tuple[int, int]:
-    """The pads at begin and end that give ceil(size / stride) windows; an odd one more at the end for same_upper."""
+    """Return the pads at begin and end that give ceil(size / stride) windows; an odd one is at the end for
+    same_upper."""
     windows = -(-size // stride)
     total = max((windows - 1) * stride + extent(kernel, dilation) - size, 0)
     less, more = total // 2, total - total // 2
@@ -34,7 +35,7 @@ def resolve_pads(
     strides: Sequence[int],
     dilations: Sequence[int],
 ) -> tuple[list[int], list[int]]:
-    """The pads at the begin and at the end of each axis that ``auto_pad`` means for data of these sizes."""
+    """Return the pads at the begin and end of each axis that ``auto_pad`` means for data of these sizes."""
     if auto_pad == "valid":
         return [0] * len(sizes), [0] * len(sizes)
     if auto_pad in SAME:
@@ -46,10 +47,10 @@ def resolve_pads(
 def output_size(
     size: int, kernel: int, stride: int, dilation: int, pad_begin: int, pad_end: int, rounding: str = "floor"
 ) -> int:
-    """How many windows lie on an axis of ``size``; below 1 where not even one fits.
+    """Return the number of windows on an axis of ``size``; it is below 1 if no window fits.
 
-    ``ceil`` adds a last window that reaches past the padded data, ``ceil_torch`` does so only if it starts before the
-    end padding.
+    ``ceil`` adds a last window that extends beyond the padded data; ``ceil_torch`` does so only if that window starts
+    before the end padding.
     """
     room = size + pad_begin + pad_end - extent(kernel, dilation)
     if rounding == "floor":
@@ -68,9 +69,9 @@ def output_dim(
     rounding: str = "floor",
     auto_pad: str = "explicit",
 ) -> Dimension:
-    """The interval of ``output_size`` over the sizes of ``dim`` and ``kernel`` at which a window fits.
+    """Return the interval of ``output_size`` over the sizes of ``dim`` and ``kernel`` for which a window fits.
 
-    The pads are those that ``auto_pad`` means for each size. The symbol stays where every size does.
+    The pads are those that ``auto_pad`` means for each size. The symbol is kept if every size is.
     """
     kernel = as_dimension(kernel)
     if auto_pad in SAME:
@@ -90,7 +91,7 @@ def output_dim(
     def windows(size: int, kernel_size: int) -> int:
         return max(output_size(size, max(kernel_size, 1), stride, dilation, pad_begin, pad_end, rounding), 1)
 
-    # Without data no window of ceil_torch starts before the end padding: that many is none of its answers.
+    # For an axis of size 0 no window of ceil_torch starts before the end padding, so its count is no lower bound.
     smallest = max(dim.lower, 1) if rounding == "ceil_torch" else dim.lower
     lower = 1 if kernel.upper is None else windows(smallest, kernel.upper)
     upper = None if dim.upper is None else windows(dim.upper, kernel.lower)
@@ -98,7 +99,8 @@ def output_dim(
 
 
 class UndilatedWindowBase(Operator):
-    """The attributes of windows, one item for each spatial axis; those left out are 1 (``strides``) and 0 (pads)."""
+    """Base of operations with windows: attributes with one item per spatial axis; missing strides are 1, missing
+    pads 0."""
 
     strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")
     dilations: tuple[int, ...] = ()
@@ -107,7 +109,7 @@ class UndilatedWindowBase(Operator):
     auto_pad: str = attribute(default="explicit", choices=("explicit", "notset", "valid", *SAME))
 
     def per_axis(self, axes: int) -> tuple[Sequence[int], Sequence[int], Sequence[int], Sequence[int]]:
-        """``strides``, ``dilations``, ``pads_begin`` and ``pads_end`` for this many spatial axes."""
+        """Return ``strides``, ``dilations``, ``pads_begin`` and ``pads_end`` for a number of spatial axes."""
         filled: list[Sequence[int]] = []
         for name, default in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
             given: tuple[int, ...] = getattr(self, name)
@@ -121,7 +123,7 @@ class UndilatedWindowBase(Operator):
     def output_dims(
         self, spatial: PartialShape, kernel: Sequence[Dimension | int], rounding: str = "floor"
     ) -> list[Dimension]:
-        """The spatial sizes of the output; an error where a window is larger than the padded data."""
+        """Return the spatial sizes of the output; raise if a window is larger than the padded data."""
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         result = []
         for axis, item in enumerate(zip(kernel, strides, dilations, begins, ends, strict=True)):
@@ -134,8 +136,10 @@ class UndilatedWindowBase(Operator):
         return result
 
     def windows(self, sizes: Sequence[int], kernel: Sequence[int]) -> list[Window]:
-        """For each spatial axis, with data of these sizes, the window with its pads resolved; an error where one is
-        larger than the padded data."""
+        """Return the window with its pads for each spatial axis of data of these sizes.
+
+        A window that is larger than the padded data is an error.
+        """
         strides, dilations, begins, ends = self.per_axis(len(kernel))
         begins, ends = resolve_pads(self.auto_pad, begins, ends, sizes, kernel, strides, dilations)
         windows = [Window(*axis) for axis in zip(kernel, strides, dilations, begins, ends, strict=True)]
@@ -156,6 +160,6 @@ class UndilatedWindowBase(Operator):
 
 
 class SlidingWindowBase(UndilatedWindowBase):
-    """The attributes of windows whose taps may stand apart: ``dilations`` left out are 1."""
+    """Base of operations with windows whose taps may be more than 1 apart; missing ``dilations`` are 1."""
 
     dilations: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")

@@ -1,4 +1,4 @@
-"""What the non-maximum suppressions share: NonMaxSuppression and NMSRotated, MulticlassNms and MatrixNms."""
+"""Base classes of the non-maximum suppressions: NonMaxSuppression and NMSRotated, MulticlassNms and MatrixNms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ from ovir.ops.base.traits import ALL
 def box_counts(
     op: Operator, boxes: PartialShape, scores: PartialShape, coordinates: int = 4
 ) -> tuple[Dimension, Dimension, Dimension]:
-    """Of boxes [batches, boxes, coordinates] and scores [batches, classes, boxes]: batches, classes and boxes."""
+    """Return the number of batches, classes and boxes.
+
+    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes].
+    """
     op.require_rank("boxes", boxes, 3)
     op.require_rank("scores", scores, 3)
     op.require(boxes[2].contains(coordinates), "a box must have {} coordinates, got boxes {}", coordinates, boxes)
@@ -36,20 +39,21 @@ def box_counts(
 
 
 def smaller(a: Dimension, b: Dimension) -> Dimension:
-    """The smaller of two sizes."""
+    """Return the smaller of two sizes."""
     uppers = [d.upper for d in (a, b) if d.upper is not None]
     return Dimension(min(a.lower, b.lower), min(uppers, default=None))
 
 
 def require_narrow_real(op: Operator, name: str, element_type: ElementType) -> None:
-    """Raise for f64 too: the pages allow any floating-point type, OpenVINO refuses all but these."""
+    """Raise unless the type is f32, f16 or bf16: the specification allows all floating-point types, OpenVINO only
+    these."""
     op.require_type(name, element_type, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
 
 
 def folded(
     op: Operator, types: tuple[ElementType, ...], shapes: tuple[PartialShape, ...], *inputs: TensorType | None
 ) -> tuple[TensorType, ...]:
-    """Outputs of these types and shapes; the exact shapes, which the kernel tells, where all inputs are constants."""
+    """Return outputs of these types and shapes; if all inputs are constants, the kernel determines the exact shapes."""
     given = [tensor for tensor in inputs if tensor is not None]
     if can_fold(op, given):
         shapes = tuple(PartialShape(array.shape) for array in op.run(*(tensor.constant for tensor in given)))
@@ -60,18 +64,19 @@ def folded(
 
 
 class SuppressionBase(Operator):
-    """Of boxes that overlap those with the highest scores are kept, for each class of each batch element on its own.
+    """Base of operations that keep, of overlapping boxes, those with the highest scores, for each class and batch
+    separately.
 
-    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes], the other inputs one number each. The
-    box with the highest score is taken, of equal ones the first; the boxes that overlap it by more than iou_threshold
-    are removed; and again, until max_output_boxes_per_class are taken or no box is left whose score is above
-    score_threshold. (The pages select one whose score equals the threshold, but let removed boxes have the score 0,
-    which the default threshold 0 would then select again.) A negative maximum is none. A left out input is 0, so that
-    without the maximum nothing is selected.
+    boxes are [batches, boxes, coordinates], scores [batches, classes, boxes]; each other input is one number. The box
+    with the highest score is selected (of equal scores the first), and boxes that overlap it by more than iou_threshold
+    are removed. This repeats until max_output_boxes_per_class boxes are selected or no remaining score is above
+    score_threshold. (In the specification a score equal to the threshold qualifies, but removed boxes get the score 0,
+    which would then qualify again under the default threshold 0.) A negative maximum means no limit. A missing input is
+    0, so without the maximum nothing is selected.
 
-    The selected are triplets of batch, class and box: class by class in the order in which they were taken, or with
-    ``sort_result_descending`` all by score, where it is equal by batch, class and box. ``output_type`` is their type,
-    i32 or i64. Computed in f32.
+    The selected boxes are triplets of batch, class and box. They are ordered by class and then by selection, or all by
+    score with ``sort_result_descending``; equal scores are ordered by batch, class and box. ``output_type`` is the type
+    of the triplets, i32 or i64. Everything is computed in f32.
     """
 
     sort_result_descending: bool = attribute(default=True)
@@ -79,22 +84,22 @@ class SuppressionBase(Operator):
 
     coordinates: ClassVar[int] = 4
     only_scalars: ClassVar[bool] = False
-    """Whether an input of one number must be a scalar, and not 1-D."""
+    """Whether inputs of one number must be scalars; otherwise they may also be 1-D."""
     removes_when_soft: ClassVar[bool] = False
-    """Whether iou_threshold holds in Soft-NMS too."""
+    """Whether iou_threshold applies to Soft-NMS too."""
 
     # ----- inference
 
     value_inputs = ALL
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
-        """How many triplets there are; ``most`` of a class."""
+        """Return the number of triplets; ``most`` is the limit per class."""
         return Dimension(0, (smaller(boxes, most) * batches * classes).upper)
 
     def triplets(
         self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
     ) -> PartialShape:
-        """The shape of the triplets. All inputs are checked."""
+        """Check all inputs and return the shape of the triplets."""
         self.require_index_type("output_type", self.output_type, known=True)
         self.require_floats("boxes", boxes.element_type)
         self.require_floats("scores", scores.element_type)
@@ -107,13 +112,13 @@ class SuppressionBase(Operator):
                 self.require_floats(name, tensor.element_type)
                 self._require_number(name, tensor.shape)
         rows = self.rows(batches, classes, count, _known_limit(most, count))
-        # A maximum that stands for none may be the largest integer.
+        # The largest integer may be used to express that there is no limit.
         return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower), 3])
 
     def inferred(
         self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
     ) -> tuple[TensorType, ...]:
-        """The types of the triplets, of triplets of batch, class and score, and of the number of both."""
+        """Return the types of the triplets, of triplets of batch, class and score, and of their number."""
         shape = self.triplets(boxes, scores, most, **thresholds)
         types = self.output_type, f32, self.output_type
         return folded(self, types, (shape, shape, PartialShape([1])), boxes, scores, most, *thresholds.values())
@@ -131,7 +136,7 @@ class SuppressionBase(Operator):
 
     @abstractmethod
     def overlaps(self, boxes: Array) -> Overlaps:
-        """How much the float32 boxes [n, coordinates] overlap each other."""
+        """Return a function that computes how much the float32 boxes [n, coordinates] overlap each other."""
 
     def selected(
         self,
@@ -142,7 +147,7 @@ class SuppressionBase(Operator):
         score_threshold: Array | None,
         soft_nms_sigma: Array | None = None,
     ) -> tuple[Array, Array]:
-        """The triplets [n, 3], and the score of each."""
+        """Return the triplets [n, 3] and the score of each."""
         batches, classes, count = scores.shape
         expected = (batches, count, self.coordinates)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
@@ -153,7 +158,7 @@ class SuppressionBase(Operator):
         parts: list[tuple[int, Array, Array]] = []
         for row, candidates in ranked(rows, rows > least) if limit else ():
             if sigma > 0:
-                candidates.sort()  # they will change places
+                candidates.sort()  # they will change their order
             overlaps = self.overlaps(boxes[row // classes].take(candidates, axis=0))
             final = rows[row, candidates]
             if sigma > 0:
@@ -173,7 +178,7 @@ class SuppressionBase(Operator):
         return np.stack([*np.divmod(sources, max(classes, 1)), places], axis=1), final
 
     def computed(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """The arrays that ``inferred`` gives the types of; ``inputs`` are those of ``selected``."""
+        """Return the arrays whose types ``inferred`` returns; ``inputs`` are the inputs of ``selected``."""
         triplets, final = self.selected(*inputs)  # type: ignore[arg-type]
         indices = triplets.astype(self.output_type.to_dtype(), copy=False)
         scores = triplets.astype(np.float32)
@@ -182,13 +187,13 @@ class SuppressionBase(Operator):
 
 
 def class_limit(most: Array | None, boxes: int) -> int:
-    """How many boxes of a class can be selected at most, by max_output_boxes_per_class."""
+    """Return how many boxes of a class max_output_boxes_per_class allows."""
     limit = 0 if most is None else int(most.item())
     return boxes if limit < 0 else min(limit, boxes)
 
 
 def _known_limit(most: TensorType | None, boxes: Dimension) -> Dimension:
-    """The same as far as it is known."""
+    """Return ``class_limit`` as far as it is known."""
     if most is None:
         return Dimension(0, 0)
     if most.constant is not None and most.constant.item() < 0:
@@ -206,20 +211,20 @@ def _number(array: Array | None) -> float:
 
 
 class ImageNmsBase(Operator):
-    """Of each image the best boxes of all classes, after those that overlap better ones of their class are dealt with.
+    """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
 
-    boxes are [images, boxes, 4], x, y, x, y of two corners, the lesser coordinates first; scores are
-    [images, classes, boxes]. Of each class but ``background_class`` the ``nms_top_k`` boxes with the highest scores
-    are candidates, if ``score_threshold`` admits them. Of those that the operation selects each image keeps the
-    ``keep_top_k`` with the highest scores. -1 is no limit, and no class. Unless they are ``normalized`` coordinates
-    are those of pixels: 1 is added to each length.
+    boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
+    classes, boxes]. For each class except ``background_class``, the ``nms_top_k`` boxes with the highest scores that
+    pass ``score_threshold`` are candidates. From them the operation selects boxes, and each image keeps the
+    ``keep_top_k`` selected boxes with the highest scores. -1 means no limit, or no class. Unless ``normalized``,
+    coordinates are pixel numbers, and 1 is added to each length.
 
-    The results are rows of class, score and the four coordinates; the places of the boxes, counted through all images,
-    as [n, 1]; and the number of boxes of each image; the latter two of ``output_type``, i32 or i64. By
-    ``sort_result_type`` (in the pages sort_result, whose class is classid in files) an image's boxes stand by score,
-    or with classid by class and then by score; where these are equal by class and place. none leaves the order open,
-    and is score here. ``sort_result_across_batch`` sorts the boxes of all images together, unless the type is none.
-    Computed in f32.
+    The outputs are rows of class, score and the four coordinates; the indices [n, 1] of the boxes, counted through all
+    images; and the number of boxes of each image. The latter two have the type ``output_type``, i32 or i64.
+    ``sort_result_type`` orders the boxes of an image by score, or with classid by class and then by score; equal ones
+    are ordered by class and index. none leaves the order open; here it is by score. (The specification calls the
+    attribute sort_result and its value class.) ``sort_result_across_batch`` orders the boxes of all images together,
+    unless the type is none. Everything is computed in f32.
     """
 
     sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
@@ -235,16 +240,16 @@ class ImageNmsBase(Operator):
 
     @property
     def last_pixel(self) -> float:
-        """What is added to the difference of two coordinates to give a length."""
+        """Return what is added to the difference of two coordinates to get a length."""
         return 0.0 if self.normalized else 1.0
 
     @abstractmethod
     def admitted(self, scores: Array) -> Array:
-        """Which of the float32 scores ``score_threshold`` admits."""
+        """Return which of the float32 scores pass ``score_threshold``."""
 
     @abstractmethod
     def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
-        """Of candidates with edges [4, n] in the order of their scores: the indices of those selected, and their new
+        """Select from candidates with edges [4, n] in the order of their scores; return their indices and new
         scores."""
 
     # ----- inference
@@ -252,7 +257,7 @@ class ImageNmsBase(Operator):
     def inferred(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
     ) -> tuple[TensorType, ...]:
-        """The types of the outputs."""
+        """Return the types of the outputs."""
         self.require_index_type("output_type", self.output_type, known=True)
         boxes, scores = inputs[0].element_type, inputs[1].element_type
         for name, element_type in (("boxes", boxes), ("scores", scores)):
@@ -266,7 +271,7 @@ class ImageNmsBase(Operator):
     # ----- kernel
 
     def computed(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        """The outputs where the classes share the boxes of their image."""
+        """Return the outputs for classes that share the boxes of their image."""
         images, classes, count = scores.shape
         expected = (images, count, 4)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
@@ -277,7 +282,7 @@ class ImageNmsBase(Operator):
     def computed_of_images(
         self, row_dtype: np.dtype[Any], images: Iterable[tuple[Array, Array, Array]]
     ) -> tuple[Array, ...]:
-        """The outputs, given boxes [classes, boxes, 4], scores and places [classes, boxes] of each image."""
+        """Return the outputs for boxes [classes, boxes, 4], scores and indices [classes, boxes] of each image."""
         best = [self._best(*image) for image in images]
         rows = np.concatenate([np.empty((0, 6), np.float32), *(rows for rows, _ in best)])
         places = np.concatenate([np.empty(0, np.int64), *(places for _, places in best)])
@@ -289,7 +294,7 @@ class ImageNmsBase(Operator):
         return rows.astype(row_dtype, copy=False), places[:, np.newaxis].astype(index, copy=False), counts
 
     def _best(self, boxes: Array, scores: Array, places: Array) -> tuple[Array, Array]:
-        """The rows of one image, and the places of their boxes."""
+        """Return the rows of one image, and the indices of their boxes."""
         scores = np.ascontiguousarray(as_f32(scores))
         admitted = self.admitted(scores)
         if 0 <= self.background_class < len(admitted):

@@ -1,7 +1,7 @@
-"""What code outside ``ops`` may ask of an operation, beside inference and its kernel.
+"""Traits of an operation: what code outside ``ops`` may ask of it besides inference and its kernel.
 
-Each trait has a default that claims nothing, so that an operation declares only what is special in it. Nobody outside
-``ops`` asks for an operation by its name.
+Each trait has a default that claims nothing, so an operation declares only what is special about it. No code outside
+``ops`` refers to an operation by its name.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
     from ovir.ops.base.rows import Rows
 
 ALL: tuple[int, ...] = (-1,)
-"""For traits that list inputs by position: every input."""
+"""Stands for every input in traits that list inputs by position."""
 
 
 class Traits:
-    """The traits of an operation, which subclasses override."""
+    """Base of Operator: the traits of an operation with their defaults."""
 
     carries: ClassVar[tuple[int, ...]] = ()
-    """The inputs whose elements come out unchanged, only moved: bounds and symbols follow ``run``."""
+    """The inputs whose elements are only moved, not changed: bounds and symbols follow ``run``."""
     passes: ClassVar[tuple[int, ...]] = ()
-    """Further inputs whose values are values of the output, in another type or only some of them. What a reader of the
-    output asks of its values is asked of theirs."""
+    """Further inputs whose values become values of the output, in another type or only in part. Requirements on the
+    output's values apply to them too."""
     domains: ClassVar[Mapping[str, DomainRule]] = MappingProxyType({})
-    """The values that inputs may take, by the name of the input; see ``ovir.ops.base.domains``."""
+    """The values that inputs may take, by the input's name; see ``ovir.ops.base.domains``."""
     converts: ClassVar[bool] = False
-    """Whether the output is input 0 in another element type, and nothing else."""
+    """Whether the output is exactly input 0 in another element type."""
     scales: ClassVar[bool] = False
     """Whether input 1 is a factor of input 0."""
     offsets: ClassVar[bool] = False
     """Whether input 1 is subtracted from input 0."""
     restores: ClassVar[tuple[int, ...]] = ()
-    """The inputs through which compressed weights may come. The plan then computes the layer in f32 when it restores
-    them, by rows where ``rows_from`` allows it."""
+    """The inputs through which compressed weights may come. When the plan restores such weights, it computes the layer
+    in f32, by rows if ``rows_from`` allows it."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
@@ -54,47 +54,49 @@ class Traits:
 
     @classmethod
     def named(cls, inputs: Sequence[TensorType]) -> dict[str, TensorType]:
-        """Return the inputs by name; those that only ``*inputs`` of ``infer`` takes have none."""
+        """Return the inputs by name; inputs that only ``*inputs`` of ``infer`` accepts have no name."""
         return dict(zip(input_names(cls), inputs, strict=False))
 
     def domain_of(self, position: int, inputs: Sequence[TensorType]) -> Domain | None:
-        """Return the domain of the values of an input, None for no restriction."""
+        """Return the domain of the values of an input, or None if they are not restricted."""
         names = input_names(type(self))
         rule = self.domains.get(names[position]) if position < len(names) else None
         return rule(self, self.named(inputs)) if rule is not None else None
 
     def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
-        """Return what an input may hold so that the output lies in ``wanted``; None if there is no saying."""
+        """Return the domain of an input for which the output lies in ``wanted``, or None if it is unknown."""
         passed = (*self.carries, *self.passes)
         return wanted if position in passed or passed == ALL else None
 
     # ----- what the layer amounts to
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension | None:
-        """Return how many multiply-accumulates the layer takes, from the shapes of its inputs, by name, and of its
-        first output; None for an operation that is not counted."""
+        """Return the number of multiply-accumulates of the layer, or None for an operation without a count.
+
+        ``inputs`` holds the shapes of the inputs by name, ``output`` the shape of the first output.
+        """
         return None
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
-        """Return why the output is certainly equal to input 0, as ``it converts f32 to f32``; None if it is not."""
+        """Return the reason why the output certainly equals input 0, such as ``it converts f32 to f32``; else None."""
         return None
 
     def permutation(self, inputs: Sequence[TensorType]) -> list[int] | None:
-        """Return the axes of input 0 in the order of the output's, where the operation does nothing but permute them
-        and the order is known."""
+        """Return the axes of input 0 in the order of the output; None unless the operation only permutes them in a
+        known order."""
         return None
 
     # ----- rows: slices along the first axis
 
     def rows_from(self, inputs: Sequence[TensorType], output: PartialShape) -> tuple[int, ...] | None:
-        """Return for each input how many of its rows make one row of the output, 0 where all are needed for each.
+        """Return for each input how many of its rows make one row of the output, or 0 if each row needs all of them.
 
-        None: a row of the output cannot be had without the rest. All shapes are static.
+        None means that a row of the output cannot be computed without the others. All shapes are static.
         """
         return None
 
     def run_rows(self, shape: tuple[int, ...], *inputs: Array) -> Array:
-        """Return rows of the output, of the given shape, from the rows of the inputs that ``rows_from`` asks for."""
+        """Return rows of the output, of the given shape, from the rows of the inputs that ``rows_from`` requires."""
         result = self.run(*inputs)
         assert isinstance(result, np.ndarray)
         return result
@@ -104,7 +106,8 @@ class Traits:
     ) -> Callable[..., Any] | None:
         """Return a kernel that reads the input at ``position`` row by row and takes the other inputs as arguments.
 
-        ``constants`` has, for each input, its array where it is known. None: the operation needs the input whole.
+        ``constants`` holds, for each input, its array if it is known. None means that the operation needs the whole
+        input.
         """
         return None
 
