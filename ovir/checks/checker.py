@@ -14,6 +14,7 @@ from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
     DECLARED_TYPE,
+    EXCHANGED_INPUTS,
     FOREIGN_WEIGHTS,
     INPUT_SHAPE,
     INPUT_TYPE,
@@ -120,7 +121,11 @@ def _infer(document: Document, diagnostics: Diagnostics) -> None:
         causes = [d for d in doubts if d.layer == error.layer and d.severity is Severity.ERROR]
         for cause in causes:
             diagnostics.discard(cause)
-        diagnostics.add(replace(error, message="; ".join([error.message, *(cause.message for cause in causes)])))
+        exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id]
+        others = [cause for cause in causes if cause not in exchanged]
+        hint = exchanged[0].hint if exchanged else error.hint
+        message = "; ".join(found.message for found in (*exchanged, error, *others))
+        diagnostics.add(replace(error, message=message, hint=hint))
 
 
 def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
@@ -168,7 +173,9 @@ def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> l
 
 
 _OWN_DOUBTS = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
-_DOUBTS = _OWN_DOUBTS | {code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)}
+_DOUBTS = _OWN_DOUBTS | {
+    code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)
+}
 
 _OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""

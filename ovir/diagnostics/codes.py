@@ -96,6 +96,7 @@ OUTPUT_COUNT = _code(218, "a layer declares more outputs than its operation has"
 NAME_COLLISION = _code(219, "in a file of version 10, a tensor has the name of another layer")
 RESULT_NAME = _warning(220, "two Results have the same name")
 EXTENSION = _code(221, "layers need an extension, which is not registered", tolerated=True)
+EXCHANGED_INPUTS = _code(222, "two inputs of a layer look exchanged", tolerated=True)
 
 # --------------------------------------------------------------------------- attributes
 

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import DECLARED_SHAPE, DECLARED_TYPE, INPUT_SHAPE, INPUT_TYPE, OWN_SHAPE, OWN_TYPE, Severity
+from ovir.diagnostics.codes import (
+    DECLARED_SHAPE,
+    DECLARED_TYPE,
+    EXCHANGED_INPUTS,
+    INPUT_SHAPE,
+    INPUT_TYPE,
+    OWN_SHAPE,
+    OWN_TYPE,
+    Severity,
+)
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Port
 
@@ -58,11 +69,45 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
     found = []
     declared = port.declared_shape
     if declared is not None and declared.rank and not declared.compatible(tensor.shape):
-        message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}"
+        message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
         hint = "OpenVINO infers again and ignores what is declared; whoever reads the file may not"
         found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
     declared_type = port.declared_element_type
     if declared_type is not None and declared_type.merged_with(tensor.element_type) is None:
-        message = f"{kind} port {port.id} declares type {declared_type}, {there} {tensor.element_type}"
+        message = f"{kind} port {port.id} declares type {declared_type}, {there} {tensor.element_type}{_origin(port)}"
         found.append(diagnose(codes[1], message, port.place, port=port.id, severity=severity))
     return found
+
+
+def input_differences(differing: Sequence[tuple[Port, TensorType]], ir_version: int) -> list[Diagnostic]:
+    """Return the diagnostics on the inputs of a layer that declare something else than the tensors they are fed.
+
+    There is one where two inputs are exchanged: each declares what the other is fed.
+    """
+    if len(differing) == 2:
+        (first, of_first), (second, of_second) = differing
+        if has_declared(first) and has_declared(second) and agrees(first, of_second) and agrees(second, of_first):
+            return [_exchanged(first, of_first, second, of_second)]
+    return [found for port, tensor in differing for found in difference(port, tensor, ir_version)]
+
+
+def _exchanged(first: Port, of_first: TensorType, second: Port, of_second: TensorType) -> Diagnostic:
+    layer = first.layer
+    fed = [
+        f"port {port.id} declares {declared_type(port)} and is fed {tensor}{_origin(port)}"
+        for port, tensor in ((first, of_first), (second, of_second))
+    ]
+    lines = f" on lines {first.edge_line} and {second.edge_line}" if first.edge_line and second.edge_line else ""
+    message = f"the inputs look exchanged: {', '.join(fed)}"
+    hint = f"exchange the ports that the edges{lines} lead to"
+    severity = Severity.WARNING if layer.is_dead else None
+    place = layer.at(first.edge_line or first.line)
+    return diagnose(EXCHANGED_INPUTS, message, place, hint=hint, port=first.id, severity=severity)
+
+
+def _origin(port: Port) -> str:
+    """Return where the tensor of an input comes from, as the end of a message; nothing for an output."""
+    if port.source is None:
+        return ""
+    edge = f" by the edge on line {port.edge_line}" if port.edge_line is not None else ""
+    return f" ({port.source.layer.title}{edge})"

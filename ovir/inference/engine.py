@@ -19,7 +19,7 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.graph.model import Model, ShapeLike, provide_inference
 from ovir.inference.cache import InferenceCache
-from ovir.inference.declared import agrees, declared_type, difference, has_declared
+from ovir.inference.declared import agrees, declared_type, difference, has_declared, input_differences
 from ovir.inference.known_values import with_content
 from ovir.inference.variables import check_variables
 from ovir.ops.base.operator import Operator, signature
@@ -205,15 +205,18 @@ class _Walk:
         Whether there is doubt about any of them, and whether an error has been told for it.
         """
         is_doubtful = is_refused = False
+        differing: list[tuple[Port, TensorType]] = []
         for port, tensor in zip(layer.inputs, inputs, strict=True):
             if port.source in self.doubtful:
                 is_doubtful = True
                 is_refused |= port.source in self.refused
             elif port.source is not None and not is_body and not self._agrees(port, tensor):
-                found = difference(port, tensor, self.ir_version)
-                self.diagnostics.extend(found)
-                is_doubtful = True
-                is_refused |= any(d.severity is Severity.ERROR for d in found)
+                differing.append((port, tensor))
+        if differing:
+            found = input_differences(differing, self.ir_version)
+            self.diagnostics.extend(found)
+            is_doubtful = True
+            is_refused |= any(d.severity is Severity.ERROR for d in found)
         return is_doubtful, is_refused
 
     def _agrees(self, port: Port, tensor: TensorType) -> bool:
