@@ -48,7 +48,7 @@ def add_command(
         formatter_class=HelpFormatter,
         allow_abbrev=False,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, parser=parser)
     return parser
 
 

@@ -7,6 +7,7 @@ import contextlib
 import gc
 import importlib
 import os
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import NoReturn, TextIO
@@ -80,7 +81,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parse(argv: Sequence[str]) -> argparse.Namespace:
     """Parse a command line. Only help and errors about the command itself need all commands."""
     command = argv[0] if argv else ""
-    return parser([command] if command in COMMANDS else COMMANDS).parse_args(argv)
+    arguments, unknown = parser([command] if command in COMMANDS else COMMANDS).parse_known_args(argv)
+    if unknown:  # argparse would print the usage of ovir, which has none of the command's options
+        _refuse(arguments.parser, unknown)
+    return arguments
+
+
+def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoReturn:
+    """Print the usage of a command and which of the options that it does not have may be meant as another; exit."""
+    from ovir.diagnostics.spelling import did_you_mean  # only needed here
+
+    options = re.findall(r"--[a-z-]+", command.format_usage())
+    hints = [did_you_mean(text.split("=")[0], options, "{}") for text in unknown if text.startswith("--")]
+    hint = next((f"; {hint}" for hint in hints if hint), "")
+    command.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
 def _open_closed_streams() -> None:

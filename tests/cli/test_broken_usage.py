@@ -173,6 +173,15 @@ def test_wrong_usage(cli: Any, model: Path, arguments: list[str], message: str) 
     assert result.out == ""
 
 
+@pytest.mark.parametrize("command", ["run", "infer", "show", "check"])
+def test_an_unknown_option_prints_the_usage_of_its_command(cli: Any, model: Path, command: str) -> None:
+    result = cli(command, model, "--weigths", "w.bin")
+    assert result.status == 2
+    assert result.err.startswith(f"usage: ovir {command} [-h] [--weights FILE]")
+    assert "unrecognized arguments: --weigths" in result.err
+    assert result.err.endswith("; did you mean --weights?\n")
+
+
 @pytest.mark.parametrize("arguments", [["--tap", "["], ["--threads", "0"], ["--output", "nowhere/out.npz"]])
 def test_wrong_usage_is_found_before_the_model_is_read(cli: Any, arguments: list[str]) -> None:
     result = cli("run", "no-such-model.xml", *arguments)
