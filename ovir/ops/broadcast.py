@@ -95,11 +95,11 @@ class Broadcast3(Operator):
 
     def _check_inputs(self, axes_mapping: TensorType | None) -> None:
         if self._is_explicit:
-            axes = self.require_known(axes_mapping, "mode {} needs the input axes_mapping", self.mode)
+            axes = self.require_known(axes_mapping, "mode {} requires the input axes_mapping", self.mode)
             self.require_integers("axes_mapping", axes.element_type)
             self.require_rank("axes_mapping", axes.shape, 1)
         else:
-            self.require(axes_mapping is None, "mode {} takes no input axes_mapping", self.mode)
+            self.require(axes_mapping is None, "mode {} does not allow the input axes_mapping", self.mode)
 
     def _aligned(self, shape: PartialShape, target: PartialShape) -> PartialShape:
         """Return the shape of ``data`` extended by dimensions of size 1 to the rank of the result."""

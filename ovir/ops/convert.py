@@ -62,7 +62,7 @@ class ConversionBase(Operator):
         if string in (source, target) and source != target:
             self.fail("conversion of {} to {} is not supported", source, target, code=NOT_SUPPORTED)
         if target.is_dynamic:
-            self.fail("no destination_type is given", code=NOT_SUPPORTED)
+            self.fail("destination_type is missing", code=NOT_SUPPORTED)
 
         def block(x: Array, *, out: Array) -> None:
             _convert(x, source, target, out)

@@ -136,10 +136,8 @@ class TransposedConvolutionBase(ConvolutionBase):
         dtype = weights(((),) * len(kernel)).dtype
         sums = out if out is not None and out.dtype == dtype else np.empty(shape, dtype)
         for residues in product(*(range(min(stride, size)) for stride, size in zip(strides, sizes, strict=True))):
-            taps, starts = (
-                [],
-                [],
-            )  # on each axis: the taps that reach this residue, and the data they read for its first output
+            # The taps that reach this residue on each axis, and the positions they read for its first output.
+            taps, starts = [], []
             for residue, stride, dilation, begin, count in zip(
                 residues, strides, dilations, begins, kernel, strict=True
             ):

@@ -41,7 +41,7 @@ class EmbeddingBagBase(Operator):
         self.merge_types(*(tensor.element_type for tensor in integers.values()), names=list(integers))
         alike = {"indices": indices.shape}
         if weights is not None:
-            self.require(self.reduction == "sum", "reduction {} takes no per_sample_weights", self.reduction)
+            self.require(self.reduction == "sum", "reduction {} does not allow per_sample_weights", self.reduction)
             self.merge_types(table.element_type, weights.element_type, names=("emb_table", "per_sample_weights"))
             alike["per_sample_weights"] = weights.shape
         for name, shape in alike.items():

@@ -143,7 +143,7 @@ class GatherBase(Operator):
             batch_dims = self._known_batch_dims(data.ndim, indices.ndim) or 0
             self._check_order(where, batch_dims)
             if data.shape[:batch_dims] != indices.shape[:batch_dims]:
-                self.fail(_BATCHES_DIFFER, list(data.shape), list(indices.shape), batch_dims)
+                self.fail(_BATCHES_DIFFER, data.shape, indices.shape, batch_dims)
         return where, batch_dims
 
     def _checked(self, indices: Array, data: Array, axis: int) -> Spread | None:
@@ -278,5 +278,5 @@ class GatherElements(Operator):
         before, after = data.shape[:axis], data.shape[axis + 1 :]
         if indices.shape[:axis] != before or indices.shape[axis + 1 :] != after or indices.ndim != data.ndim:
             message = "data {} and indices {} must have equal dimensions except axis {}"
-            self.fail(message, list(data.shape), list(indices.shape), axis)
+            self.fail(message, data.shape, indices.shape, axis)
         return axis

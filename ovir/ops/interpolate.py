@@ -91,7 +91,7 @@ class InterpolateBase(Operator):
     ) -> Array:
         self._require_axes(axes, data.ndim)
         message = "{} must have one element for each of the axes {}, got shape {}"
-        self.require(target.shape == (len(axes),), message, name, axes, list(target.shape))
+        self.require(target.shape == (len(axes),), message, name, axes, target.shape)
         begin, end = self._pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))

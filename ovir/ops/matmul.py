@@ -123,7 +123,7 @@ class MatMul(Operator):
     def _require_fit(self, a: Array, b: Array) -> None:
         rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
         message = "a and b have shapes {} and {} when they are multiplied: {} columns do not match {} rows"
-        self.require(a.shape[-1] == rows, message, list(a.shape), list(b.shape), a.shape[-1], rows)
+        self.require(a.shape[-1] == rows, message, a.shape, b.shape, a.shape[-1], rows)
 
     def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
         if position != 1 or len(rows.shape) not in (2, 3) or rows.element_type != f32:

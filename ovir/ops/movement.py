@@ -90,7 +90,7 @@ class SplitBase(Operator):
         return TensorType(data.element_type, shape)
 
     def cut(self, data: Array, axis: Array, lengths: Iterable[int]) -> tuple[Array, ...]:
-        before = (slice(None),) * self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        before = (slice(None),) * self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         parts: list[Array] = []
         start = 0
         for length in lengths:
@@ -128,7 +128,7 @@ class Split(SplitBase):
         return (self.part(data, position, length),) * self.num_splits
 
     def run(self, data: Array, axis: Array) -> tuple[Array, ...]:
-        position = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        position = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         length, rest = divmod(data.shape[position], self.num_splits)
         self.require(rest == 0, _UNEQUAL_PARTS, data.shape[position], position, self.num_splits)
         return self.cut(data, axis, [length] * self.num_splits)
@@ -160,7 +160,7 @@ class VariadicSplit(SplitBase):
         return tuple(self.part(data, position, length) for length in lengths)
 
     def run(self, data: Array, axis: Array, split_lengths: Array) -> tuple[Array, ...]:
-        position = self.normalize_axis(int(axis.item()), data.ndim, of=list(data.shape))
+        position = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
         whole = Dimension(data.shape[position], data.shape[position])
         return self.cut(data, axis, [length.length for length in self._lengths(Value(split_lengths), whole, position)])
 

@@ -95,7 +95,7 @@ class Reshape(Operator):
         target = [int(size) for size in shape]
         copied = [i for i, size in enumerate(target) if size == 0 and self.special_zero]
         for i in copied:
-            self.require(i < data.ndim, _NOTHING_TO_COPY, i, list(data.shape))
+            self.require(i < data.ndim, _NOTHING_TO_COPY, i, data.shape)
             target[i] = data.shape[i]
         inferred = [i for i, size in enumerate(target) if size == -1]
         self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
@@ -103,10 +103,10 @@ class Reshape(Operator):
             # Copied dimensions occur on both sides, so they do not count, even if they are 0.
             own = prod(size for i, size in enumerate(data.shape) if i not in copied)
             others = prod(size for i, size in enumerate(target) if i not in (*copied, *inferred))
-            self.require(own % others == 0 if others else own == 0, _NOT_DIVISIBLE, list(data.shape), shape.tolist())
+            self.require(own % others == 0 if others else own == 0, _NOT_DIVISIBLE, data.shape, shape.tolist())
             target[inferred[0]] = own // others if others else 1
         fits = all(size >= 0 for size in target) and prod(target) == data.size
-        self.require(fits, _NO_FIT, list(data.shape), shape.tolist())
+        self.require(fits, _NO_FIT, data.shape, shape.tolist())
         return data.reshape(target)
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
@@ -153,7 +153,7 @@ class Reshape(Operator):
 
 _TWO_INFERRED = "shape has -1 at positions {} and {}: only one size can be inferred"
 _NOTHING_TO_COPY = "shape[{}] is 0, which copies a dimension that data of shape {} does not have"
-_NO_FIT = "data of shape {} cannot take the shape {}"
+_NO_FIT = "data of shape {} cannot be reshaped to {}"
 _NOT_DIVISIBLE = "the elements of data of shape {} cannot be divided evenly into the shape {}"
 
 

@@ -258,7 +258,7 @@ class SliceScatter(SliceOperatorBase):
             np.copyto(out, data)
         target = out[self.index(data.shape, vectors)]
         message = "updates of shape {} must have the shape of the slice, {}"
-        self.require(target.shape == updates.shape, message, list(updates.shape), list(target.shape))
+        self.require(target.shape == updates.shape, message, updates.shape, target.shape)
         target[...] = updates
         return out
 

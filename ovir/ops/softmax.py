@@ -26,7 +26,7 @@ class AlongAxisBase(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         out = result_array(data, out)
-        axis = self.normalize_axis(self.axis, data.ndim, of=list(data.shape))
+        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
         map_slices(self.block, np.atleast_1d(data), [axis], np.atleast_1d(out))
         return out
 

@@ -36,7 +36,7 @@ class ReadValueBase(Operator):
             value = self._initial() if init_value is None else init_value
         (element_type,), (shape,) = self.output_types, self.output_shapes
         message = "variable '{}' holds a value of shape {}, but is declared as {}"
-        self.require(shape.contains(value.shape), message, self.variable_id, list(value.shape), shape)
+        self.require(shape.contains(value.shape), message, self.variable_id, value.shape, shape)
         if not element_type.is_dynamic:
             same = value.dtype == element_type.to_dtype()
             self.require(same, message, self.variable_id, value.dtype, element_type)

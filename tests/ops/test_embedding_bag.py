@@ -178,7 +178,7 @@ def test_shapes_from_weights_and_counts() -> None:
 @pytest.mark.parametrize(
     ("op", "inputs", "message"),
     [
-        (EmbeddingBagOffsets(reduction="mean"), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("4", f32)], "reduction mean takes no per_sample_weights"),
+        (EmbeddingBagOffsets(reduction="mean"), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("4", f32)], "reduction mean does not allow per_sample_weights"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2"), tensor("[]"), tensor("3", f32)], r"indices of shape \[4\] and per_sample_weights of shape \[3\] must have the same number of elements"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4"), tensor("2", i32)], "indices is i64 and offsets is i32"),
         (EmbeddingBagOffsets(), [tensor("5,3", f32), tensor("4,1"), tensor("2")], r"indices must have rank 1, got shape \[4,1\]"),

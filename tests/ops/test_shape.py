@@ -73,13 +73,13 @@ def test_reshape_by_an_unknown_pattern(data: str, pattern: str, result: str) -> 
 @pytest.mark.parametrize(
     ("data", "pattern", "special_zero", "message"),
     [
-        ("2,3", [4], True, "data of shape [2,3] cannot take the shape [4]"),
+        ("2,3", [4], True, "data of shape [2,3] cannot be reshaped to [4]"),
         ("2,3", [-1, 4], True, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,4]"),
         ("2,3", [-1, 0], False, "the elements of data of shape [2,3] cannot be divided evenly into the shape [-1,0]"),
         ("2,3", [-1, -1], True, "shape has -1 at positions 0 and 1: only one size can be inferred"),
         ("2,3", [-2, 3], True, "shape[0] must be at least -1, got -2"),
         ("6", [3, 0], True, "shape[1] is 0, which copies a dimension that data of shape [6] does not have"),
-        ("2..3,4", [5, 4], True, "data of shape [2..3,4] cannot take the shape [5,4]"),
+        ("2..3,4", [5, 4], True, "data of shape [2..3,4] cannot be reshaped to [5,4]"),
     ],
 )
 def test_reshape_errors(data: str, pattern: list[int], special_zero: bool, message: str) -> None:

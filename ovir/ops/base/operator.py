@@ -173,7 +173,7 @@ class Operator(Traits):
         # OpenVINO allows axis 0 and -1 on a scalar.
         low, high = (-rank, rank - 1) if rank else (-1, 0)
         if not low <= axis <= high:
-            place = f" for data of shape {of}" if of is not None else f" of a tensor of rank {rank}"
+            place = f" for data of shape {shown(of)}" if of is not None else f" of a tensor of rank {rank}"
             self.fail("{} {} is outside [{}, {}]{}", name, axis, low, high, place, code=AXIS)
         return axis + max(rank, 1) if axis < 0 else axis
 
