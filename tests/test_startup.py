@@ -49,7 +49,17 @@ def test_all_public_names_import_no_operation_but_the_structural_ones() -> None:
 @pytest.mark.parametrize(
     ("arguments", "unused"),
     [
-        (("check", DIGITS), {"ovir.cli.run", "ovir.analysis.dynamic_dimensions", "ovir.io.sarif", "json"}),
+        (
+            ("check", DIGITS),
+            {
+                "ovir.cli.run",
+                "ovir.analysis.dynamic_dimensions",
+                "ovir.io.sarif",
+                "ovir.checks.baseline",
+                "json",
+                "tomllib",
+            },
+        ),
         (("infer", DIGITS), {"ovir.cli.check", "ovir.checks.rules", "ovir.runtime.plan"}),
         (
             ("run", DIGITS, "--input", INPUTS),

@@ -1,0 +1,97 @@
+"""Baselines: the diagnostics that are known, so that only new ones count."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError
+
+_VERSION = 1
+Key = tuple[str, str, str, int]
+"""File, code, layer and port: lines move when a file is written anew, and messages change with ovir."""
+
+
+class Baseline:
+    """The diagnostics of a baseline that have not been met yet. Its paths are relative to the folder of its file."""
+
+    def __init__(self, path: str, known: Counter[Key]) -> None:
+        self.path = path
+        self._left = known
+
+    @classmethod
+    def read(cls, path: str) -> Baseline:
+        """Read a file; InputError, with the line where it is known, for one that is no baseline."""
+        try:
+            with open(path, encoding="utf-8") as file:
+                content = json.load(file)
+        except OSError as error:
+            raise _refused(path, f"cannot read the baseline: {error.strerror}") from None
+        except json.JSONDecodeError as error:
+            raise _refused(path, f"the baseline is not JSON: {error.msg}", error.lineno) from None
+        except UnicodeDecodeError:
+            raise _refused(path, "the baseline is not JSON in UTF-8") from None
+        if not isinstance(content, dict) or content.get("version") != _VERSION:
+            raise _refused(path, f"not a baseline of version {_VERSION}, which `--write-baseline` writes")
+        known: Counter[Key] = Counter()
+        entries = content.get("diagnostics")
+        for i, entry in enumerate(entries if isinstance(entries, list) else [None]):
+            try:
+                key = (entry["file"], entry["code"], entry.get("layer", ""), entry.get("port", -1))
+                known[key] += entry.get("count", 1)
+            except (TypeError, KeyError, AttributeError):
+                raise _refused(path, f"entry {i} of the baseline's 'diagnostics' is no diagnostic") from None
+        return cls(path, known)
+
+    def takes(self, found: Diagnostic) -> bool:
+        """Return whether a diagnostic is known; as often as it stands in the baseline."""
+        key = _key(found, self.path)
+        if self._left[key] < 1:
+            return False
+        self._left[key] -= 1
+        return True
+
+    def count_missing(self, files: Iterable[str]) -> int:
+        """Return how many of its diagnostics on these files have not been met."""
+        checked = {_relative(file, self.path) for file in files}
+        return sum(count for key, count in self._left.items() if key[0] in checked)
+
+
+def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:
+    """Write the diagnostics as a baseline, each with its message for whoever reads the file."""
+    counts: Counter[Key] = Counter()
+    messages: dict[Key, str] = {}
+    for found in diagnostics:
+        key = _key(found, path)
+        counts[key] += 1
+        messages.setdefault(key, found.message)
+    entries = [_entry(key, counts[key], messages[key]) for key in sorted(counts)]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(json.dumps({"version": _VERSION, "diagnostics": entries}, indent=1) + "\n")
+
+
+def _entry(key: Key, count: int, message: str) -> dict[str, Any]:
+    file, code, layer, port = key
+    entry: dict[str, Any] = {"file": file, "code": code}
+    entry |= {"layer": layer} if layer else {}
+    entry |= {"port": port} if port >= 0 else {}
+    entry |= {"count": count} if count > 1 else {}
+    return entry | {"message": message}
+
+
+def _key(found: Diagnostic, baseline: str) -> Key:
+    port = -1 if found.port is None else found.port
+    return _relative(found.file or "", baseline), found.code, found.layer or "", port
+
+
+def _relative(file: str, baseline: str) -> str:
+    return os.path.relpath(file, os.path.dirname(os.path.abspath(baseline))).replace(os.sep, "/") if file else ""
+
+
+def _refused(path: str, message: str, line: int | None = None) -> InputError:
+    return InputError(diagnose(USAGE, message, Place(path, line)))

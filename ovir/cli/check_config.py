@@ -1,0 +1,197 @@
+"""What is to be checked and reported: the options of ``ovir check``, from its command line and from a file."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NoReturn
+
+from ovir.cli.status import is_unreadable
+from ovir.diagnostics.codes import CODES, NO_WEIGHTS, USAGE, Severity
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The options that a file can set, too."""
+
+    select: tuple[str, ...] = ()
+    """Codes, or their beginnings; none means all."""
+    ignore: tuple[str, ...] = ()
+    fail_on: Severity = Severity.ERROR
+    no_weights: bool = False
+    runtime: tuple[int, int] | None = None
+    baseline: str | None = None
+    per_path_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Codes to ignore in files whose path from ``folder``, or whose name, matches a pattern."""
+    folder: str = "."
+    """The folder of the file that sets them."""
+
+    def wants(self, code: str) -> bool:
+        return (not self.select or code.startswith(self.select)) and not (self.ignore and code.startswith(self.ignore))
+
+    def reports(self, found: Diagnostic, file: str) -> bool:
+        """Return whether a diagnostic on a file is wanted."""
+        return must_be_reported(found) or (self.wants(found.code) and not found.code.startswith(self._ignored_in(file)))
+
+    def _ignored_in(self, file: str) -> tuple[str, ...]:
+        if not self.per_path_ignores:
+            return ()
+        from fnmatch import fnmatchcase
+
+        path = os.path.relpath(file, self.folder).replace(os.sep, "/")
+        names = path, os.path.basename(path)
+        found = (c for p, c in self.per_path_ignores.items() if any(fnmatchcase(name, p) for name in names))
+        return tuple(code for codes in found for code in codes)
+
+
+def must_be_reported(found: Diagnostic) -> bool:
+    """Return whether it is never left out: a file that was not checked at all would seem to have passed."""
+    return is_unreadable(found) and found.code != NO_WEIGHTS.id
+
+
+def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return codes, or their beginnings, in full: ``402`` and ``ovir402`` mean ``OVIR402``. ValueError for others."""
+    codes = []
+    known = sorted(code for code in CODES if code < "OVIR8")  # the others are of runs and of wrong usage
+    for part in filter(None, (part.strip() for text in texts for part in text.split(","))):
+        code = f"OVIR{part}" if part.isdecimal() else part.upper()
+        if not re.fullmatch(r"OVIR\d{0,3}", code, re.ASCII) or not any(k.startswith(code) for k in known):
+            raise ValueError(f"{part}: no diagnostic has this code; they are {', '.join(known)}")
+        codes.append(code)
+    return tuple(codes)
+
+
+# --------------------------------------------------------------------------- the file
+
+
+def find_settings(folder: str) -> Settings:
+    """Return the settings of the nearest ovir.toml, or pyproject.toml with them, in a folder or one that it is in."""
+    folder = os.path.abspath(folder)
+    while True:
+        for name, tables in _TABLES.items():
+            path = os.path.join(folder, name)
+            if os.path.isfile(path) and (found := _read(path, tables)) is not None:
+                return found
+        if (parent := os.path.dirname(folder)) == folder:
+            return Settings()
+        folder = parent
+
+
+_TABLES = {"ovir.toml": ("check", "tool.ovir.check"), "pyproject.toml": ("tool.ovir.check",)}
+"""The files, and the tables in them that hold settings."""
+
+
+def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
+    with open(path, "rb") as file:
+        raw = file.read()
+    if b"check" not in raw:
+        return None
+    import tomllib  # takes longer to import than most files to check
+
+    try:
+        text = raw.decode()
+        content: Any = tomllib.loads(text)
+    except ValueError as error:
+        line = re.search(r"\(at line (\d+)", str(error))
+        _refuse(f"not valid TOML: {error}", path, int(line[1]) if line else raw.count(b"\n"))
+    for table in tables:
+        found = content
+        for part in table.split("."):
+            found = found.get(part) if isinstance(found, dict) else None
+        if isinstance(found, dict):
+            return _settings(found, table, path, text)
+    return None
+
+
+def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Settings:
+    values: dict[str, Any] = {}
+    for key, value in table.items():
+        try:
+            if key not in _VALUES:
+                from ovir.diagnostics.spelling import did_you_mean  # only needed here
+
+                meant = did_you_mean(key, _VALUES) or f"known are {', '.join(_VALUES)}"
+                raise ValueError(f"there is no such option; {meant}")
+            values[key.replace("-", "_")] = _VALUES[key](value)
+        except (ValueError, InputError) as error:
+            message = error.diagnostic.message if isinstance(error, InputError) else str(error)
+            _refuse(f"{key}: {message}", path, _line_of(text, name, key))
+    settings = Settings(**values, folder=os.path.dirname(path))
+    if settings.baseline is not None:
+        return replace(settings, baseline=os.path.join(settings.folder, settings.baseline))
+    return settings
+
+
+def _line_of(text: str, table: str, key: str) -> int | None:
+    """Return the line of a key in a table: its own, that of its subtable, or that of the table."""
+    parts = (*table.split("."), key)
+    header = r"\s*\[\s*" + r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in parts[:-1])
+    lines = text.splitlines()
+    start = next((i for i, line in enumerate(lines) if re.match(header, line)), 0)
+    quoted = rf"[\"']?{re.escape(key)}[\"']?"
+    wanted = re.compile(rf"\s*{quoted}\s*=|{header}\s*\.\s*{quoted}")
+    return next((i for i, line in enumerate(lines[start:], start + 1) if wanted.match(line)), start + 1)
+
+
+def _refuse(message: str, path: str, line: int | None) -> NoReturn:
+    raise InputError(diagnose(USAGE, message, Place(path, line)))
+
+
+# --------------------------------------------------------------------------- values
+
+
+def _codes(value: Any) -> tuple[str, ...]:
+    return parse_codes(_texts(value))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    for item in value if isinstance(value, list) else [value]:
+        if not isinstance(item, (str, int)) or isinstance(item, bool):
+            raise ValueError(f"a list of codes such as ['OVIR402', 'OVIR7'] is expected, got {value!r}")
+        yield str(item)
+
+
+def _severity(value: Any) -> Severity:
+    if value not in list(Severity):
+        raise ValueError(f"one of {', '.join(Severity)} is expected, got {value!r}")
+    return Severity(value)
+
+
+def _boolean(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"true or false is expected, got {value!r}")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"a text is expected, got {value!r}")
+    return value
+
+
+def _release(value: Any) -> tuple[int, int]:
+    from ovir.checks.releases import parse_release
+
+    return parse_release(_text(value))
+
+
+def _per_path(value: Any) -> dict[str, tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise ValueError(f"a table of patterns and codes is expected, got {value!r}")
+    return {pattern: _codes(codes) for pattern, codes in value.items()}
+
+
+_VALUES: dict[str, Callable[[Any], Any]] = {
+    "select": _codes,
+    "ignore": _codes,
+    "fail-on": _severity,
+    "no-weights": _boolean,
+    "runtime": _release,
+    "per-path-ignores": _per_path,
+    "baseline": _text,
+}
+"""The type of each option."""

@@ -1,0 +1,252 @@
+"""`ovir check`: configuration files, baselines, and forms of output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from builder import Net
+
+import ovir
+from ovir.cli.check_config import Settings, find_settings
+from ovir.cli.check_output import annotation
+from ovir.diagnostics.codes import TOO_LARGE, UNREADABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
+
+
+def write_faulty(folder: Path, name: str = "faulty") -> Path:
+    """An operation that its opset does not have (an error) and an attribute that is not known (a warning)."""
+    net = Net()
+    x = net.parameter("x", "2,3")
+    net.result(net.op("GatherElements", x, net.const([[0]], "i64"), name="early", axis=0))
+    net.result(net.op("ReLU", x, name="relu", unheard_of="1"))
+    folder.mkdir(exist_ok=True)
+    return net.write(folder, name)
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in, with models/faulty.xml and old/faulty.xml."""
+    write_faulty(tmp_path / "models")
+    write_faulty(tmp_path / "old")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def configure(project: Path, text: str, name: str = "pyproject.toml") -> None:
+    (project / name).write_text(text)
+
+
+# --------------------------------------------------------------------------- codes
+
+
+@pytest.mark.parametrize("codes", ["203", "OVIR203", "ovir203", "20", "304,203"])
+def test_codes_may_be_numbers(cli: Any, project: Path, codes: str) -> None:
+    result = cli("check", "models", "--select", codes)
+    assert "error[OVIR203]" in result.out
+    assert ("OVIR304" in result.out) == ("304" in codes)
+
+
+def test_a_number_that_is_no_code(cli: Any, project: Path) -> None:
+    refused = cli("check", "models", "--select", "998")
+    assert refused.status == 2
+    assert "--select 998: no diagnostic has this code" in refused.err
+
+
+# --------------------------------------------------------------------------- configuration files
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [("pyproject.toml", "tool.ovir.check"), ("ovir.toml", "tool.ovir.check"), ("ovir.toml", "check")]
+)
+def test_a_file_sets_options(cli: Any, project: Path, name: str, table: str) -> None:
+    configure(project, f'[{table}]\nignore = ["OVIR203"]\nfail-on = "warning"\n', name)
+    result = cli("check", "models")
+    assert result.status == 1
+    assert "OVIR203" not in result.out
+    assert cli("check", "models", "--fail-on", "error").status == 0
+
+
+def test_it_is_found_upwards(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(project, '[tool.ovir.check]\nselect = ["402", "OVIR1"]\nbaseline = "known.json"\nruntime = "2022.3"\n')
+    configure(project / "models", "[tool.other]\ncheck = 1\n")
+    monkeypatch.chdir(project / "models")
+    found = find_settings(".")
+    assert found.select == ("OVIR402", "OVIR1")
+    assert found.runtime == (2022, 3)
+    assert found.baseline == str(project / "known.json")
+    configure(project / "models", "[check]\nno-weights = true\n", "ovir.toml")
+    assert find_settings(".") == Settings(no_weights=True, folder=str(project / "models"))
+
+
+def test_the_command_line_wins(cli: Any, project: Path) -> None:
+    configure(project, '[tool.ovir.check]\nignore = ["OVIR203"]\n')
+    assert "OVIR203" in cli("check", "models", "--ignore", "OVIR304").out
+    assert "OVIR203" in cli("check", "models", "--no-config").out
+    assert "OVIR203" not in cli("check", "models").out
+
+
+def test_codes_are_ignored_by_path(cli: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(project, '[tool.ovir.check.per-path-ignores]\n"old/*" = ["OVIR2"]\n"none.xml" = ["OVIR3"]\n')
+    shown = cli("check", "models", "old").out
+    assert [line.split(":")[0] for line in shown.splitlines() if "OVIR203" in line] == ["models/faulty.xml"]
+    assert shown.count("OVIR304") == 2
+    monkeypatch.chdir(project / "old")
+    assert "OVIR203" not in cli("check", "faulty.xml").out
+    assert "OVIR203" in cli("check", "../models/faulty.xml").out
+
+
+def test_an_unreadable_file_is_reported_whatever_is_ignored(cli: Any, project: Path) -> None:
+    configure(project, '[tool.ovir.check.per-path-ignores]\n"*" = ["OVIR1", "OVIR2", "OVIR3"]\n')
+    (project / "old" / "empty.xml").touch()
+    result = cli("check", "old")
+    assert result.status == 2
+    assert "OVIR101" in result.out
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ('[tool.ovir.check]\nselect = ["OVIR998"]\n', 2, "select: OVIR998: no diagnostic has this code"),
+        ("[tool.ovir.check]\n\nselect = [1.5]\n", 3, "select: a list of codes such as"),
+        ('[tool.ovir.check]\nfail_on = "error"\n', 2, "fail_on: there is no such option; did you mean 'fail-on'?"),
+        ('[tool.other]\nselect = 1\n[tool.ovir.check]\nfail-on = "grave"\n', 4, "fail-on: one of error, warning, info"),
+        ('[tool.ovir.check]\nno-weights = "yes"\n', 2, "no-weights: true or false is expected, got 'yes'"),
+        ('[tool.ovir.check]\nruntime = "2022.9"\n', 2, "runtime: there is no OpenVINO release 2022.9"),
+        ('[tool.ovir.check.per-path-ignores]\n"a" = ["x"]\n', 1, "per-path-ignores: x: no diagnostic has this code"),
+        ("[tool.ovir.check]\nbaseline = []\n", 2, "baseline: a text is expected, got []"),
+        ("[tool.ovir.check]\nselect = [\n", 2, "not valid TOML: "),
+    ],
+)
+def test_errors_in_it_are_wrong_usage(cli: Any, project: Path, text: str, line: int, message: str) -> None:
+    configure(project, text)
+    result = cli("check", "models")
+    assert (result.status, result.out) == (2, "")
+    assert f"{project / 'pyproject.toml'}:{line}: error[OVIR902] {message}" in result.err
+
+
+# --------------------------------------------------------------------------- baselines
+
+
+def test_a_baseline_leaves_out_what_it_knows(cli: Any, project: Path) -> None:
+    written = cli("check", "models", "--write-baseline", "known.json")
+    assert (written.status, written.out, written.err) == (0, "", "known.json: 2 diagnostics written\n")
+    assert cli("check", "models", "--baseline", "known.json") == (
+        0, "", "1 file checked: nothing found; 2 known from the baseline\n",
+    )  # fmt: skip
+    assert cli("check", "models", "old", "--baseline", "known.json").status == 1
+
+
+def test_lines_may_move_and_new_faults_count(cli: Any, project: Path) -> None:
+    path = project / "models" / "faulty.xml"
+    cli("check", "models", "--write-baseline", "known.json")
+    path.write_text(path.read_text().replace("<layers>", "\n\n<layers>"))
+    assert cli("check", "models", "--baseline", "known.json").out == ""
+    path.write_text(path.read_text().replace('type="ReLU" version="opset1"', 'type="ReLU" version="opset99"'))
+    result = cli("check", "models", "--baseline", "known.json")
+    assert result.status == 1
+    assert "OVIR202" in result.out
+    assert "OVIR203" not in result.out
+
+
+def test_a_baseline_works_from_other_folders(cli: Any, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("check", "models", "--write-baseline", "known.json")
+    configure(project, '[tool.ovir.check]\nbaseline = "known.json"\n')
+    monkeypatch.chdir(project / "models")
+    assert cli("check", "faulty.xml").out == ""
+    assert cli("check", str(project / "models")).out == ""
+
+
+def test_mended_faults_are_counted(cli: Any, project: Path) -> None:
+    cli("check", "models", "old", "--write-baseline", "known.json")
+    path = project / "models" / "faulty.xml"
+    path.write_text(path.read_text().replace(' unheard_of="1"', ""))
+    result = cli("check", "models", "--baseline", "known.json")
+    assert result.status == 0
+    assert "known.json: 1 diagnostic no longer found; write the baseline anew" in result.err
+
+
+def test_a_fault_that_comes_twice_is_new_once(cli: Any, project: Path) -> None:
+    cli("check", "models", "--write-baseline", "known.json")
+    known = json.loads((project / "known.json").read_text())
+    assert [set(entry) for entry in known["diagnostics"]] == [{"file", "code", "layer", "message"}] * 2
+    known["diagnostics"][0]["count"] = 0
+    (project / "known.json").write_text(json.dumps(known))
+    assert len(cli("check", "models", "--baseline", "known.json", "--json").out.split('"code"')) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "known.json: error[OVIR902] cannot read the baseline: No such file"),
+        ('{\n"version": 1,\n', "known.json:3: error[OVIR902] the baseline is not JSON: "),
+        ("[]", "not a baseline of version 1"),
+        ('{"version": 1, "diagnostics": [{"code": "OVIR402"}]}', "entry 0 of the baseline's 'diagnostics'"),
+    ],
+)
+def test_a_baseline_that_is_none(cli: Any, project: Path, text: str | None, message: str) -> None:
+    if text is not None:
+        (project / "known.json").write_text(text)
+    result = cli("check", "models", "--baseline", "known.json")
+    assert result.status == 2
+    assert message in result.err
+
+
+def test_unreadable_files_are_never_known(cli: Any, project: Path) -> None:
+    (project / "models" / "empty.xml").touch()
+    written = cli("check", "models", "--write-baseline", "known.json")
+    assert written.status == 2
+    assert "OVIR101" in written.out
+    assert cli("check", "models", "--baseline", "known.json").status == 2
+
+
+# --------------------------------------------------------------------------- forms
+
+
+def test_quiet_prints_what_fails(cli: Any, project: Path) -> None:
+    result = cli("check", "models", "--quiet")
+    assert result.err == ""
+    assert "OVIR203" in result.out
+    assert "OVIR304" not in result.out
+    assert "OVIR304" in cli("check", "models", "-q", "--fail-on", "warning").out
+
+
+def test_a_summary_counts_by_code_and_by_file(cli: Any, project: Path) -> None:
+    write_faulty(project / "models", "second")
+    result = cli("check", "models", "old", "--summary")
+    assert result.status == 1
+    rows = [line.split() for line in result.out.splitlines()]
+    assert rows[0] == ["code", "severity", "found", "files", "meaning"]
+    assert rows[1][:4] == ["OVIR203", "error", "3", "3"]
+    assert rows[2][:4] == ["OVIR304", "warning", "3", "3"]
+    assert ["models/second.xml", "1", "1", "0"] in rows
+    assert result.err == "3 files checked: 3 errors, 3 warnings\n"
+
+
+def test_annotations_of_github(cli: Any, project: Path) -> None:
+    lines = cli("check", "models", "--format", "github").out.splitlines()
+    line = (project / "models" / "faulty.xml").read_text().splitlines().index(
+        '<layer id="2" name="early" type="GatherElements" version="opset1">'
+    ) + 1
+    assert lines[0].startswith(f"::error file=models/faulty.xml,line={line},title=OVIR203::layer 2 'early' (Gather")
+    assert lines[1].startswith("::warning file=models/faulty.xml,line=")
+
+
+def test_annotations_are_escaped() -> None:
+    found = diagnose(TOO_LARGE, "100%\nof it", Place("a,b:c.xml", 3), hint="buy more", column=7)
+    assert (
+        annotation(found) == "::warning file=a%2Cb%3Ac.xml,line=3,col=7,title=OVIR412::100%25%0Aof it%0Ahint: buy more"
+    )
+    noted = diagnose(UNREADABLE, "x", severity=ovir.Severity.INFO)
+    assert annotation(noted) == "::notice title=OVIR101::x"
+
+
+def test_json_and_sarif_in_one_run(cli: Any, project: Path) -> None:
+    result = cli("check", "models", "--json", "--sarif", "out.sarif")
+    log = json.loads((project / "out.sarif").read_text())
+    assert [d["code"] for d in json.loads(result.out)] == [d["ruleId"] for d in log["runs"][0]["results"]]
+    refused = cli("check", "models", "--json", "--sarif", "-")
+    assert refused.status == 2
+    assert "--sarif - would print SARIF among other output" in refused.err
