@@ -1,4 +1,4 @@
-"""Layers that are connected, and what follows from it."""
+"""Connected layers, and everything that is derived from their connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Edge(NamedTuple):
-    """From an output port to an input port, by the ids of the file."""
+    """A connection from an output port to an input port, given by the ids in the file."""
 
     from_layer: int
     from_port: int
@@ -28,16 +28,17 @@ class Edge(NamedTuple):
 
 
 class LayerGraph:
-    """Layers, and what their connections say of them.
+    """Layers and what is derived from their connections.
 
-    Only the ports record connections: each input has its source, each output its readers. Everything else (edges,
-    order, dead layers, inputs, outputs, the networkx graph) is derived when it is asked for and cached until an edit.
+    Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
+    dead layers, inputs, outputs, the networkx graph) is derived on demand and cached until the next edit.
     """
 
     def __init__(self, layers: Iterable[Layer], *, name: str = "", path: str | None = None, has_gaps: bool = False):
-        """Take layers with distinct ids whose ports are joined; ModelError where they depend on each other.
+        """Create a graph of layers with distinct ids whose ports are already joined.
 
-        With ``has_gaps`` some layers or edges are missing, so that none is known to be dead.
+        ``has_gaps`` means that some layers or edges are missing, so that no layer is known to be dead. Raises
+        ModelError if the layers form a cycle.
         """
         self.name = name
         self.path = path
@@ -54,19 +55,20 @@ class LayerGraph:
 
     @property
     def scope(self) -> str:
-        """In a body: the names of the layers around it, as ``loop/body/``; empty in a model of its own."""
+        """Return the names of the layers around this body, such as ``loop/body/``; empty for a model that is not a
+        body."""
         return self._file_order[0].scope if self._file_order else ""
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers in topological order: that of the file where it is one."""
+        """Return the layers in topological order, which is the order of the file if that is a topological one."""
         if self._layers is None:
             self._layers = list(self._positions)
         return self._layers
 
     @property
     def _positions(self) -> dict[Layer, int]:
-        """The layers in topological order, each with a number that rises."""
+        """Return the layers in topological order, each with a number that increases from layer to layer."""
         if self._position is None:
             self._set_order()
         assert self._position is not None
@@ -79,7 +81,7 @@ class LayerGraph:
 
     @property
     def edges(self) -> list[Edge]:
-        """All edges, in the order of the layers and inputs that they lead to."""
+        """Return all edges, ordered by the layers and inputs that they lead to."""
         return [
             Edge(source.layer.id, source.id, layer.id, port.id, port.edge_line)
             for layer in self._file_order
@@ -89,9 +91,12 @@ class LayerGraph:
 
     @cached_property
     def graph(self) -> nx.MultiDiGraph[int]:
-        """Nodes are layer ids with their Layer as ``layer``; edges are keyed by the to-port's id and
-        have ``from_port``, ``to_port`` and ``line``. It is frozen: a model is edited by its own methods."""
-        import networkx as nx  # takes longer than a small file
+        """Return the model as a frozen networkx graph.
+
+        Nodes are layer ids with the attribute ``layer``. The key of an edge is the id of its input port; its attributes
+        are ``from_port``, ``to_port`` and ``line``. To edit a model, use its own methods.
+        """
+        import networkx as nx  # importing networkx takes longer than reading a small file
 
         graph: nx.MultiDiGraph[int] = nx.MultiDiGraph(name=self.name)
         for layer in self._file_order:
@@ -102,22 +107,25 @@ class LayerGraph:
 
     @cached_property
     def inputs(self) -> list[Port]:
-        """The output ports of the Parameters, in the order of the file."""
+        """Return the output ports of the Parameters, in the order of the file."""
         return [layer.outputs[0] for layer in self._file_order if layer.type == "Parameter"]
 
     @cached_property
     def outputs(self) -> list[Port]:
-        """The input ports of the Results, in the order of the file; their names are those of the
-        tensor that arrives there."""
+        """Return the input ports of the Results, in the order of the file; each has the names of the tensor that it
+        reads."""
         return [layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs]
 
     @cached_property
     def dead_layers(self) -> frozenset[Layer]:
-        """The layers that no result and no state depends on."""
+        """Return the layers that no Result and no Assign depends on."""
         return frozenset() if self.has_gaps else frozenset(dead_layers(self._file_order))
 
     def layer(self, key: str | int) -> Layer:
-        """Return a layer by id, or by name (the first that has it); NotFoundError, a KeyError too, if none."""
+        """Return the layer with this id, or the first layer with this name.
+
+        Raises NotFoundError, which is also a KeyError, if there is none.
+        """
         if isinstance(key, int):
             if key in self._by_id:
                 return self._by_id[key]
@@ -129,9 +137,9 @@ class LayerGraph:
         raise NotFoundError(diagnose(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
 
     def dispose(self) -> None:
-        """Take layers and ports apart once they are not needed any more.
+        """Disconnect layers and ports that are no longer needed.
 
-        Their memory is then free at once: no references are left that only a garbage collection would find.
+        This frees their memory at once. Otherwise reference cycles would keep it until the next garbage collection.
         """
         for layer in self._file_order:
             for port in layer.outputs:
@@ -142,14 +150,15 @@ class LayerGraph:
 
     # ----- for edits
 
-    def _changed(self) -> None:
-        """Forget everything that is derived, except the positions of layers."""
+    def _clear_derived(self) -> None:
+        """Clear everything that is derived, except the positions of layers."""
         self._layers = None
         for name in ("graph", "inputs", "outputs", "dead_layers"):
             vars(self).pop(name, None)
 
-    def _loosened(self) -> None:
-        """The same after an edge has gone: layers may come nearer to their places in the file."""
+    def _edges_removed(self) -> None:
+        """Clear what is derived after an edge was removed, because layers may now move closer to their order in the
+        file."""
         if not self._in_file_order:
             self._position = None
-        self._changed()
+        self._clear_derived()

@@ -1,6 +1,6 @@
-"""The edits of a model. Each one checks everything first: where it raises, nothing has changed.
+"""The edits of a model. Each edit checks everything first; if it raises, nothing has changed.
 
-Edits change layers, connections and names. They infer nothing: call ``Model.infer_shapes`` when the last one is done.
+Edits change layers, connections and names, but do not infer: call ``Model.infer_shapes`` after the last one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.connections import LayerGraph
-from ovir.graph.layers import Layer, Port, join, part, path_text
+from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
 
 _WITH_STATE = ("ReadValue", "Assign")
@@ -23,14 +23,15 @@ _ENDS = ("Parameter", "Result")
 
 
 class EditableGraph(LayerGraph):
-    """A graph of layers with the edits that all others are made of.
+    """A graph of layers with the primitive edits from which all others can be composed.
 
-    They raise InputError for arguments that do not fit the model, and ModelError for an edge that would close a cycle.
+    Edits raise InputError for arguments that do not match the model, and ModelError for an edge that would close a
+    cycle.
     """
 
     @property
     def next_id(self) -> int:
-        """An id above those of all layers, and of all that there were since it was asked for first."""
+        """Return an id that no layer has, and that none has had since this property was first read."""
         if self._next_id is None:
             self._next_id = max(self._by_id, default=-1) + 1
         return self._next_id
@@ -38,23 +39,24 @@ class EditableGraph(LayerGraph):
     # ----- connections
 
     def connect(self, source: Port, target: Port) -> None:
-        """Feed an input port from an output port, in place of its source so far."""
+        """Connect an input port with an output port; this replaces the source that the input had."""
         self._require_port(source, is_output=True)
         self._require_port(target, is_output=False)
         if target.source is not source:
             self._feed(source, [target])
 
     def disconnect(self, target: Port) -> None:
-        """Take an input port's source away; until it has another one, the model cannot be inferred."""
+        """Remove the source of an input port; the model cannot be inferred until the port has a source again."""
         self._require_port(target, is_output=False)
         if target.source is not None:
-            part(target)
-            self._loosened()
+            separate(target)
+            self._edges_removed()
 
     def move_readers(self, old: Port, new: Port, readers: Iterable[Port] | None = None) -> None:
-        """Feed the readers of one output, or those of them that are given, from another output.
+        """Make all readers of output ``old``, or only ``readers``, read output ``new`` instead.
 
-        A reader in the layer of ``new`` itself stays, so that a layer can be put behind the output that feeds it.
+        A reader that belongs to the layer of ``new`` keeps reading ``old``, so that this layer can process what ``old``
+        gives.
         """
         self._require_port(old, is_output=True)
         self._require_port(new, is_output=True)
@@ -65,9 +67,9 @@ class EditableGraph(LayerGraph):
     # ----- layers
 
     def add_layer(self, layer: Layer, sources: Sequence[Port] = ()) -> Layer:
-        """Add a layer that is in no model, its first inputs fed from ``sources``, and return it.
+        """Add a layer that belongs to no model, connect its first inputs with ``sources``, and return it.
 
-        It becomes the last in the order of the file.
+        The layer becomes the last one in the order of the file.
         """
         self._require_new(layer)
         self._require_free_end(layer)
@@ -75,16 +77,17 @@ class EditableGraph(LayerGraph):
         self._check_state(layer, sources, ())
         for source, target in zip(sources, layer.inputs, strict=False):
             join(source, target)
-        self._enter(layer, len(self._file_order))
+        self._include(layer, len(self._file_order))
         return layer
 
     def insert_after(
         self, port: Port, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
     ) -> Layer:
-        """Put a layer that is in no model between an output and its readers, or those of them that are given.
+        """Insert a layer that belongs to no model between an output and its readers, or only ``readers``, and return
+        it.
 
-        The output feeds the layer's first input, ``others`` feed those behind it, and the readers read its first
-        output. The tensor keeps its names.
+        ``port`` feeds the first input of the layer, ``others`` feed the inputs after it. The readers then read the
+        layer's first output. The tensor names stay with ``port``.
         """
         self._require_port(port, is_output=True)
         self._require_new(layer)
@@ -98,23 +101,23 @@ class EditableGraph(LayerGraph):
         for source, target in zip([port, *others], layer.inputs, strict=False):
             join(source, target)
         for reader in chosen:
-            part(reader)
+            separate(reader)
             join(layer.outputs[0], reader)
-        self._enter(layer, self._file_order.index(port.layer) + 1)
+        self._include(layer, self._file_order.index(port.layer) + 1)
         self._position = None
         return layer
 
     def insert_before(self, target: Port, layer: Layer, others: Sequence[Port] = ()) -> Layer:
-        """Put a layer that is in no model on the connection that leads to an input port; see ``insert_after``."""
+        """Insert a layer that belongs to no model before an input port, and return it; see ``insert_after``."""
         self._require_port(target, is_output=False)
         if target.source is None:
-            self._refuse(f"nothing feeds input {target.index} of {target.layer.title}", target.layer)
+            self._refuse(f"input {target.index} of {target.layer.title} has no source", target.layer)
         return self.insert_after(target.source, layer, others, readers=[target])
 
     def remove_layer(self, layer: Layer, *, bypass: bool = False) -> None:
-        """Remove a layer whose outputs nobody reads.
+        """Remove a layer whose outputs have no readers.
 
-        With ``bypass`` one of them may be read: its readers then read what feeds the layer's first input.
+        With ``bypass``, one output may have readers; they then read the source of the layer's first input.
         """
         self._require_layer(layer)
         self._require_free_end(layer)
@@ -125,19 +128,19 @@ class EditableGraph(LayerGraph):
         if read:
             source = layer.inputs[0].source if layer.inputs else None
             if len(read) > 1 or source is None:
-                why = f"{len(read)} of its outputs are read" if len(read) > 1 else "nothing feeds its first input"
+                why = f"{len(read)} of its outputs have readers" if len(read) > 1 else "its first input has no source"
                 self._refuse(f"{layer.title} cannot be bypassed: {why}", layer)
             for port in read[0].readers:
-                part(port)
+                separate(port)
                 join(source, port)
-        self._leave(layer)
-        self._loosened()
+        self._exclude(layer)
+        self._edges_removed()
 
     def replace_layer(self, old: Layer, new: Layer, sources: Sequence[Port] | None = None) -> Layer:
-        """Put a layer that is in no model in the place of another, which is removed; return the new one.
+        """Replace layer ``old`` of this model by ``new``, which belongs to no model; return ``new``.
 
-        Its inputs are fed from ``sources``, or else from what feeds those of the old layer. The readers of each output
-        of the old layer read the output of the new one at the same position. Both may have the same id.
+        ``sources`` feed the inputs of ``new``; by default the sources of ``old`` do. Readers of an output of ``old``
+        then read the output of ``new`` at the same position. Both layers may have the same id.
         """
         self._require_layer(old)
         self._require_new(new, in_place_of=old)
@@ -146,7 +149,7 @@ class EditableGraph(LayerGraph):
             self._require_free_end(new)
         fed = [port.source for port in old.inputs] if sources is None else list(sources)
         if len(fed) > len(new.inputs):
-            self._refuse(f"{new.title} has {len(new.inputs)} inputs for {len(fed)} sources", new)
+            self._refuse(f"{new.title} has {len(new.inputs)} inputs, got {len(fed)} sources", new)
         for port in old.outputs[len(new.outputs) :]:
             if port.readers:
                 message = f"{new.title} has no output {port.index}, which {port.readers[0].layer.title} reads"
@@ -156,7 +159,7 @@ class EditableGraph(LayerGraph):
             assert source is not None
             self._require_port(source, is_output=True)
             if source.layer is old:
-                self._refuse(f"{new.title} cannot be fed from the layer whose place it takes", new)
+                self._refuse(f"{new.title} cannot read the layer that it replaces", new)
             self._check_cycles(source, readers)
         self._check_state(new, [source for source in fed if source is not None], readers)
         lines = [port.edge_line for port in old.inputs] if sources is None else []
@@ -166,18 +169,21 @@ class EditableGraph(LayerGraph):
         for port in readers:
             assert port.source is not None
             output, line = new.outputs[port.source.index], port.edge_line
-            part(port)
+            separate(port)
             join(output, port, line)
         place = self._file_order.index(old)
-        self._leave(old)
-        self._enter(new, place)
+        self._exclude(old)
+        self._include(new, place)
         self._position = None
         return new
 
     # ----- names
 
     def rename_layers(self, names: Mapping[str, str]) -> None:
-        """Give layers other names, by their present names. Names may be exchanged; no two layers get the same."""
+        """Rename layers; ``names`` maps present to new names.
+
+        Layers may exchange names, but two layers cannot get the same name.
+        """
         by_name: dict[str, Layer] = {}
         for layer in self._file_order:
             by_name.setdefault(layer.name, layer)
@@ -188,7 +194,10 @@ class EditableGraph(LayerGraph):
             _set_scopes(layer)
 
     def rename_tensors(self, names: Mapping[str, str]) -> None:
-        """Give tensors other names, by one of their present names. Names may be exchanged; no two become the same."""
+        """Rename tensors; ``names`` maps one of a tensor's present names to its new name.
+
+        Tensors may exchange names, but two tensors cannot get the same name.
+        """
         ports = [port for layer in self._file_order for port in (*layer.inputs, *layer.outputs) if port.own_names]
         self._check_names(names, dict.fromkeys((name for port in ports for name in port.own_names), 1), "tensor")
         for port in ports:
@@ -196,7 +205,7 @@ class EditableGraph(LayerGraph):
                 port.own_names = frozenset(names.get(name, name) for name in port.own_names)
 
     def _check_names(self, names: Mapping[str, str], present: Mapping[str, int], kind: str) -> None:
-        """Raise InputError unless names that are there become others; ``present`` counts what has each name."""
+        """Raise InputError unless these names can be changed; ``present`` maps each name to its number of owners."""
         taken = {name for name, count in present.items() if name not in names or count > 1}
         for old, new in names.items():
             if old not in present:
@@ -205,7 +214,7 @@ class EditableGraph(LayerGraph):
             if not new:
                 self._refuse(f"the new name of {kind} {old!r} is empty")
             if new in taken:
-                self._refuse(f"{kind} {old!r} cannot be named {new!r}: another {kind} has that name")
+                self._refuse(f"{kind} {old!r} cannot be renamed to {new!r}: another {kind} has this name")
             taken.add(new)
 
     # ----- checks
@@ -216,29 +225,29 @@ class EditableGraph(LayerGraph):
 
     def _require_new(self, layer: Layer, in_place_of: Layer | None = None) -> None:
         if layer.owner is not None:
-            self._refuse(f"{layer.title} is in a model already", layer)
+            self._refuse(f"{layer.title} already belongs to a model", layer)
         other = self._by_id.get(layer.id)
         if other is not None and other is not in_place_of:
-            self._refuse(f"id {layer.id} is that of {other.title}", layer)
+            self._refuse(f"id {layer.id} is already used by {other.title}", layer)
         if any(port.source is not None for port in layer.inputs) or any(port.readers for port in layer.outputs):
-            self._refuse(f"the ports of {layer.title} are connected already", layer)
+            self._refuse(f"the ports of {layer.title} are already connected", layer)
 
     def _require_free_end(self, layer: Layer) -> None:
-        """The port map of a body counts its Parameters and Results, so that none may come or go."""
+        """Raise InputError for a Parameter or Result of a body, because the port map refers to them by number."""
         if self.scope and layer.type in _ENDS:
-            message = f"{layer.title} cannot be added to a body or removed from it: the port map would not fit"
+            message = f"{layer.title} cannot be added to a body or removed from it: its port map would no longer match"
             self._refuse(message, layer)
 
     def _require_port(self, port: Port, *, is_output: bool) -> None:
         kind, other = ("output", "input") if is_output else ("input", "output")
         if port.is_output is not is_output:
-            self._refuse(f"an {kind} port is needed here, got {other} {port.index} of {port.layer.title}", port.layer)
+            self._refuse(f"expected an {kind} port, got {other} {port.index} of {port.layer.title}", port.layer)
         if port.layer.owner is not self:
             self._refuse(f"{kind} {port.index} of {port.layer.title} is not in this model", port.layer)
 
     def _require_sources(self, layer: Layer, sources: Sequence[Port]) -> None:
         if len(sources) > len(layer.inputs):
-            self._refuse(f"{layer.title} has {len(layer.inputs)} inputs for {len(sources)} sources", layer)
+            self._refuse(f"{layer.title} has {len(layer.inputs)} inputs, got {len(sources)} sources", layer)
         for source in sources:
             self._require_port(source, is_output=True)
 
@@ -256,7 +265,7 @@ class EditableGraph(LayerGraph):
     def _check_cycles(self, source: Port, targets: Sequence[Port]) -> bool:
         """Raise ModelError if edges from ``source`` to these inputs would close a cycle.
 
-        Return whether the present order of the layers is right with them, too.
+        Return whether the present order of the layers remains valid with these edges.
         """
         position = self._positions
         start = position[source.layer]
@@ -267,7 +276,7 @@ class EditableGraph(LayerGraph):
         return False
 
     def _check_state(self, layer: Layer, sources: Sequence[Port], readers: Sequence[Port]) -> None:
-        """Raise ModelError if the order of a new ReadValue or Assign and its counterparts would close a cycle."""
+        """Raise ModelError if a new ReadValue or Assign would close a cycle with the layers of the same variable."""
         if layer.type not in _WITH_STATE:
             return
         variable = layer.attributes.get("variable_id")
@@ -286,7 +295,8 @@ class EditableGraph(LayerGraph):
                 self._refuse_path([port.layer for port in readers], other, layer)
 
     def _refuse_path(self, starts: Sequence[Layer], end: Layer, through: Layer) -> None:
-        """Raise ModelError if a way leads from one of some layers to ``end``, which an edit would close to a cycle."""
+        """Raise ModelError if a path leads from any of ``starts`` to ``end``, because the edit would close it to a
+        cycle."""
         by_state = state_followers(self._file_order)
         path = find_path(starts, end, lambda layer: followers(layer, by_state))
         if path is None:
@@ -304,17 +314,20 @@ class EditableGraph(LayerGraph):
         keeps_order = self._check_cycles(source, targets)
         loses_edges = any(port.source is not None for port in targets)
         for port in targets:
-            part(port)
+            separate(port)
             join(source, port)
         if not keeps_order:
             self._position = None
         if loses_edges:
-            self._loosened()
+            self._edges_removed()
         else:
-            self._changed()
+            self._clear_derived()
 
-    def _enter(self, layer: Layer, place: int) -> None:
-        """Take in a layer whose ports are joined; a place other than the last needs another order."""
+    def _include(self, layer: Layer, place: int) -> None:
+        """Add a layer whose ports are joined at this place in the order of the file.
+
+        If it is not the last place, the caller must clear the positions of the layers.
+        """
         layer.scope = self.scope
         _set_scopes(layer)
         self._file_order.insert(place, layer)
@@ -326,22 +339,22 @@ class EditableGraph(LayerGraph):
             self._position[layer] = 1 + next(reversed(self._position.values()), -1)
         if layer.type in _WITH_STATE:
             self._position = None
-        self._changed()
+        self._clear_derived()
 
-    def _leave(self, layer: Layer) -> None:
-        """Let go of a layer that nobody reads."""
+    def _exclude(self, layer: Layer) -> None:
+        """Remove a layer whose outputs have no readers."""
         for port in layer.inputs:
-            part(port)
+            separate(port)
         self._file_order.remove(layer)
         del self._by_id[layer.id]
         layer.owner = None
         if self._position is not None:
             del self._position[layer]
-        self._changed()
+        self._clear_derived()
 
 
 def _set_scopes(layer: Layer) -> None:
-    """Let the layers in the bodies of a layer know its name."""
+    """Update the scope of all layers in the bodies of a layer, after its name or scope has changed."""
     pending = [layer]
     while pending:
         outer = pending.pop()

@@ -1,7 +1,7 @@
-"""Layers as flat data, from which equal layers are made: for copies and pickles of a model.
+"""Layers as flat data, for copies and pickles of a model.
 
-A chain of layers refers to itself from port to port, thousands deep. Here connections are positions instead, so that
-neither ``pickle`` nor ``copy.deepcopy`` recurses over it.
+The ports of a chain of layers refer to each other, thousands of levels deep. Flat data stores a connection as a
+position instead, so that neither ``pickle`` nor ``copy.deepcopy`` recurses along the chain.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class FlatEdge(NamedTuple):
     """The source of an input port."""
 
     layer: int
-    """The position of the layer that it comes from."""
+    """The position of the source's layer."""
     output: int
     line: int | None
 
 
 class FlatLayer(NamedTuple):
-    """A layer with its ports; ``sources`` has an entry for each input, None where nothing feeds it."""
+    """A layer with its ports; ``sources`` has one entry per input, None for an input without a source."""
 
     id: int
     name: str
@@ -55,7 +55,7 @@ class FlatLayer(NamedTuple):
 
 
 def flatten(layers: Sequence[Layer]) -> list[FlatLayer]:
-    """Return the layers as flat data, which refers to their attributes, operators and bodies."""
+    """Return the layers as flat data, which refers to their attributes, operators and bodies without copying them."""
     position = {layer: i for i, layer in enumerate(layers)}
 
     def edge(port: Port) -> FlatEdge | None:
@@ -81,7 +81,7 @@ def _flat_port(port: Port) -> FlatPort:
 
 
 def restore(flat: Sequence[FlatLayer]) -> list[Layer]:
-    """Return the layers of which the data was made, their ports joined."""
+    """Return layers made from flat data, with their ports joined."""
     layers = [_layer(item) for item in flat]
     for layer, item in zip(layers, flat, strict=True):
         for port, edge in zip(layer.inputs, item.sources, strict=True):

@@ -21,14 +21,14 @@ UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
 
 class Owner(Protocol):
-    """What a layer asks of the model that it belongs to."""
+    """The part of a model that its layers use."""
 
     @property
     def dead_layers(self) -> AbstractSet[Layer]:
-        """The layers that no result and no state depends on."""
+        """Return the layers that no Result and no Assign depends on."""
 
     def layer(self, key: str | int) -> Layer:
-        """The layer of this id or name."""
+        """Return the layer with this id or name."""
 
 
 @dataclass(eq=False, slots=True)
@@ -36,10 +36,10 @@ class Port:
     """An input or output of a layer.
 
     ``shape`` and ``element_type`` are inferred; ``declared_shape`` and ``declared_element_type`` are what the file
-    declares (None where it declares nothing). ``id`` is the file's number.
+    declares, None if it declares nothing. ``id`` is the number in the file.
 
-    The connections of ports are all that a model knows of its graph: an input has one ``source`` or none, an output has
-    its ``readers``. They change through ``Model.connect`` and the other edits of a model only.
+    The connections of ports are the only record of the graph: an input has at most one ``source``, an output has
+    ``readers``. Only ``Model.connect`` and the other edits of a model change them.
     """
 
     layer: Layer
@@ -49,29 +49,29 @@ class Port:
     declared_shape: PartialShape | None = None
     declared_element_type: ElementType | None = None
     own_names: frozenset[str] = frozenset()
-    """The tensor names that the port itself has; see ``names``."""
+    """The tensor names that the file gives to this port; see ``names``."""
     line: int | None = None
     rt_info: RtInfo | None = None
     inferred: TensorType | None = None
-    """For an output: its inferred type; None before inference, and where the operation has no such output."""
+    """The inferred type of an output; None before inference, or if the operation has no such output."""
     edge_line: int | None = None
-    """For an input: the line of the edge that leads to it."""
+    """The line of the edge that leads to an input."""
     _source: Port | None = field(default=None, init=False)
     _readers: dict[Port, None] | None = field(default=None, init=False)
 
     @property
     def source(self) -> Port | None:
-        """For an input: the output port that feeds it."""
+        """Return the output port that feeds this input; None for an output."""
         return self._source
 
     @property
     def readers(self) -> Sequence[Port]:
-        """For an output: the input ports that it feeds, in the order in which they were connected."""
+        """Return the input ports that this output feeds, in the order in which they were connected."""
         return tuple(self._readers) if self._readers else ()
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the tensor; the input of a Result has those of the tensor that arrives there, too."""
+        """Return the names of the tensor; the input of a Result also has the names of the tensor that it reads."""
         if self._source is not None and self.layer.type == "Result":
             return self.own_names | self._source.own_names
         return self.own_names
@@ -82,7 +82,7 @@ class Port:
 
     @property
     def type(self) -> TensorType:
-        """Element type, shape and known value."""
+        """Return the element type, shape and known value."""
         return (self if self._source is None else self._source).inferred or UNKNOWN_TENSOR
 
     @property
@@ -99,7 +99,7 @@ class Port:
 
     @property
     def any_name(self) -> str:
-        """The first of the sorted tensor names, numbers last; the layer's name where there is none."""
+        """Return one tensor name: the first in sorted order, numbers last; without names, the name of the layer."""
         return min(self.names, key=lambda name: (name.isdigit(), name)) if self.names else self.layer.name
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
@@ -116,9 +116,10 @@ class Port:
 class Layer:
     """One operation of a model.
 
-    ``version`` is the file's text (``opset6``); ``operator`` the operation with typed attributes, None
-    where ovir has none for this type and version. ``attributes`` holds every attribute of the file by
-    its name there, typed by the operation's declaration; one that it does not declare stays a text.
+    ``version`` is the text in the file, such as ``opset6``. ``operator`` is the operation with typed attributes, None
+    if ovir has no operation of this type and version. ``attributes`` has every attribute of the file under its name
+    there. Its type is the one that the operation declares; an attribute that the operation does not declare remains a
+    text.
     """
 
     id: int
@@ -130,32 +131,32 @@ class Layer:
     inputs: list[Port] = field(default_factory=list)
     outputs: list[Port] = field(default_factory=list)
     bodies: dict[str, Any] = field(default_factory=dict)
-    """The models inside, each a ``Model``; by name: ``body``, or ``then`` and ``else``."""
+    """The bodies by name (``body``, or ``then`` and ``else``); each is a ``Model``."""
     line: int | None = None
     data_line: int | None = None
-    """The line of its <data>."""
+    """The line of the <data> element."""
     file: str | None = None
     scope: str = ""
-    """In a body: the names of the layers around it, as ``loop/body/``."""
+    """For a layer in a body: the names of the layers around it, such as ``loop/body/``."""
     rt_info_source: RtInfo | DeferredRtInfo | None = None
     owner: Owner | None = field(default=None, init=False)
-    """The model that it belongs to."""
+    """The model that this layer belongs to."""
 
     @property
     def rt_info(self) -> RtInfo | None:
-        """The runtime information of the layer; None where the file has no <rt_info>."""
+        """Return the runtime information of the layer; None if the file has no <rt_info> for it."""
         if callable(self.rt_info_source):
             self.rt_info_source = self.rt_info_source()
         return self.rt_info_source
 
     @property
     def is_dead(self) -> bool:
-        """Whether no result and no state depends on it; OpenVINO drops such layers."""
+        """Return whether no Result and no Assign depends on this layer; OpenVINO removes such layers."""
         return self.owner is not None and self in self.owner.dead_layers
 
     @property
     def title(self) -> str:
-        """How messages name the layer."""
+        """Return the name of the layer for messages."""
         inside = f" in {self.scope.rstrip('/')}" if self.scope else ""
         return f"layer {self.id} '{self.name}' ({self.type}, {self.version}){inside}"
 
@@ -165,22 +166,22 @@ class Layer:
 
     @property
     def data_place(self) -> Place:
-        """Where its attributes stand."""
+        """Return the place of the layer's attributes in the file."""
         return self.at(self.data_line)
 
     @property
     def fault_hint(self) -> str:
-        """A hint for an exception that its operation should not raise."""
+        """Return the hint for an exception that the operation of this layer should not have raised."""
         if self.operator is not None and not self.operator.opset:
             return f"this is a fault of the class {type(self.operator).__name__}, which was registered for {self.type}"
         return OWN_FAULT
 
     def at(self, line: int | None) -> Place:
-        """Return the place of a line that belongs to the layer; without a line, the place of the layer."""
+        """Return the place of a line that belongs to this layer; without a line, the place of the layer."""
         return Place(self.file, line or self.line, self.title, self.id)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        """Go by the model, which does not recurse from layer to layer."""
+        """Pickle the model in place of the layer, because pickling a model does not recurse from layer to layer."""
         return object.__reduce_ex__(self, protocol) if self.owner is None else (_layer_of, (self.owner, self.id))
 
     def __repr__(self) -> str:
@@ -196,10 +197,9 @@ def _port_of(layer: Layer, is_output: bool, index: int) -> Port:
 
 
 def join(source: Port, target: Port, line: int | None = None) -> None:
-    """Feed an input port, which has no source yet, from an output port.
+    """Connect an input port that has no source with an output port.
 
-    Nothing is checked, and no model takes notice: this is for layers of which a model is yet to be made. The
-    connections of a model change through its own methods.
+    Use this only for layers that are in no model yet: it checks nothing, and clears nothing that a model has derived.
     """
     target._source = source
     target.edge_line = line
@@ -209,19 +209,19 @@ def join(source: Port, target: Port, line: int | None = None) -> None:
         source._readers[target] = None
 
 
-def part(target: Port) -> None:
-    """Take an input port's source away; the counterpart of ``join``."""
+def separate(target: Port) -> None:
+    """Remove the source of an input port; the counterpart of ``join``."""
     if target._source is not None and target._source._readers is not None:
         target._source._readers.pop(target, None)
     target._source = target.edge_line = None
 
 
 def path_text(layers: Sequence[Layer]) -> str:
-    """Return a path through layers as messages show it: of a long one only both ends."""
+    """Return a path through layers as messages show it: a long path is shortened in the middle."""
     shown = [f"{layer.id} '{layer.name}'" for layer in layers]
     if len(shown) > 2 * _SHOWN:
         shown[_SHOWN:-_SHOWN] = [f"({len(shown) - 2 * _SHOWN} more)"]
     return " -> ".join(shown)
 
 
-_SHOWN = 10  # layers at either end
+_SHOWN = 10  # number of layers at each end

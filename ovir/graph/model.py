@@ -24,9 +24,9 @@ Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
 
 
 class Model(EditableGraph):
-    """A graph of layers with its name, and what was found when it was read and inferred. Made by ``read_model``.
+    """A named graph of layers, together with the diagnostics of reading and inferring it. ``read_model`` makes it.
 
-    The graph is an acyclic one of ports: see ``LayerGraph`` for what it shows and ``EditableGraph`` for its edits.
+    The graph is acyclic. See ``LayerGraph`` for what can be read from it and ``EditableGraph`` for its edits.
     """
 
     def __init__(
@@ -43,29 +43,38 @@ class Model(EditableGraph):
         self.version = version
         self.rt_info = rt_info
         self.read_diagnostics: list[Diagnostic] = []
-        """What reading found that is not an error."""
+        """Warnings and infos of reading."""
         self.inference_diagnostics: list[Diagnostic] = []
-        """What the last inference found that is not an error."""
+        """Warnings and infos of the last inference."""
         self.revision = 0
-        """How often it has been inferred; what was made of an earlier inference is out of date."""
+        """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
 
     @property
     def diagnostics(self) -> list[Diagnostic]:
-        """What reading and the last inference found that is not an error."""
+        """Return the warnings and infos of reading and of the last inference."""
         return [*self.read_diagnostics, *self.inference_diagnostics]
 
     def infer_shapes(self) -> None:
-        """Infer the type and shape of every port; ``read_model`` has done it. ModelError where it fails."""
+        """Infer the type and shape of every port, as ``read_model`` has done; call this after edits.
+
+        Raises ModelError if inference fails.
+        """
         self.inference_diagnostics = _inference()[0](self)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
-        """Give inputs other shapes and infer again. ``shapes`` maps an input's name or position to its
-        shape; one shape alone is for a model with one input. On an error nothing changes."""
+        """Give inputs other shapes and infer again.
+
+        ``shapes`` maps the name or position of an input to its shape; a model with one input also takes a single shape.
+        If an error is raised, the model has not changed.
+        """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
         self.inference_diagnostics = _inference()[1](self, wanted)
 
     def input_index(self, key: str | int) -> int:
-        """The position of an input given by position, tensor name or layer name; InputError for none."""
+        """Return the position of an input that is given by position, tensor name or layer name.
+
+        Raises InputError if there is none.
+        """
         if isinstance(key, int):
             if 0 <= key < len(self.inputs):
                 return key
@@ -81,7 +90,7 @@ class Model(EditableGraph):
     # ----- copies
 
     def clone(self) -> Self:
-        """Return an equal model that shares nothing with this one that can change; the data of weights is shared."""
+        """Return an independent copy of this model; only the data of weights is shared."""
         return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
@@ -114,9 +123,9 @@ class Model(EditableGraph):
         _provided[:] = _provided or state["inference"]
         if self.revision:
             try:
-                self.infer_shapes()  # for the known values, which no pickle holds
+                self.infer_shapes()  # pickles do not contain known values
             except ModelError:
-                return  # it was pickled amid its edits; it has the types that it had then
+                return  # it was pickled between two edits: keep the types of the pickle
 
     def _own_state(self) -> dict[str, Any]:
         return {
@@ -144,7 +153,7 @@ class Model(EditableGraph):
 
 
 def _without_value(port: FlatPort) -> FlatPort:
-    """Return the port without known values, which refer to much else."""
+    """Return the port without its known value, which may refer to large data."""
     if port.inferred is None or port.inferred.value is None:
         return port
     return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))
@@ -154,9 +163,9 @@ _provided: list[tuple[Infer, Reshape]] = []
 
 
 def provide_inference(infer: Infer, reshape: Reshape) -> None:
-    """Give models their inference, which works on models and so cannot be imported here.
+    """Set the functions by which models infer.
 
-    ``ovir.inference`` does so when it is imported; whatever makes models imports it.
+    ``ovir.inference`` calls this when it is imported. It works on models, so this module cannot import it.
     """
     _provided[:] = [(infer, reshape)]
 

@@ -1,6 +1,6 @@
-"""What follows from the connections of layers: their order, the paths between them, and which are dead.
+"""Algorithms on the connections of layers: topological order, paths, dead layers.
 
-An Assign writes a variable that a ReadValue has read before, so it comes after it although no edge joins the two.
+An Assign must run after the ReadValues of its variable although no edge connects them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Followers = Callable[[Layer], Iterable[Layer]]
 
 
 def is_ordered(layers: Iterable[Layer]) -> bool:
-    """Return whether every layer stands behind those that feed it."""
+    """Return whether every layer comes after the layers that feed it."""
     seen: set[Layer] = set()
     for layer in layers:
         for port in layer.inputs:
@@ -30,9 +30,10 @@ def is_ordered(layers: Iterable[Layer]) -> bool:
 
 
 def topological_order(layers: list[Layer]) -> list[Layer]:
-    """Return the layers in topological order; ModelError names a cycle.
+    """Return the layers in topological order; raise ModelError, which names the cycle, if they form one.
 
-    It is the given list itself where that is in order, or else one with each layer as near to its start as it can be.
+    The result is the given list itself if that is ordered. Otherwise each layer comes as early as its place in the
+    given list and its sources allow.
     """
     by_state = state_followers(layers)
     if is_ordered(layers) and _state_is_ordered(layers, by_state):
@@ -59,7 +60,7 @@ def topological_order(layers: list[Layer]) -> list[Layer]:
 
 
 def state_followers(layers: Iterable[Layer]) -> dict[Layer, list[Layer]]:
-    """Return for each ReadValue the Assigns of its variable."""
+    """Return the Assigns of its variable for each ReadValue."""
     readers: dict[Any, list[Layer]] = {}
     assigns: list[Layer] = []
     for layer in layers:
@@ -75,7 +76,8 @@ def state_followers(layers: Iterable[Layer]) -> dict[Layer, list[Layer]]:
 
 
 def followers(layer: Layer, by_state: dict[Layer, list[Layer]]) -> Iterator[Layer]:
-    """Yield the layers that must come after one: once for each input that it feeds, and for its state."""
+    """Yield the layers that must come after a layer: one for each input that it feeds, and the Assigns of its
+    variable."""
     for port in layer.outputs:
         for reader in port.readers:
             yield reader.layer
@@ -83,7 +85,7 @@ def followers(layer: Layer, by_state: dict[Layer, list[Layer]]) -> Iterator[Laye
 
 
 def find_path(starts: Iterable[Layer], end: Layer, next_of: Followers) -> list[Layer] | None:
-    """Return a shortest way from one of some layers to another, both ends included; None where there is none."""
+    """Return a shortest path from any of ``starts`` to ``end``, including both ends; None if there is none."""
     came_from: dict[Layer, Layer | None] = dict.fromkeys(starts)
     frontier = list(came_from)
     while frontier and end not in came_from:
@@ -105,9 +107,9 @@ def find_path(starts: Iterable[Layer], end: Layer, next_of: Followers) -> list[L
 
 
 def dead_layers(layers: Iterable[Layer]) -> set[Layer]:
-    """Return the layers that no result and no state depends on; Parameters are never dead.
+    """Return the layers that no Result and no Assign depends on; a Parameter is never dead.
 
-    A model without any result or state has no dead layers, as it cannot be said what it is for.
+    A model without Results and Assigns has no dead layers, because nothing says which layers matter.
     """
     everything = list(layers)
     pending = [layer for layer in everything if layer.type in ("Result", "Assign")]
@@ -131,7 +133,7 @@ def _state_is_ordered(layers: Sequence[Layer], by_state: dict[Layer, list[Layer]
 
 
 def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer, list[Layer]]) -> ModelError:
-    """Return the error that names a cycle among the layers that are not ``done``."""
+    """Return the error that names a cycle among the layers that are not in ``done``."""
     waiting = {layer for layer in layers if layer not in done}
     before: dict[Layer, Layer] = {}
     for layer in waiting:
@@ -139,7 +141,7 @@ def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer
             before[follower] = layer
     step = next(layer for layer in layers if layer in waiting)
     seen: dict[Layer, None] = {}
-    while step not in seen:  # each of them waits for another one
+    while step not in seen:  # each of these layers waits for another one, so the walk must return to one it has seen
         seen[step] = None
         step = before[step]
     walked = list(seen)

@@ -1,7 +1,7 @@
-"""Runtime information: what the writer of a file wanted to be kept with a model, a layer or a port.
+"""Runtime information: a small tree of elements that the writer of a file attached to a model, a layer or a port.
 
-It is a small tree of elements. ``RtInfo`` keeps it as plain data from which the same XML can be written: tags,
-attributes, order, nesting and text. It is also a read-only mapping, because most of it is names and values::
+``RtInfo`` keeps tags, attributes, order, nesting and text as plain data, from which the same XML can be written. It is
+also a read-only mapping, because most runtime information consists of names and values::
 
     model.rt_info["framework"]                                 # "onnx"
     model.rt_info["conversion_parameters", "input_model"]      # an entry of an entry
@@ -18,26 +18,26 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 _NAMED = ("attribute", "custom")
-"""Elements that stand for the entry that their attribute ``name`` names."""
+"""Elements whose attribute ``name`` is the key of their entry."""
 
 
 class RtElement(NamedTuple):
-    """One element, without those that it holds."""
+    """One element without its inner elements."""
 
     depth: int
-    """How many elements it stands in; 0 for the ``<rt_info>`` itself."""
+    """The nesting depth; 0 for the ``<rt_info>`` element itself."""
     tag: str
-    """A tag of a namespace is written as ``{namespace}tag``."""
+    """The tag; with a namespace, it is written as ``{namespace}tag``."""
     attributes: tuple[tuple[str, str], ...] = ()
     """Names and values, in the order of the file."""
     text: str = ""
-    """The text between the start tag and the first inner element, or the end tag."""
+    """The text between the start tag and the first inner element or the end tag."""
     tail: str = ""
-    """The text behind the end tag."""
+    """The text after the end tag."""
 
     @property
     def key(self) -> str:
-        """The name of the entry that the element is in a mapping."""
+        """Return the key of this element's entry in the mapping."""
         if self.tag in _NAMED:
             return dict(self.attributes).get("name", self.tag)
         return self.tag
@@ -47,16 +47,19 @@ class RtElement(NamedTuple):
 class RtInfo(Mapping[str, "str | RtInfo"]):
     """The elements of an ``<rt_info>`` in the order of the file; immutable.
 
-    They are held as a flat sequence, so that no operation on them recurses however deep they are nested.
-    As a mapping it has one entry for each inner element: the key is the tag, or the ``name`` of an ``<attribute>`` or
-    ``<custom>``. The value is the attribute ``value``, or else the text, or else an RtInfo with what the element
-    holds. Where several elements have one key, the first counts.
+    They are stored as a flat sequence, so that no operation recurses, however deep the nesting is. As a mapping, it has
+    one entry for each inner element. The key is the tag, or the ``name`` of an ``<attribute>`` or ``<custom>``. The
+    value is the attribute ``value``, else the text, else an RtInfo of the inner elements. If several elements have the
+    same key, the first one counts.
     """
 
     elements: tuple[RtElement, ...] = (RtElement(0, "rt_info"),)
 
     def __getitem__(self, key: str | tuple[str, ...]) -> str | RtInfo:
-        """Return an entry, or with a tuple of keys an entry of an entry; KeyError where there is none."""
+        """Return an entry; for a tuple of keys, an entry of an entry.
+
+        Raises KeyError if there is none.
+        """
         if isinstance(key, str):
             return self._entries[key]
         found: str | RtInfo = self
@@ -76,7 +79,7 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
         return f"<RtInfo: {', '.join(self)}>"
 
     def __reduce__(self) -> tuple[type[RtInfo], tuple[tuple[RtElement, ...]]]:
-        return RtInfo, (self.elements,)  # without the entries, which may be nested deeply
+        return RtInfo, (self.elements,)  # the entries are left out because they may be nested deeply
 
     def to_dict(self) -> dict[str, Any]:
         """Return the entries as nested dictionaries of texts."""
@@ -114,4 +117,4 @@ def _value_of(elements: tuple[RtElement, ...]) -> str | RtInfo:
 
 
 DeferredRtInfo = Callable[[], RtInfo]
-"""What makes an RtInfo once it is asked for: a file may have one in every layer, and few are looked at."""
+"""A function that makes an RtInfo on demand, because a file may have one for every layer and few are read."""

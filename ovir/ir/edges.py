@@ -12,7 +12,7 @@ from ovir.diagnostics.codes import EDGE_FROM_NOWHERE, EDGE_PORT, EDGE_TO_NOWHERE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place
 from ovir.graph.connections import Edge
-from ovir.graph.layers import Layer, Port, join, part
+from ovir.graph.layers import Layer, Port, join, separate
 from ovir.ir.elements import Ids, line_of, read_as, unsigned
 
 
@@ -183,7 +183,7 @@ def connect(
         _second_edges(twice, edges, lost, diagnostics)
     for number in lost.mixed:
         for port in layers[number].inputs:
-            part(port)
+            separate(port)
             lost.inputs.add((number, port.id))
     _unfed(layers, lost, file, diagnostics)
 
@@ -215,7 +215,7 @@ def _second_edges(
                 other = source
                 source = target.source
                 wrong = Edge(source.layer.id, source.id, layer.id, target.id, target.edge_line)
-                part(target)
+                separate(target)
                 join(other, target, edge.line)
             origin = wrong.from_layer, wrong.from_port
             if starts[origin] == 1:  # nothing else reads its source, which some input may miss

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ovir.diagnostics.codes import CYCLE, DUPLICATE_ID
 from ovir.diagnostics.collector import Diagnostics
 from ovir.graph.connections import Edge
-from ovir.graph.layers import Layer, part, path_text
+from ovir.graph.layers import Layer, path_text, separate
 from ovir.graph.order import is_ordered
 from ovir.ir.edges import Lost
 
@@ -101,7 +101,7 @@ def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:
         if component[source] != component[target] or position[source] < position[target]:
             continue
         line = port.edge_line
-        part(port)
+        separate(port)
         if component[target] not in reported:
             reported.add(component[target])
             path = path_text([*nx.shortest_path(graph, target, source), target])
