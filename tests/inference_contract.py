@@ -47,16 +47,18 @@ class Probe(TensorType):
     """A tensor type that notes a fault when its known value is read."""
 
     def __init__(self, tensor: TensorType, fault: str) -> None:
-        vars(self).update(element_type=tensor.element_type, shape=tensor.shape, tensor=tensor, fault=fault)
+        super().__init__(tensor.element_type, tensor.shape)
+        self._tensor = tensor
+        self._fault = fault
 
     @property
-    def value(self) -> Value | None:  # type: ignore[override]
-        faults.append(vars(self)["fault"])
-        return vars(self)["tensor"].value  # type: ignore[no-any-return]
+    def value(self) -> Value | None:
+        faults.append(self._fault)
+        return self._tensor.value
 
     @property
-    def has_value(self) -> bool:
-        return vars(self)["tensor"].has_value  # type: ignore[no-any-return]
+    def may_have_value(self) -> bool:
+        return self._tensor.may_have_value
 
 
 def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:

@@ -20,7 +20,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import from_moved
 from ovir.diagnostics.errors import OperatorError
-from ovir.inference.known_values import with_content
+from ovir.inference.known_values import infer_with_values
 from ovir.ops.base.operator import Operator
 
 SAMPLES = (224, 192)
@@ -164,8 +164,7 @@ class _Probe:
         """Return the outputs with the variables ``free`` left open; None where inference fails or a rank changes."""
         types = [_fixed(given, self._samples, free, world) for given in self._inputs]
         try:
-            result = self._op.infer(*types)
-            outputs = with_content(self._op, types, result if isinstance(result, tuple) else (result,))
+            outputs = infer_with_values(self._op, types)
         except OperatorError:
             return None
         alike = len(outputs) == len(self._ranks) and all(

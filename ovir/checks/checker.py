@@ -29,7 +29,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError
 from ovir.graph.model import Model
-from ovir.inference.engine import infer_into
+from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, collecting_no_garbage, load
 from ovir.ir.source import Source

@@ -1,8 +1,12 @@
-"""What inference knows of a tensor: its element type, its shape and, where it is small, its known value."""
+"""What inference knows of a tensor: its element type, its shape and, where it is small, its known value.
+
+A known value is deferred: it is computed when an operation first asks for it. An ``Evaluation`` computes those of all
+outputs of one operation.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,28 +17,85 @@ from ovir.core.shapes import PartialShape
 from ovir.core.values import Value, bounds_dtype, is_small
 
 
-@dataclass(frozen=True)
-class TensorType:
-    """Element type, partial shape and, where some of its content is known, the value of a tensor."""
+class Evaluation:
+    """The known values of an operation's outputs, computed at most once, from those of its inputs."""
 
-    element_type: ElementType
-    shape: PartialShape
-    value: Value | None = field(default=None, compare=False)
+    __slots__ = ("inputs", "values")
+
+    def __init__(self, inputs: Sequence[TensorType]) -> None:
+        self.inputs = inputs
+        """The tensors whose known values are computed first; none once the values are there."""
+        self.values: Sequence[Value | None] | None = None
+
+    def compute(self) -> Sequence[Value | None]:
+        """Return what is known of each output; the values of ``inputs`` have been computed."""
+        raise NotImplementedError
+
+    def value(self, index: int) -> Value | None:
+        """Return what is known of one output.
+
+        Chains of layers are longer than Python's stack is deep, so the way back through them is a list.
+        """
+        waiting = [self]
+        while waiting:
+            latest = waiting[-1]
+            missing = [] if latest.values is not None else [t.pending for t in latest.inputs if t.pending is not None]
+            if missing:
+                waiting.extend(missing)
+                continue
+            if latest.values is None:
+                latest.values = latest.compute()
+                latest.inputs = ()
+            waiting.pop()
+        assert self.values is not None
+        return self.values[index]
+
+
+class TensorType:
+    """Element type, partial shape and, where some of its elements are known, the value of a tensor. Immutable.
+
+    Two are equal if they agree in element type and shape.
+    """
+
+    __slots__ = ("_evaluation", "_index", "_value", "element_type", "shape")
+
+    def __init__(self, element_type: ElementType, shape: PartialShape, value: Value | None = None) -> None:
+        self.element_type = element_type
+        self.shape = shape
+        self._value = value
+        self._evaluation: Evaluation | None = None
+        self._index = 0
 
     @property
-    def has_value(self) -> bool:
-        """Whether anything is known of the content."""
-        return self.value is not None
+    def value(self) -> Value | None:
+        """What is known of the elements; computed when it is first asked for."""
+        if self._evaluation is not None:
+            self._value = self._evaluation.value(self._index)
+            self._evaluation = None
+        return self._value
+
+    @property
+    def may_have_value(self) -> bool:
+        """Whether anything may be known of the elements. Nothing is computed to find out."""
+        return self._evaluation is not None or self._value is not None
+
+    @property
+    def pending(self) -> Evaluation | None:
+        """The evaluation that has yet to compute the value; None where there is none to compute."""
+        evaluation = self._evaluation
+        return evaluation if evaluation is not None and evaluation.values is None else None
 
     @property
     def constant(self) -> NDArray[Any] | None:
-        """The content when it is wholly known."""
-        return self.value.constant if self.value is not None else None
+        """The array when all elements are known."""
+        value = self.value
+        return value.constant if value is not None else None
 
     def bounds_or_unknown(self) -> Value | None:
         """The value, or an unbounded one where the shape is static and small; None otherwise."""
-        if self.value is not None or not self.shape.is_static:
-            return self.value
+        value = self.value
+        if value is not None or not self.shape.is_static:
+            return value
         if not is_small(self.shape):
             return None
         shape = self.shape.to_tuple()
@@ -42,7 +103,37 @@ class TensorType:
         return Value(None, np.full(shape, -np.inf, dtype), np.full(shape, np.inf, dtype))
 
     def with_value(self, value: Value | None) -> TensorType:
+        """Return the tensor with this known value."""
         return TensorType(self.element_type, self.shape, value)
+
+    def deferred(self, evaluation: Evaluation, index: int) -> TensorType:
+        """Return the tensor with the known value that an evaluation will give for its output ``index``."""
+        tensor = TensorType(self.element_type, self.shape)
+        tensor._evaluation = evaluation
+        tensor._index = index
+        return tensor
+
+    def refined(self, element_type: ElementType, shape: PartialShape) -> TensorType:
+        """Return the same tensor, with its known value, where its type or shape is known better."""
+        tensor = TensorType(element_type, shape, self._value)
+        tensor._evaluation = self._evaluation
+        tensor._index = self._index
+        return tensor
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TensorType):
+            return NotImplemented
+        return self.element_type == other.element_type and self.shape == other.shape
+
+    def __hash__(self) -> int:
+        return hash((self.element_type, self.shape))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """A deferred value is left out: inferring again makes it anew."""
+        return TensorType, (self.element_type, self.shape, self._value)
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
 
     def __str__(self) -> str:
         return f"{self.element_type}{self.shape}"

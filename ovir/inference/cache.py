@@ -1,143 +1,116 @@
-"""Remembers what inference has found, for layers that are alike: large models repeat a few blocks many times.
+"""Infer equal operations on equal inputs once: large models repeat a few blocks many times. The same for known values.
 
-Inference of an operation is a function of its attributes, of the types of its inputs and, where it looks at that, of
-what is known of their content. Two layers that are equal in these have equal outputs, unless they hold symbols of their
-own.
+``infer`` is a function of the operation, of its inputs' types and of the known values of its ``value_inputs``. So
+layers that are equal in these have equal output types, unless an output holds a symbol of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value
+from ovir.core.values import Value, is_small
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 
-Types = tuple[TensorType, ...]
-
-_SMALL = 64
-"""The content of a tensor of so many elements is compared where it matters; larger ones must be the same."""
+_COMPARED = 64
+"""Known values of up to so many elements are compared; an inference that reads a larger one is not cached."""
 
 
 class Inferred(NamedTuple):
-    """What inference has found of an operation, and of all that are equal to it on equal inputs."""
+    """The output types of an operation."""
 
-    outputs: Types
-    by_content: bool
-    """Whether it has looked at what is known of the content of inputs."""
+    outputs: tuple[TensorType, ...]
+    is_small: bool
+    """Whether the known values of all outputs are worth computing."""
 
 
 class InferenceCache:
-    """What one pass over a model has found so far."""
+    """What one pass over a model has inferred."""
 
     def __init__(self) -> None:
-        self.latest: Inferred | None = None
-        """What ``infer`` has found last; None where that holds for this one operation alone."""
-        self._found: dict[Hashable, Inferred | None] = {}
-        """By what stands for the operation, and by numbers of its inputs; None where the content is to be asked for."""
-        self._types: dict[Hashable, int] = {}
-        self._contents: dict[Hashable, int] = {}
-        """A number for each type, and for each type with what is known of the content."""
-        self._type_of: dict[int, int] = {}
-        self._content_of: dict[int, int] = {}
-        """The numbers that tensors have, by their ``id``."""
-        self._kept: list[TensorType] = []
-        """The tensors that have a number, so that their ids stay their own."""
+        self._found: dict[Hashable, Inferred] = {}
+        self._values: dict[Hashable, Sequence[Value | None]] = {}
+        self._operators: dict[Operator, int] = {}
+        self._equal_operators: dict[Hashable, int] = {}
+        """Numbers of operations, equal for those of one class and equal attributes."""
+        self._shapes: dict[int, tuple[int, PartialShape]] = {}
+        self._equal_shapes: dict[object, int] = {}
+        """Numbers of shapes, by ``id`` of those that are kept here, and by identity."""
 
-    def infer(
-        self, op: Operator, inputs: Sequence[TensorType], infer: Callable[[Sequence[TensorType]], Types]
-    ) -> Types:
-        """The outputs of ``infer``, or those of an equal operation on equal inputs."""
-        equal = (type(op), op.content, *[getattr(op, field) for field in op.fields])
-        self.latest = self.recall(equal, inputs)
-        if self.latest is not None:
-            return self.latest.outputs
-        watched = [_Watched(tensor) if tensor.has_value else tensor for tensor in inputs]
-        outputs = tuple([t.with_value(t.value) if isinstance(t, _Watched) else t for t in infer(watched)])
-        by_content = any(isinstance(tensor, _Watched) and tensor.looked_at for tensor in watched)
-        if _are_static(outputs) or _symbols(outputs) <= _symbols(inputs):
-            self.keep(equal, inputs, self.remember(outputs, by_content))
-        return outputs
-
-    def remember(self, outputs: Types, by_content: bool = False) -> Inferred:
-        """What has just been found, which holds for other operations, too."""
-        self.latest = Inferred(outputs, by_content)
-        return self.latest
-
-    def recall(self, equal: Hashable, inputs: Sequence[TensorType]) -> Inferred | None:
-        """What has been found for ``equal``, which stands for an operation, on such inputs."""
-        numbers: list[Hashable] = [equal]
-        for tensor in inputs:
-            numbers.append(self._type_of.get(id(tensor)) or self._number(tensor))
-        key = tuple(numbers)
-        found = self._found.get(key)
-        if found is None and key in self._found:
-            return self._found.get((equal, *[-self._number_of_content(tensor) for tensor in inputs]))
+    def infer(self, op: Operator, inputs: Sequence[TensorType]) -> Inferred:
+        """Return what ``infer`` gives for the operation, or gave for an equal one on equal inputs."""
+        key = self._key(op, inputs, op.value_inputs)
+        found = self._found.get(key) if key is not None else None
+        if found is None:
+            found = inferred(op.infer(*inputs))
+            if key is not None and _can_be_shared(op, inputs, found.outputs):
+                self._found[key] = found
         return found
 
-    def keep(self, equal: Hashable, inputs: Sequence[TensorType], found: Inferred) -> None:
-        """Have ``recall`` give this from now on."""
-        key = (equal, *[self._number(tensor) for tensor in inputs])
-        if not found.by_content:
-            self._found[key] = found
-            return
-        self._found[key] = None
-        self._found[(equal, *[-self._number_of_content(tensor) for tensor in inputs])] = found
+    def values(
+        self, op: Operator, inputs: Sequence[TensorType], compute: Callable[[], tuple[Sequence[Value | None], bool]]
+    ) -> Sequence[Value | None]:
+        """Return the known values that ``compute`` gives, or gave for an equal operation on equal known values.
 
-    def _number(self, tensor: TensorType) -> int:
-        """From 1; equal for tensors of equal types, of whose content something is known or nothing."""
-        number = self._type_of.get(id(tensor))
-        if number is None:
-            key = tensor.element_type, tensor.shape.identity, tensor.has_value
-            number = self._type_of[id(tensor)] = self._types.setdefault(key, len(self._types) + 1)
-            self._kept.append(tensor)
+        ``compute`` also returns whether they hold for equal operations.
+        """
+        key = self._key(op, inputs, ALL)
+        found = self._values.get(key) if key is not None else None
+        if found is None:
+            found, can_be_shared = compute()
+            if key is not None and can_be_shared:
+                self._values[key] = found
+        return found
+
+    def _key(self, op: Operator, inputs: Sequence[TensorType], reads: Sequence[int]) -> Hashable | None:
+        """Equal for equal operations on equal inputs; None where that takes long to tell."""
+        parts: list[object] = [self._operators.get(op) or self._number(op)]
+        for index, tensor in enumerate(inputs):
+            parts.append(tensor.element_type)
+            shape = self._shapes.get(id(tensor.shape))
+            parts.append(shape[0] if shape is not None else self._number_of_shape(tensor.shape))
+            if reads and (index in reads or reads == ALL) and tensor.may_have_value:
+                if tensor.shape.least_size > _COMPARED:
+                    return None
+                value = tensor.value
+                if value is not None:
+                    parts.append((index, value.identity))
+        return tuple(parts)
+
+    def _number(self, op: Operator) -> int:
+        equal = (type(op), *[getattr(op, field) for field in op.fields])
+        number = self._operators[op] = self._equal_operators.setdefault(equal, len(self._equal_operators) + 1)
         return number
 
-    def _number_of_content(self, tensor: TensorType) -> int:
-        """From 1; equal only for tensors of which the same is known."""
-        number = self._content_of.get(id(tensor))
-        if number is None:
-            value: object = None
-            if tensor.value is not None:
-                value = tensor.value.identity if tensor.shape.least_size <= _SMALL else id(tensor)
-            key = self._number(tensor), value
-            number = self._content_of[id(tensor)] = self._contents.setdefault(key, len(self._contents) + 1)
+    def _number_of_shape(self, shape: PartialShape) -> int:
+        number = self._equal_shapes.setdefault(shape.identity, len(self._equal_shapes))
+        self._shapes[id(shape)] = number, shape
         return number
 
 
-def _are_static(tensors: Iterable[TensorType]) -> bool:
-    """Whether there are no symbols, nor anything that could have one."""
-    return all(t.shape.is_static and (t.value is None or not t.value.has_symbols) for t in tensors)
+def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:
+    """Return what ``infer`` gave, for one output as for several."""
+    outputs = result if isinstance(result, tuple) else (result,)
+    follows = all(is_small(tensor.shape) and not tensor.element_type.is_dynamic for tensor in outputs)
+    return Inferred(outputs, follows)
 
 
-def _symbols(tensors: Iterable[TensorType]) -> set[int]:
-    found = {0}
-    for tensor in tensors:
-        if tensor.shape.rank is not None:
-            found.update(dim.symbol for dim in tensor.shape.dims)
-        if tensor.value is not None and tensor.value.has_symbols:
-            found.update(np.unique(tensor.value.symbols).tolist())
-    return found
+def _can_be_shared(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> bool:
+    if any(tensor.may_have_value for tensor in outputs):
+        return False
+    if all(tensor.shape.is_static for tensor in outputs):
+        return True
+    known = {0, *_symbols_of_shapes(inputs)}
+    for index, tensor in enumerate(inputs):
+        if op.reads_value(index) and tensor.value is not None and tensor.value.has_symbols:
+            known.update(np.unique(tensor.value.symbols).tolist())
+    return known.issuperset(_symbols_of_shapes(outputs))
 
 
-class _Watched(TensorType):
-    """A tensor type that tells whether its content has been looked at."""
-
-    def __init__(self, tensor: TensorType) -> None:
-        vars(self).update(element_type=tensor.element_type, shape=tensor.shape, content=tensor.value, looked_at=False)
-
-    @property
-    def value(self) -> Value | None:
-        vars(self)["looked_at"] = True
-        return cast("Value | None", vars(self)["content"])
-
-    @property
-    def looked_at(self) -> bool:
-        return cast(bool, vars(self)["looked_at"])
-
-    @property
-    def has_value(self) -> bool:
-        return vars(self)["content"] is not None
+def _symbols_of_shapes(tensors: Iterable[TensorType]) -> set[int]:
+    return {dim.symbol for tensor in tensors if tensor.shape.rank is not None for dim in tensor.shape.dims}

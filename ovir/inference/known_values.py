@@ -1,4 +1,4 @@
-"""What can be known of the content of an operation's outputs: it is computed from what is known of its inputs."""
+"""Compute the known values of outputs from those of inputs, when an operation asks for them."""
 
 from __future__ import annotations
 
@@ -6,39 +6,111 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.core.arrays import Array
 from ovir.core.element_types import string
-from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, is_small
+from ovir.core.tensor_types import Evaluation, TensorType
+from ovir.core.values import Value
+from ovir.diagnostics.codes import INTERNAL, OUTSIDE_SPEC, Severity
+from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.base.operator import Operator, can_fold
+from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.graph.layers import Layer
+from ovir.inference.cache import InferenceCache, Inferred, inferred
+from ovir.ops.base.operator import Operator, can_evaluate, can_fold
 
 
-def with_content(op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """The outputs with what can be known of their content; it is not sought in large or strange tensors."""
-    for tensor in outputs:
-        if not is_small(tensor.shape) or tensor.element_type.is_dynamic:
-            return outputs
-    if any(t.has_value for t in outputs) or not any(t.has_value for t in inputs):
+class ValueLog:
+    """Records what is wrong with known values. They are computed long after their layer was inferred, if at all."""
+
+    def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
+        self.cache: InferenceCache | None = None
+        """That of the inference that is going on; None after it."""
+        self._diagnostics = diagnostics
+        self._follow_reported = follow_reported
+        """Whether values on which devices differ are followed as the kernel computes them."""
+        self.left_out = False
+        """Whether a value on which devices differ was left out."""
+
+    def failed(self, layer: Layer, error: Exception) -> None:
+        """Record an exception that a kernel should not raise; types and shapes are right without the value."""
+        message = f"ovir failed to compute the known value of the outputs: {type(error).__name__}: {error}"
+        self._diagnostics.report(INTERNAL, message, layer.place, layer.fault_hint, severity=Severity.WARNING)
+
+    def accepts(self, layer: Layer, reports: Sequence[str]) -> bool:
+        """Return whether a value is followed although the kernel reported something of its inputs."""
+        if self._follow_reported:
+            return True
+        self._diagnostics.report(OUTSIDE_SPEC, reports[-1], layer.place, severity=Severity.INFO)
+        self.left_out = True
+        return False
+
+
+class KnownValues(Evaluation):
+    """The known values of one layer's outputs."""
+
+    __slots__ = ("_layer", "_log", "_operator", "_outputs")
+
+    def __init__(
+        self,
+        layer: Layer,
+        operator: Operator,
+        inputs: Sequence[TensorType],
+        outputs: Sequence[TensorType],
+        log: ValueLog,
+    ) -> None:
+        super().__init__(inputs)
+        self._layer = layer
+        self._operator = operator
+        self._outputs = outputs
+        self._log = log
+
+    def compute(self) -> Sequence[Value | None]:
+        cache = self._log.cache
+        return self._computed()[0] if cache is None else cache.values(self._operator, self.inputs, self._computed)
+
+    def _computed(self) -> tuple[Sequence[Value | None], bool]:
+        """Return the values, and whether nothing was reported of them, which is done for each layer."""
+        nothing = (None,) * len(self._outputs)
+        reports: list[str] = []
+        try:
+            with np.errstate(all="ignore"), reporting_to(lambda code, message: reports.append(message)):
+                values = _values_of(self._operator, self.inputs, self._outputs)
+        except OperatorError:
+            return nothing, True  # if the layer is ever run, the run fails and shows the values
+        except Exception as error:
+            self._log.failed(self._layer, error)
+            return nothing, False
+        if values is None or (reports and not self._log.accepts(self._layer, reports)):
+            values = nothing
+        return values, not reports
+
+
+def with_known_values(
+    layer: Layer, op: Operator, inputs: Sequence[TensorType], found: Inferred, log: ValueLog
+) -> tuple[TensorType, ...]:
+    """Return the outputs with deferred known values, where something may be known of them."""
+    outputs = found.outputs
+    if not found.is_small or not (op.value_from_shapes or any(tensor.may_have_value for tensor in inputs)):
         return outputs
-    try:
-        with np.errstate(all="ignore"):
-            values = _values_of(op, inputs, outputs)
-    except OperatorError:
-        return outputs  # it is an error of the run, with its values, if the layer is ever run
-    if values is None:
+    if any(tensor.may_have_value for tensor in outputs) or not can_evaluate(op, inputs, outputs):
         return outputs
-    return tuple(t.with_value(v) for t, v in zip(outputs, values, strict=True))
+    evaluation = KnownValues(layer, op, inputs, outputs, log)
+    return tuple([tensor.deferred(evaluation, index) for index, tensor in enumerate(outputs)])
+
+
+def infer_with_values(op: Operator, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    """Infer an operation that stands in no model. Return its outputs with deferred known values."""
+    layer = Layer(0, "", op.type, "")  # which nothing is reported of
+    return with_known_values(layer, op, inputs, inferred(op.infer(*inputs)), ValueLog(Diagnostics()))
 
 
 def _values_of(
-    op: Operator, inputs: Sequence[TensorType], outputs: tuple[TensorType, ...]
-) -> tuple[Value | None, ...] | None:
-    if can_fold(op, inputs):
-        result = op.applied(inputs, outputs).run(*(t.constant for t in inputs))
-        arrays: tuple[Array, ...] = result if isinstance(result, tuple) else (result,)
-        return tuple(Value(array) for array in arrays)
+    op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
+) -> Sequence[Value | None] | None:
+    applied = op.applied(inputs, outputs)
+    if inputs and can_fold(op, inputs):
+        result = applied.run(*(tensor.constant for tensor in inputs))
+        return [Value(array) for array in (result if isinstance(result, tuple) else (result,))]
     if not all(t.shape.is_static and t.element_type != string for t in outputs):  # of strings there are no bounds
         return None
-    found = op.applied(inputs, outputs).infer_value(*inputs)
+    found = applied.infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)

@@ -31,7 +31,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.inference.engine import infer_into
+from ovir.inference.models import infer_into
 from ovir.ir.edges import Lost, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
 from ovir.ir.extensions import missing_extensions

@@ -46,6 +46,7 @@ class ExtractImagePatches(Operator):
     Source: ExtractImagePatches-3
     """
 
+    bounded = False
     sizes: tuple[int, ...] = attribute(minimum=1)
     strides: tuple[int, ...] = attribute(minimum=1)
     rates: tuple[int, ...] = attribute(minimum=1)

@@ -17,7 +17,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension, product
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import from_dimensions
+from ovir.core.values import Value, from_dimensions
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
@@ -33,17 +33,20 @@ class ShapeOf1(Operator):
     Source: ShapeOf-1
     """
 
+    value_from_shapes = True
+
     def infer(self, data: TensorType) -> TensorType:
         return self._shape_of(data, i64)
 
     def run(self, data: Array) -> Array:
         return np.array(data.shape, self.output_types[0].to_dtype())
 
+    def infer_value(self, *inputs: TensorType) -> Value | None:
+        return from_dimensions(self.output_types[0], inputs[0].shape.dims)
+
     def _shape_of(self, data: TensorType, element_type: ElementType) -> TensorType:
-        if data.shape.rank is None:
-            return TensorType(element_type, PartialShape([UNKNOWN]))
-        value = from_dimensions(element_type, data.shape.dims)
-        return TensorType(element_type, PartialShape([data.shape.rank]), value)
+        rank = data.shape.rank
+        return TensorType(element_type, PartialShape([UNKNOWN if rank is None else rank]))
 
 
 @operator("ShapeOf", opset=3)

@@ -26,6 +26,7 @@ class SparseFillEmptyRows(Operator):
     """
 
     domains = by_input(dense_shape=Between(8, 8), indices=Between(0, 7, "counting"))
+    bounded = False
     value_inputs = (1, 2)
 
     def infer(

@@ -154,9 +154,10 @@ class _Builder:
 
     def _is_open(self, layer: Layer, op: Operator) -> bool:
         """Whether inference has not seen the sizes of several inputs, and the kernel relies on it."""
+        if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
+            return False
         computed = [port for port in layer.inputs if port.type.constant is None]
-        unknown = any(not port.shape.is_static for port in computed)
-        return unknown and len(computed) > 1 and not op.guards_sizes and not layer.bodies
+        return len(computed) > 1 and any(not port.shape.is_static for port in computed)
 
     def _plan_of(self, body: Model) -> Plan:
         return make_plan(body, self.keep, keep_compressed=self.keep_compressed)
@@ -177,13 +178,8 @@ class _Builder:
         if self._kept(layer) or not op.pure or layer.bodies:
             return False
         restored = not self.restored.isdisjoint(inputs)
-        known = [port.type.constant for port in layer.outputs]
-        # Of restored weights inference knows the value in f16 only.
-        if outputs and not restored and all(array is not None for array in known):
-            self._set_constants(outputs, tuple(array for array in known if array is not None))
-            return True
         if not all(slot in self.constants for slot in inputs):
-            return False
+            return not restored and self._fold_known(layer, outputs)
         arrays = [self.constants[slot] for slot in inputs]
         if self._grows_too_much(layer, arrays):
             return False
@@ -195,6 +191,16 @@ class _Builder:
         self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
         if restored:
             self.restored.update(outputs)
+        return True
+
+    def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
+        """Make outputs constants that follow from shapes, as that of ShapeOf; these are integers or booleans."""
+        if not outputs or any(port.element_type.is_real for port in layer.outputs):
+            return False
+        known = [array for port in layer.outputs if (array := port.type.constant) is not None]
+        if len(known) < len(outputs):
+            return False
+        self._set_constants(outputs, tuple(known))
         return True
 
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:

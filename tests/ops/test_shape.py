@@ -11,6 +11,7 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
@@ -19,12 +20,15 @@ from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Tra
 
 
 def test_shape_of_knows_its_content() -> None:
-    result = ShapeOf3(output_type=i32).infer(tensor("2,?,3..5"))
+    op, data = ShapeOf3(output_type=i32), tensor("2,?,3..5")
+    result = op.infer(data)
     assert str(result) == "i32[3]"
-    assert result.value is not None
-    assert [str(d) for d in result.value.dimensions()] == ["2", "?", "3..5"]
+    value = op.applied((data,), (result,)).infer_value(data)
+    assert isinstance(value, Value)
+    assert [str(d) for d in value.dimensions()] == ["2", "?", "3..5"]
     assert str(ShapeOf1().infer(tensor("..."))) == "i64[?]"
-    scalar = ShapeOf1().infer(tensor(""))
+    scalar = ShapeOf1().applied((tensor(""),), (tensor("0", i64),)).infer_value(tensor(""))
+    assert isinstance(scalar, Value)
     assert scalar.constant is not None
     assert scalar.constant.shape == (0,)
 

@@ -55,7 +55,7 @@ class BodyOperatorBase(Operator):
         if element_type is None:
             message = "{} is {}, but {}, which it feeds, is declared as {}"
             self.fail(message, item.source, tensor.element_type, item.target, declared.element_type, code=BODY)
-        return TensorType(element_type, tensor.shape, tensor.value)
+        return tensor.refined(element_type, tensor.shape)
 
     def checked(self, arrays: Sequence[Array]) -> tuple[Array, ...]:
         """Return the arrays after checking that they have the shapes that later layers rely on."""

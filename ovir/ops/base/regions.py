@@ -16,6 +16,8 @@ _MAX_SAMPLES = 1 << 24
 class RegionBase(Operator):
     """Base of operations on regions, given as rows of numbers, of feature maps [images, channels, rows, columns]."""
 
+    bounded = False
+
     def require_numbers(self, name: str, shape: PartialShape, count: int) -> None:
         """Raise unless a tensor has, or may have, ``count`` numbers for each region."""
         self.require_rank(name, shape, 2)

@@ -102,6 +102,7 @@ class UndilatedWindowBase(Operator):
     """Base of operations with windows: attributes with one item per spatial axis; missing strides are 1, missing
     pads 0."""
 
+    bounded = False
     strides: tuple[int, ...] = attribute(default=(), minimum=1, specified=True, assumed="1 for each axis")
     dilations: tuple[int, ...] = ()
     pads_begin: tuple[int, ...] = attribute(default=(), specified=True, assumed="0 for each axis")

@@ -1,0 +1,82 @@
+"""Infer whole models, and infer them again for inputs of other shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ovir.core.shapes import as_shape
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model, ShapeLike, provide_inference
+from ovir.inference.engine import Engine
+from ovir.inference.known_values import ValueLog
+from ovir.inference.policy import Policy
+from ovir.inference.recovery import RecoveringPolicy
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Parameter
+
+
+def infer_model(model: Model) -> list[Diagnostic]:
+    """Infer every port of a model. Return the warnings; raise ModelError with all errors."""
+    diagnostics = Diagnostics()
+    infer_into(model, diagnostics)
+    diagnostics.raise_errors()
+    return diagnostics.non_fatal
+
+
+def infer_into(model: Model, diagnostics: Diagnostics, *, trust_declared: bool = False) -> list[Diagnostic]:
+    """Infer every port of a model, and add all that is found to ``diagnostics``. Return what is no error.
+
+    With ``trust_declared`` inference recovers from errors with what the file declares, so that one fault does not show
+    as many.
+    """
+    model.revision += 1
+    found = Diagnostics()
+    log = ValueLog(found, follow_reported=not trust_declared)
+    policy = RecoveringPolicy(found, model.version, log) if trust_declared else Policy(found, model.version)
+    Engine(policy, found, log).infer(model)
+    policy.compare_bodies(model)
+    log.cache = None
+    diagnostics.extend(found)
+    return found.non_fatal
+
+
+def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[Diagnostic]:
+    """Set the shapes of inputs, by name or position, and infer again; if that fails, nothing changes."""
+    before = {port.layer: port.layer.operator for port in model.inputs}
+    wanted: dict[Layer, Parameter] = {}
+    for key, shape in shapes.items():
+        layer = model.inputs[model.input_index(key)].layer
+        if layer in wanted:
+            raise InputError(diagnose(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
+        wanted[layer] = _reshaped(layer.operator, key, shape)
+    try:
+        _set_parameters(wanted)
+        return infer_model(model)
+    except Exception:
+        _set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
+        infer_model(model)
+        raise
+
+
+def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Parameter:
+    """Return the Parameter with another shape."""
+    if not isinstance(operator, Parameter):
+        message = f"the shape of input {key!r} cannot be set: its Parameter could not be read"
+        raise InputError(diagnose(USAGE, message))
+    try:
+        return Parameter(element_type=operator.element_type, shape=as_shape(shape))
+    except (ValueError, TypeError) as error:
+        raise InputError(diagnose(USAGE, f"invalid shape for input {key!r}: {error}")) from None
+
+
+def _set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
+    for layer, operator in parameters.items():
+        layer.operator = operator
+        layer.attributes = {**layer.attributes, "shape": operator.shape}
+
+
+provide_inference(infer_model, reshape_model)

@@ -1,0 +1,94 @@
+"""Infer a model that has faults, so that one fault shows as one diagnostic.
+
+What the file declares stands in where inference failed or was given something doubtful.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer, Port
+from ovir.inference.declared import agrees, declared_type, has_declared
+from ovir.inference.engine import Engine, Types
+from ovir.inference.known_values import ValueLog
+from ovir.inference.policy import Policy
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const
+
+
+class RecoveringPolicy(Policy):
+    """Go on with what the file declares, where that is more trustworthy than what is inferred."""
+
+    def __init__(self, diagnostics: Diagnostics, ir_version: int, log: ValueLog) -> None:
+        super().__init__(diagnostics, ir_version)
+        self._log = log
+        self._is_vague = False
+        """Whether something before could not be read, or is in doubt, so that less may be known of what follows."""
+
+    def input_type(self, port: Port) -> TensorType:
+        if port.source is None:
+            self._is_vague = True
+            return declared_type(port)
+        return super().input_type(port)
+
+    def instead(self, port: Port) -> TensorType:
+        return declared_type(port)
+
+    def failed(self, engine: Engine, layer: Layer) -> None:
+        """Look for other faults in the bodies of a layer, from what they declare of their parameters."""
+        if not layer.scope:  # within bodies it would double the time of each level
+            for body in layer.bodies.values():
+                engine.infer(body)
+
+    def reconsider(
+        self,
+        engine: Engine,
+        layer: Layer,
+        inputs: Sequence[TensorType],
+        is_refused: bool,
+        outputs: Types | None,
+        found: list[Diagnostic],
+    ) -> tuple[Types | None, list[Diagnostic]]:
+        """Infer again with what the layer declares of doubtful inputs, unless the first outputs are as it declares."""
+        if outputs is not None and self.all_agree(layer, outputs):
+            return outputs, found
+        if outputs is None and not is_refused:
+            engine.diagnostics.extend(found)  # for this the file is refused
+        declared = list(inputs)
+        for i, port in enumerate(layer.inputs):
+            if port.source in self.doubtful or not agrees(port, inputs[i]):
+                if not has_declared(port):
+                    return None, []  # whatever is found follows from an earlier diagnostic, or may do so
+                declared[i] = declared_type(port)
+        outputs, found = engine.attempt(layer, declared)
+        is_open = any(not declared[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
+        return outputs, [] if outputs is None and is_open else found
+
+    def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
+        """Return the outputs, and where they leave open what the file declares, that."""
+        self._is_vague |= outputs is None or is_doubtful or _is_incomplete(layer.operator) or self._log.left_out
+        if outputs is None or not self._is_vague:
+            return outputs
+        completed = list(outputs)
+        for port, tensor in zip(layer.outputs, outputs, strict=False):
+            shape = tensor.shape.merged_with(port.declared_shape) if port.declared_shape else None
+            if shape is not None and agrees(port, tensor):
+                completed[port.index] = tensor.refined(tensor.element_type, shape)
+        return tuple(completed)
+
+    def chosen(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
+        """Return what the file declares if all readers declare something else than is inferred."""
+        readers = [reader for reader in port.readers if has_declared(reader)]
+        if not readers or any(agrees(reader, inferred) for reader in readers):
+            return inferred
+        self._is_vague = True
+        declared = declared_type(port)
+        return TensorType(inferred.element_type, declared.shape) if is_own else declared
+
+
+def _is_incomplete(op: Operator | None) -> bool:
+    """Return whether an operation could not be read, or is a constant whose data is missing."""
+    return op is None or (isinstance(op, Const) and op.content is None)
