@@ -62,10 +62,10 @@ def test_the_last_line_names_the_specification(entry: Entry) -> None:
 # --------------------------------------------------------------------------- checking
 
 
-def options_of_check() -> set[str]:
-    """The options of ``ovir check``."""
+def options_of_commands() -> set[str]:
+    """Return the options of all commands."""
     commands = next(a for a in parser()._actions if isinstance(a, argparse._SubParsersAction))
-    return {option for action in commands.choices["check"]._actions for option in action.option_strings}
+    return {o for command in commands.choices.values() for action in command._actions for o in action.option_strings}
 
 
 @pytest.mark.parametrize("text", [IN_CI, DIAGNOSTICS], ids=["checking-in-ci", "diagnostics"])
@@ -81,7 +81,7 @@ def test_commands_are_those_of_the_parser(text: str) -> None:
 def test_options_are_those_of_the_parser(text: str) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text))
     assert len(named) >= 3
-    assert named <= options_of_check()
+    assert named <= options_of_commands()
 
 
 def test_codes_exist() -> None:

@@ -18,7 +18,7 @@ from ovir.cli.output import complain
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
-COMMANDS = ("run", "infer", "show", "check", "ops")
+COMMANDS = ("run", "infer", "show", "check", "explain", "ops")
 """Each is a module of this package."""
 
 _EXAMPLES = """\

@@ -1,12 +1,14 @@
-"""``ovir ops``: every operation version of every opset, and what ovir can do with it."""
+"""``ovir ops``: what ovir can do with each operation version, or the description of some operations."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json
+from ovir.analysis.operation_pages import described
+from ovir.cli.arguments import add_command, add_json, misused
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops import find
 from ovir.ops.base import opsets
@@ -54,14 +56,18 @@ def add_to(commands: Any) -> None:
         "ops",
         run,
         "list every operation version: whether it is inferred and whether it is run",
-        "  ovir ops\n  ovir ops --markdown > docs/operations.md\n",
+        "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
+        "  ovir ops --markdown > docs/operations.md\n",
     )
+    parser.add_argument("operations", nargs="*", metavar="OPERATION", help="describe these operations, in any case")
     form = parser.add_mutually_exclusive_group()
     add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
     form.add_argument("--markdown", action="store_true", help="print the page docs/operations.md")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.operations:
+        return _describe(arguments)
     listed = entries()
     if arguments.json:
         say_json([_as_json(entry) for entry in listed])
@@ -73,6 +79,62 @@ def run(arguments: argparse.Namespace) -> int:
         say()
         say(_totals(listed))
     return 0
+
+
+def _describe(arguments: argparse.Namespace) -> int:
+    if arguments.markdown:
+        misused("--markdown prints the page of all operations: name none")
+    chosen = [_versions(name) for name in arguments.operations]
+    if arguments.json:
+        say_json([{**_as_json(entry), **described(entry.cls)} for versions in chosen for entry in versions])
+        return 0
+    for entry in (entry for versions in chosen for entry in versions):
+        for line in _lines(entry):
+            say(line)
+        say()
+    return 0
+
+
+def _versions(name: str) -> list[Entry]:
+    """Return the versions of an operation by its name in any case."""
+    canonical = opsets.canonical_type(name)
+    if canonical is None:
+        misused(*opsets.why_unresolved(name, "opset1"))
+    return [entry for entry in entries() if entry.name == canonical]
+
+
+def _lines(entry: Entry) -> Iterator[str]:
+    """Yield the lines that describe one version."""
+    page = described(entry.cls)
+    yield f"{entry.name}-{entry.opset}, in opset {entry.opsets}"
+    yield ""
+    yield from (f"  {line}".rstrip() for line in page["documentation"].splitlines())
+    for head, lines in (
+        ("inputs", [_input_cells(item) for item in page["inputs"]]),
+        ("attributes", [_attribute_cells(item) for item in page["attributes"]]),
+    ):
+        yield ""
+        yield f"  {head}{'' if lines else ': none'}"
+        width = max((len(first) for first, _ in lines), default=0)
+        yield from (f"    {first:{width}}  {rest}".rstrip() for first, rest in lines)
+    yield ""
+    yield f"  inference: {_yes(entry.infers)}, kernel: {_yes(entry.runs)}, specification: {page['source']}"
+
+
+def _input_cells(item: dict[str, Any]) -> tuple[str, str]:
+    types = item["type"] or "types depend on the attributes or bodies"
+    kind = ", any number of them" if item["repeated"] else ", optional" if item["optional"] else ""
+    return item["name"], types + kind
+
+
+def _attribute_cells(item: dict[str, Any]) -> tuple[str, str]:
+    parts = [item["type"]]
+    if item["choices"]:
+        parts.append(f"one of {', '.join(item['choices'])}")
+    if item["minimum"] is not None:
+        parts.append(f"at least {item['minimum']}")
+    parts.append("required" if item["required"] else f"default {item['default']}")
+    return item["name"], ", ".join(parts)
 
 
 def _yes(value: bool) -> str:

@@ -1,7 +1,7 @@
 """Every kind of diagnostic: its number, which is never reused, what it means, and how grave it is.
 
 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx subgraphs and state,
-7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each of 1xx to 7xx.
+7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from ovir.diagnostics.codes import CODES, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.pages import section
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -25,11 +26,12 @@ def to_sarif(diagnostics: Iterable[Diagnostic], version: str) -> dict[str, Any]:
 
 
 def _rule(code: Code) -> dict[str, Any]:
+    text = section(code.id)
     return {
         "id": code.id,
         "shortDescription": {"text": code.meaning},
         "defaultConfiguration": {"level": _LEVELS[code.severity]},
-        "help": {"text": f"see docs/diagnostics.md, {code.id}"},
+        "help": {"text": f"`ovir explain {code.id}` shows this:\n\n{text}", "markdown": text},
     }
 
 

@@ -12,6 +12,7 @@ import pytest
 import ovir
 from ovir.diagnostics.codes import AXIS, UNREADABLE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.pages import section
 from ovir.io.sarif import to_sarif
 
 DATA = Path(__file__).parent.parent / "data"
@@ -79,3 +80,10 @@ def test_layer_and_hint_are_told() -> None:
     result = log_of(found)["runs"][0]["results"][0]
     assert result["message"]["text"] == "layer 3 'gather': axis 5 (count from 0)"
     assert result["locations"][0]["logicalLocations"] == [{"fullyQualifiedName": "layer 3 'gather'", "kind": "module"}]
+
+
+def test_rules_explain_themselves() -> None:
+    (rule,) = log_of(diagnose(AXIS, "axis 5"))["runs"][0]["tool"]["driver"]["rules"]
+    assert rule["help"]["markdown"] == section("OVIR305")
+    assert rule["help"]["text"].startswith("`ovir explain OVIR305` shows this:")
+    assert "docs/diagnostics.md" not in rule["help"]["text"]

@@ -1,0 +1,95 @@
+"""`ovir explain`, and the sections of the page of diagnostics, which an installed ovir has as well."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir.diagnostics import pages
+from ovir.diagnostics.codes import CODES
+
+ROOT = Path(__file__).parents[2]
+XML = ROOT / "examples" / "xml"
+
+
+@pytest.mark.parametrize("text", ["OVIR402", "ovir402", "402"])
+def test_a_code_in_any_form(cli: Any, text: str) -> None:
+    result = cli("explain", text)
+    assert result.status == 0
+    assert result.out.startswith(f"## OVIR402: {CODES['OVIR402'].meaning}\n")
+    assert result.out.count("## ") == 1
+    assert "Fix: write the inferred shape" in result.out
+
+
+def test_several_codes(cli: Any) -> None:
+    out = cli("explain", "101", "999").out
+    assert [line[3:10] for line in out.splitlines() if line.startswith("## ")] == ["OVIR101", "OVIR999"]
+
+
+def test_the_beginning_of_codes_lists_them(cli: Any) -> None:
+    lines = cli("explain", "80").out.splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["OVIR801", "OVIR802", "OVIR803"]
+    assert len(cli("explain").out.splitlines()) == len(CODES) + 1
+
+
+def test_an_unknown_code(cli: Any) -> None:
+    result = cli("explain", "OVIR444")
+    assert (result.status, result.out) == (2, "")
+    assert result.err.startswith("error[OVIR902] there is no code 'OVIR444'\n  hint: did you mean OVIR4")
+    assert "`ovir explain` lists the codes" in cli("explain", "shape").err
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_sections_have_no_links_that_lead_nowhere(code: str) -> None:
+    assert "](" not in pages.section(code)
+
+
+def wrong_calls() -> list[ovir.OvirError]:
+    """Return the errors of some wrong calls."""
+    data, indices = np.zeros((3, 7, 5), "f4"), np.zeros((3, 10, 5), "i4")
+    compiled = ovir.compile_model("examples/xml/gather_elements_3x7x5.xml")
+    digits = ovir.read_model("examples/xml/digits.xml")
+    calls = (
+        lambda: compiled([data, indices + 7]),
+        lambda: ovir.compile_model("examples/xml/swirl.xml"),
+        lambda: compiled([np.zeros((4, 7, 5), "f4"), indices]),
+        lambda: digits.layer("con2"),
+    )
+    errors = []
+    for call in calls:
+        with pytest.raises(ovir.OvirError) as caught:
+            call()
+        errors.append(caught.value)
+    return errors
+
+
+def test_sections_of_errors_at_run_time_show_real_messages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    errors = wrong_calls()
+    assert [error.diagnostic.code for error in errors] == ["OVIR801", "OVIR802", "OVIR901", "OVIR902"]
+    for error in errors:
+        assert f"```text\n{error}\n```" in pages.section(error.diagnostic.code)
+    compiled = ovir.compile_model("examples/xml/gather_1_small.xml")
+    (found,) = compiled([np.zeros((2, 3, 2), "f4"), np.full((2, 2), -1)]).diagnostics
+    assert f"```text\n{found}\n```" in pages.section("OVIR803")
+
+
+@pytest.mark.documents
+def test_a_wheel_holds_the_page(tmp_path: Path) -> None:
+    pytest.importorskip("hatchling", reason="hatchling, which builds wheels, is not installed")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    target = tmp_path / "installed"
+    zipfile.ZipFile(wheel).extractall(target)
+    code = "import ovir.diagnostics.pages as p; print(p.__file__, p.section('OVIR402'))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=target, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(str(target))
+    assert pages.section("OVIR402") in done.stdout
