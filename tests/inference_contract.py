@@ -81,7 +81,7 @@ def watched_infer(infer: Callable[..., Any]) -> Callable[..., Any]:
 
 def _state(op: Operator) -> dict[str, Any]:
     """What an operation holds, but for the data of a constant, which is decoded when it is first asked for."""
-    return {name: repr(value) for name, value in vars(op).items() if name not in ("_data", "content")}
+    return {name: repr(value) for name, value in vars(op).items() if name not in ("_data", "constant_data")}
 
 
 def _probed(op: Operator, index: int, tensor: Any) -> Any:

@@ -112,7 +112,12 @@ def _end(layer: Layer) -> int:
 def _wild_number(layer: Layer) -> int | None:
     """Return a number of a few 64-bit integers that is no size, axis or index, nor means an open end."""
     op = layer.operator
-    if not isinstance(op, Const) or op.element_type not in (i64, u64) or op.content is None or op.size > _MOST_BYTES:
+    if (
+        not isinstance(op, Const)
+        or op.element_type not in (i64, u64)
+        or op.constant_data is None
+        or op.size > _MOST_BYTES
+    ):
         return None
     data = op.data.ravel()
     amount = np.abs(data.astype(np.float64))

@@ -74,8 +74,12 @@ class Context:
         """The constants that have data in the weights, those of one place and type together."""
         found: dict[Blob | None, Constant] = {}
         for layer in self.by_type.get("Const", ()):
-            if isinstance(op := layer.operator, Const) and op.content is not None and "value" not in layer.attributes:
-                found.setdefault(op.content, Constant(op)).layers.append(layer)
+            if (
+                isinstance(op := layer.operator, Const)
+                and op.constant_data is not None
+                and "value" not in layer.attributes
+            ):
+                found.setdefault(op.constant_data, Constant(op)).layers.append(layer)
         return list(found.values())
 
 

@@ -91,4 +91,4 @@ class RecoveringPolicy(Policy):
 
 def _is_incomplete(op: Operator | None) -> bool:
     """Return whether an operation could not be read, or is a constant whose data is missing."""
-    return op is None or (isinstance(op, Const) and op.content is None)
+    return op is None or (isinstance(op, Const) and op.constant_data is None)

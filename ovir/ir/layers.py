@@ -361,7 +361,7 @@ class LayerReader:
             weights = Weights.of(op.value.encode())
             offset, size = 0, weights.data.size
         try:
-            op.content = weights.constant(op.element_type, op.shape, offset, size)
+            op.constant_data = weights.constant(op.element_type, op.shape, offset, size)
         except OperatorError as error:
             place = layer.data_place
             code: Code = error.code or PAST_END

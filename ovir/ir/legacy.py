@@ -51,7 +51,7 @@ def _add_constant(model: Model, name: str, array: Array, element_type: ElementTy
     port = _add(model, name, "Const", attributes=attributes)
     assert isinstance(port.layer.operator, Const)
     data = Weights.of(np.ascontiguousarray(array))
-    port.layer.operator.content = data.constant(element_type, array.shape, 0, array.nbytes)
+    port.layer.operator.constant_data = data.constant(element_type, array.shape, 0, array.nbytes)
     return port
 
 

@@ -60,13 +60,13 @@ class Const(Operator):
     value: str = attribute(default="")
     """Text that some tools write in place of weights; OpenVINO uses its bytes as the data."""
 
-    content: Blob | None = None
+    constant_data: Blob | None = None
     """Where the data comes from when it is first asked for."""
     _data: Array | None = None
 
     def __getstate__(self) -> dict[str, object]:
         state = vars(self).copy()
-        if self.content is not None:
+        if self.constant_data is not None:
             state.pop("_data", None)  # it can be decoded again
         return state
 
@@ -81,19 +81,19 @@ class Const(Operator):
         """Return ``data`` without caching what is decoded for this call."""
         if self._data is not None:
             return self._data
-        return self.require_known(self.content, "this constant has no data").array()
+        return self.require_known(self.constant_data, "this constant has no data").array()
 
     @property
     def has_slices(self) -> bool:
         """Return whether slices along the first axis can be decoded on their own: they begin with whole bytes."""
         if not self.is_packed or self._data is not None:
             return bool(self.shape)
-        return bool(self.shape) and self.content is not None and prod(self.shape[1:]) % 8 == 0
+        return bool(self.shape) and self.constant_data is not None and prod(self.shape[1:]) % 8 == 0
 
     def slices(self, which: slice | Array) -> Array:
         """Return slices along the first axis: a range of them, or one for each index."""
-        if self._data is None and self.is_packed and self.content is not None:
-            return self.content.slices(which)
+        if self._data is None and self.is_packed and self.constant_data is not None:
+            return self.constant_data.slices(which)
         return np.asarray(self.data[which])
 
     @property
@@ -106,7 +106,7 @@ class Const(Operator):
 
     def _known_value(self) -> Value | None:
         """Return the data, which is decoded when it is looked at; None where it is missing, or much to decode."""
-        if self.content is None and self._data is None:
+        if self.constant_data is None and self._data is None:
             return None
         if self.element_type == string:  # whose data may turn out to be none
             return Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None

@@ -170,7 +170,7 @@ def test_constants_of_one_place_share_their_bytes() -> None:
     one, other = (document.model.layer(name).operator for name in ("const0", "again"))
     assert one is not None
     assert other is not None
-    assert one.content is other.content
+    assert one.constant_data is other.constant_data
 
 
 def test_a_surplus_output_that_is_read() -> None:

@@ -82,7 +82,7 @@ class Operator(Traits):
     output_types: tuple[ElementType, ...] = ()
     output_shapes: tuple[PartialShape, ...] = ()
     """What was inferred for the inputs and outputs; see ``applied``."""
-    content: object = None
+    constant_data: object = None
     """The data of a constant: what the outputs depend on besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
     """For an operation with bodies, how each body is joined to the layer's inputs and outputs."""
