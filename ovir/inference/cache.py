@@ -93,9 +93,14 @@ class InferenceCache:
         return number
 
 
+def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, ...]:
+    """Return the outputs that ``infer`` gave, also where it is only one."""
+    return result if isinstance(result, tuple) else (result,)
+
+
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:
     """Return what ``infer`` gave, for one output as for several."""
-    outputs = result if isinstance(result, tuple) else (result,)
+    outputs = as_tuple(result)
     follows = all(is_small(tensor.shape) and not tensor.element_type.is_dynamic for tensor in outputs)
     return Inferred(outputs, follows)
 

@@ -20,7 +20,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.graph.model import Model
-from ovir.inference.cache import InferenceCache, inferred
+from ovir.inference.cache import InferenceCache, as_tuple
 from ovir.inference.declared import declared_type
 from ovir.inference.known_values import ValueLog, with_known_values
 from ovir.inference.variables import check_variables
@@ -82,9 +82,9 @@ class Engine:
             return tuple(declared_type(port) for port in layer.outputs)
         if "bodies" in _check_arity(op, inputs):
             bodies = {key: _Body(body, self) for key, body in layer.bodies.items()}
-            return inferred(op.infer(*inputs, bodies=bodies)).outputs
+            return as_tuple(op.infer(*inputs, bodies=bodies))
         if not inputs:
-            return inferred(op.infer()).outputs
+            return as_tuple(op.infer())
         return with_known_values(layer, op, inputs, self._cache.infer(op, inputs), self._log)
 
 
