@@ -31,7 +31,7 @@ from ovir.diagnostics.errors import OWN_FAULT, InputError
 from ovir.graph.model import Model
 from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
-from ovir.ir.reader import Document, collecting_no_garbage, load
+from ovir.ir.reader import Document, load, without_garbage_collection
 from ovir.ir.source import Source
 from ovir.ops.infrastructure import Const
 
@@ -63,7 +63,7 @@ def check(
         raise InputError(diagnose(USAGE, message, hint="its diagnostics are in model.diagnostics"))
     if isinstance(runtime, str):
         runtime = parse_release(runtime)
-    with collecting_no_garbage():
+    with without_garbage_collection():
         diagnostics = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
@@ -134,14 +134,14 @@ def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
     for found in diagnostics.fatal:
         if found.code.startswith(_OF_OPERATIONS):
             failed.setdefault(found.layer, found)
-    if len(failed) < _MANY:
+    if len(failed) < _MANY_PAST_END:
         return
     for layer in model.layers:
         if not isinstance(layer.operator, Const):
             continue
         readers = {port.layer.title: None for output in layer.outputs for port in output.readers}
         told = [failed[title] for title in readers if title in failed]
-        if len(told) < _MANY or 2 * len(told) < len(readers):
+        if len(told) < _MANY_PAST_END or 2 * len(told) < len(readers):
             continue
         first, *others = sorted(told, key=lambda found: found.line or 0)
         for found in told:
@@ -152,7 +152,7 @@ def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
 
 
 _OF_OPERATIONS = ("OVIR3", "OVIR4")
-_MANY = 3
+_MANY_PAST_END = 3
 
 
 def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> list[Diagnostic]:
@@ -177,14 +177,14 @@ _DOUBTS = _OWN_DOUBTS | {
     code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)
 }
 
-_OF_STRUCTURE = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
+_STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
 
 def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
-    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_OF_STRUCTURE) for d in diagnostics)
+    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
     for code, rule in RULES.items():
         if code in skip or (has_holes and code in WHOLE_GRAPH):
             continue

@@ -1,1 +1,1 @@
-"""The file format: reading the pair of .xml and .bin into a Model."""
+"""The file format: reads a pair of .xml and .bin into a Model."""

@@ -1,4 +1,4 @@
-"""What every reader of a part of the .xml needs of its elements."""
+"""Helpers for reading XML elements: lines, numbers, unknown elements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ovir.graph.layers import Layer
 
 
 def xml_parser(encoding: str | None) -> etree.XMLParser[etree._Element]:
-    """A parser that expands no entity, and fetches nothing."""
+    """Return a parser that neither expands entities nor accesses the network."""
     options = {**SAFE, "huge_tree": True, "remove_comments": True, "remove_pis": True}
     parser: etree.XMLParser[etree._Element] = etree.XMLParser(encoding=encoding, **options)
     return parser
@@ -37,9 +37,9 @@ def read_as(
     place: Place,
     diagnostics: Diagnostics,
 ) -> str | None:
-    """Tell of an element that is not what is ``wanted`` there; the one of those ``missed`` for which it is misspelt.
+    """Report an element that is not the ``wanted`` one; return the tag among ``missed`` of which it is a misspelling.
 
-    That is an error, as readers ignore it. Without one None, and a warning.
+    That is an error, because OpenVINO ignores the element. Otherwise return None and report a warning.
     """
     meant = closest(tag_of(element), known)
     is_missed = meant in missed
@@ -53,15 +53,15 @@ def read_as(
 def line_of(element: etree._Element) -> int | None:
     """Return the line on which an element begins."""
     line = element.sourceline
-    if line is None or line < _COUNTED:
+    if line is None or line < _LINE_LIMIT:
         return line
-    # From there on libxml2 gives the line on which the next text ends, in the element or behind it.
+    # From there on, libxml2 gives the line on which the next text ends, inside or after the element.
     text = element.text or ("" if len(element) else element.tail)
     return line - text.count("\n") if text else _line_before_texts(element, line)
 
 
 def _line_before_texts(element: etree._Element, line: int) -> int:
-    """Return the line of an element with no text in it or behind it, from that of the text which follows."""
+    """Return the line of an element without text in or after it, computed from the line of the next text."""
     behind = 0
     for _ in range(_FAR):
         following = element[0] if len(element) else element.getnext()
@@ -79,15 +79,15 @@ def _line_before_texts(element: etree._Element, line: int) -> int:
     return line
 
 
-_COUNTED = 0xFFFF
-"""An element's line has 16 bits."""
-_FAR = 100  # elements without any text behind each other; no writer puts so many into one line
+_LINE_LIMIT = 0xFFFF
+"""The first line number that libxml2 does not store: it has 16 bits."""
+_FAR = 100  # consecutive elements without text; no writer puts so many on one line
 
 
 class Ids(dict[str | None, int | None]):
-    """The numbers of ids by their texts, each parsed once.
+    """Numbers of ids by their texts, each parsed once.
 
-    None stands for a text that is not plainly a number of 64 bits, of which ``unsigned`` knows more.
+    None means that the text is not a plain number of 64 bits; ``unsigned`` reports what is wrong.
     """
 
     def __missing__(self, text: str | None) -> int | None:
@@ -99,7 +99,7 @@ class Ids(dict[str | None, int | None]):
 def unsigned(
     element: etree._Element, key: str, diagnostics: Diagnostics, file: str | None, layer: Layer | None = None
 ) -> int | None:
-    """Parse the number that an attribute gives; None, and a diagnostic, where it gives none."""
+    """Return the number that an attribute gives, or None after reporting that there is none."""
     text = element.get(key)
     line = line_of(element)
     where = layer.at(line) if layer is not None else Place(file, line)

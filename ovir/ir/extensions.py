@@ -1,4 +1,4 @@
-"""Diagnostics on layers of extensions that are not registered: one for all of a file."""
+"""Diagnostics for layers that need an extension which is not registered: one diagnostic per file."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import registered_by_user
 
 HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module that `--extension MODULE.py` loads"
-"""What a user does about layers of an extension."""
+"""The hint for layers that need an extension."""
 
 
 def missing_extensions(model: Model) -> list[Diagnostic]:
-    """Return at most two diagnostics on the layers of a model and its bodies that need an extension.
+    """Return up to two diagnostics for the layers of a model and its bodies that need an extension.
 
-    One is for layers of version "extension": a note where the file declares the element types of all their outputs, so
-    that inference can go on. The other is an error: versions that no opset has, and that extensions only may have.
+    One is for layers of version "extension". It is an info if the file declares the element types of all their outputs,
+    so that inference can continue, and an error otherwise. The other is an error for versions that are not opsets,
+    which only extensions can have.
     """
     layers = list(_unregistered(model))
     named = [layer for layer in layers if is_extension_version(layer.version)]
     others = [layer for layer in layers if not is_extension_version(layer.version)]
-    return [*_of_extensions(named), *_of_other_versions(others)]
+    return [*_extension_diagnostics(named), *_version_diagnostics(others)]
 
 
-def _of_extensions(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
+def _extension_diagnostics(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
     if not layers:
         return
     counted = "1 layer needs" if len(layers) == 1 else f"{len(layers)} layers need"
     is_declared = all(_is_declared(layer) for layer in layers)
-    goes_on = "inference goes on with the declared types" if is_declared else "their outputs are not all declared"
-    message = f"{counted} {_needs(layers)}, and no such operation is registered; {goes_on}"
+    goes_on = "inference continues with the declared types" if is_declared else "their outputs are not all declared"
+    message = f"{counted} {_needs(layers)}, but no such operation is registered; {goes_on}"
     severity = Severity.INFO if is_declared else None
     yield diagnose(EXTENSION, message, layers[0].place, hint=HOW_TO_REGISTER, severity=severity)
 
 
-def _of_other_versions(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
+def _version_diagnostics(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
     if not layers:
         return
     versions = " and ".join(f"'{version}'" for version in dict.fromkeys(layer.version for layer in layers))
@@ -50,7 +51,7 @@ def _of_other_versions(layers: Sequence[Layer]) -> Iterator[Diagnostic]:
 
 
 def _needs(layers: Sequence[Layer]) -> str:
-    """Return the extensions that layers need, each with the types that it brings."""
+    """Return the extensions that these layers need, each with the types of the layers."""
     types = {layer.type: None for layer in layers}
     known = [name for name in types if name in TOKENIZERS]
     others = [name for name in types if name not in TOKENIZERS]

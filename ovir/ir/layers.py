@@ -1,4 +1,4 @@
-"""Reads one layer: its ports, its operation with typed attributes, its constant."""
+"""Reads a layer: its ports, its operation with typed attributes, its constant."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
-from ovir.ir.edges import Lost
+from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
@@ -54,26 +54,26 @@ from ovir.ops.infrastructure import Const, Parameter
 
 
 class LayerReader:
-    """Reads the layers of one document. What stands in many layers is parsed once."""
+    """Reads the layers of one document; texts that occur in many layers are parsed once."""
 
     def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics) -> None:
         self.file = file
         self.weights = weights
         self.diagnostics = diagnostics
         self.without_data: list[tuple[Layer, Place, int]] = []
-        """The constants whose weights are missing, and how many bytes they need."""
+        """Constants whose weights are missing, with the number of bytes that they need."""
         self.past_end: list[Diagnostic] = []
-        """The diagnostics on constants that lie past the end of the weights."""
+        """Diagnostics for constants that lie past the end of the weights."""
         self._ids = Ids()
         self._shapes: dict[tuple[str | None, ...], PartialShape] = {}
         self._precisions: dict[str | None, ElementType] = {}
         self._names: dict[str, frozenset[str]] = {}
         self._values: dict[tuple[type[Operator], str, str], object] = {}
         self._operators: dict[tuple[object, ...], tuple[str, Operator, dict[str, Any]]] = {}
-        """Type, operator and attributes by class and texts, of layers that share one operator."""
+        """Type, operator and attributes of layers that share one operator, by class, type and attribute texts."""
 
-    def read(self, element: etree._Element, scope: str, lost: Lost) -> Layer | None:
-        """Read a layer without its bodies; None where not even its id can be read."""
+    def read(self, element: etree._Element, scope: str, gaps: Gaps) -> Layer | None:
+        """Read a layer without its bodies; None if not even its id can be read."""
         name, kind, version = element.get("name"), element.get("type"), element.get("version")
         text = element.get("id")
         if name is None or kind is None or version is None or text is None:
@@ -81,21 +81,21 @@ class LayerReader:
             message = f"<layer> {name or text or ''!r} has no attribute '{missing}'"
             self.diagnostics.report(MISSING_KEY, message, Place(self.file, line_of(element)))
             known = text is not None
-            lost.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
+            gaps.layers.add(unsigned(element, "id", self.diagnostics, self.file) if known else None)
             return None
         number = self._ids[text]
         if number is None and (number := unsigned(element, "id", self.diagnostics, self.file)) is None:
-            lost.layers.add(None)
+            gaps.layers.add(None)
             return None
         layer = Layer(number, name, kind, version, line=line_of(element), file=self.file, scope=scope)
         if not _LAYER_KEYS.issuperset(element.keys()):
             self._unknown_keys(element, _LAYER_KEYS, layer)
-        data = self._parts(element, layer, lost)
+        data = self._parts(element, layer, gaps)
         for ports in (layer.inputs, layer.outputs):
             if len(ports) > 1:
-                self._check_ids(ports, layer, lost)
+                self._check_ids(ports, layer, gaps)
         if kind == "Parameter" and not layer.outputs:
-            if layer.id not in lost.ports:
+            if layer.id not in gaps.ports:
                 self.diagnostics.report(MISSING_ELEMENT, "the Parameter has no output port", layer.place)
             layer.outputs.append(Port(layer, 0, 0, True))
         self._operator(data, layer)
@@ -103,17 +103,17 @@ class LayerReader:
             layer.inputs[0].names = frozenset(split_names(names))
         return layer
 
-    def _parts(self, element: etree._Element, layer: Layer, lost: Lost) -> etree._Element | None:
+    def _parts(self, element: etree._Element, layer: Layer, gaps: Gaps) -> etree._Element | None:
         """Read the ports and the <rt_info> of a layer, and return its <data>."""
         data = None
         for child in element:
             tag: Any = child.tag
             if tag not in _PARTS:
-                tag = self._meant(child, element, layer)
+                tag = self._misspelt_part(child, element, layer)
             if tag == "output":
-                self._ports(child, layer, layer.outputs, lost, is_output=True)
+                self._ports(child, layer, layer.outputs, gaps, is_output=True)
             elif tag == "input":
-                self._ports(child, layer, layer.inputs, lost, is_output=False)
+                self._ports(child, layer, layer.inputs, gaps, is_output=False)
             elif tag == "data":
                 if data is None:
                     data = child
@@ -134,15 +134,16 @@ class LayerReader:
         self.diagnostics.report(REPEATED_ELEMENT, message, self._at(element, layer))
 
     def _unknown_keys(self, element: etree._Element, known: frozenset[str], layer: Layer) -> None:
-        """Tell of attributes that no reader looks at; those of other namespaces are not meant for readers of IR."""
+        """Report XML attributes that no reader uses, except those with a namespace, which are not part of the
+        format."""
         for key in map(str, element.attrib):
             if key not in known and not key.startswith("{"):
                 message = f"<{tag_of(element)}> has no attribute '{key}'; it is ignored"
                 hint = did_you_mean(key, known)
                 self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(element, layer), hint)
 
-    def _meant(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
-        """What a part of a layer that is not known is to be read as: that for which it is misspelt, if anything."""
+    def _misspelt_part(self, child: etree._Element, element: etree._Element, layer: Layer) -> str | None:
+        """Report an unknown element of a layer; return the tag of which it is a misspelling, None if there is none."""
         tag = tag_of(child)
         if _BODY_TAGS.fullmatch(tag):
             return None
@@ -151,7 +152,7 @@ class LayerReader:
 
     # ----- ports
 
-    def _ports(self, group: etree._Element, layer: Layer, ports: list[Port], lost: Lost, *, is_output: bool) -> None:
+    def _ports(self, group: etree._Element, layer: Layer, ports: list[Port], gaps: Gaps, *, is_output: bool) -> None:
         """Read the ports of an <input> or <output>."""
         for item in group:
             if item.tag != "port":
@@ -160,8 +161,8 @@ class LayerReader:
                     continue
             number = self._ids[item.get("id")]
             if number is None and (number := unsigned(item, "id", self.diagnostics, self.file, layer)) is None:
-                lost.ports.add(layer.id)
-                number = _NO_ID  # so that the ports behind it keep their places
+                gaps.ports.add(layer.id)
+                number = _NO_ID  # keeps the positions of the following ports
             port = Port(layer, len(ports), number, is_output, line=line_of(item))
             if not _PORT_KEYS.issuperset(item.keys()):
                 self._unknown_keys(item, _PORT_KEYS, layer)
@@ -180,7 +181,7 @@ class LayerReader:
         return names
 
     def _precision(self, text: str | None, element: etree._Element, port: Port) -> ElementType | None:
-        """Parse the element type that a port declares."""
+        """Return the element type that a port declares."""
         if text is None:
             if port.is_output:
                 message = f"output port {port.id} has no attribute 'precision', without which OpenVINO refuses the file"
@@ -195,7 +196,7 @@ class LayerReader:
         return element_type
 
     def _shape(self, element: etree._Element, port: Port) -> PartialShape | None:
-        """Read the shape that a port declares, and its <rt_info>."""
+        """Return the shape that a port declares, and read its <rt_info>."""
         texts: list[str | None] = []
         for item in element:
             if item.tag == "dim":
@@ -229,14 +230,14 @@ class LayerReader:
                 return None
             if ".." in text:
                 message = f"port {port.id}: <dim>{text}</dim> is an interval; OpenVINO reads it as {dims[-1].lower}"
-                hint = "write -1; intervals belong into the attribute 'shape' of a Parameter"
+                hint = "write -1; only the attribute 'shape' of a Parameter can hold intervals"
                 self.diagnostics.report(INTERVAL_DIM, message, self._at(item, port.layer), hint, port=port.id)
         return PartialShape(dims)
 
-    def _check_ids(self, ports: list[Port], layer: Layer, lost: Lost) -> None:
+    def _check_ids(self, ports: list[Port], layer: Layer, gaps: Gaps) -> None:
         if len({port.id for port in ports}) == len(ports):
             return
-        lost.ports.add(layer.id)
+        gaps.ports.add(layer.id)
         seen: set[int] = set()
         for port in ports:
             if port.id in seen and port.id != _NO_ID:
@@ -246,19 +247,19 @@ class LayerReader:
             seen.add(port.id)
 
     def _rt_info(self, group: etree._Element, layer: Layer) -> None:
-        """An attribute that stands twice; OpenVINO refuses such a file."""
+        """Report attributes that occur twice in an <rt_info>; OpenVINO refuses such files."""
         seen: set[tuple[str | None, str | None]] = set()
         for item in group.iterfind("attribute"):
             key = (item.get("name"), item.get("version"))
             if key in seen:
-                message = f"attribute '{key[0]}' stands twice in one <rt_info>"
+                message = f"attribute '{key[0]}' occurs twice in one <rt_info>"
                 self.diagnostics.report(REPEATED_RT_INFO, message, self._at(item, layer))
             seen.add(key)
 
     # ----- the operation
 
     def _operator(self, data: etree._Element | None, layer: Layer) -> None:
-        """Find the operation and parse its attributes by its declaration."""
+        """Set the operation of a layer, with attributes parsed as the operation declares them."""
         items = data.items() if data is not None else []
         cls = ops.resolve(layer.type, layer.version)
         key = (cls, layer.type, *items)
@@ -286,9 +287,9 @@ class LayerReader:
             self._operators[key] = layer.type, layer.operator, layer.attributes.copy()
 
     def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:
-        """Parse the attributes of a layer, which are texts so far; return those that its operation declares.
+        """Parse the attributes of a layer, which are still texts; return those that its operation declares.
 
-        None where one is wrong or missing.
+        Returns None if an attribute is wrong or missing.
         """
         values: dict[str, object] = {}
         unknown: list[str] = []
@@ -314,15 +315,15 @@ class LayerReader:
         if cls is Const and "value" not in texts:
             missing += sorted({"offset", "size"} - texts.keys())
         if data is None and missing:
-            message = f"{cls.type} has no <data>, which gives {', '.join(missing)}"
+            message = f"{cls.type} has no <data>, but needs {', '.join(missing)}"
             self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.place)
         else:
             for name in missing:
                 self._missing_attribute(name, cls, layer, unknown)
         for spec, misspelt in misspelt_attributes(cls, texts):
             unknown.remove(misspelt)
-            given = f"<data> gives '{misspelt}' instead, which is not known"
-            message = f"{cls.type} needs the attribute '{spec.name}'; {given}, and {assumed(spec)} is assumed"
+            given = f"<data> has the unknown attribute '{misspelt}' instead"
+            message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {assumed(spec)} is assumed"
             hint = f"did you mean '{spec.name}'?"
             self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
         for name in unknown:
@@ -331,9 +332,9 @@ class LayerReader:
 
     def _unresolved(self, layer: Layer) -> None:
         if opsets.resolve(layer.type, layer.version) is not None:
-            return  # it is known what it is, and ovir has none of it
+            return  # the operation exists, but ovir does not implement it
         if is_extension(layer.type, layer.version):
-            return  # all of them have one cause, which is reported once
+            return  # reported once per file, by missing_extensions
         why, hint = opsets.why_unresolved(layer.type, layer.version)
         code = UNKNOWN_OPSET
         if opsets.is_opset(layer.version):
@@ -342,12 +343,12 @@ class LayerReader:
         self.diagnostics.report(code, why, layer.place, hint)
 
     def _missing_attribute(self, name: str, cls: type[Operator], layer: Layer, unknown: list[str]) -> None:
-        """One diagnostic for it and for its misspelling, which is taken from ``unknown``."""
-        message = f"{cls.type} needs the attribute '{name}', and <data> does not give it"
+        """Report a missing attribute together with its misspelling, which is removed from ``unknown``."""
+        message = f"{cls.type} needs the attribute '{name}', which is missing in <data>"
         misspelt = closest(name, unknown)
         if misspelt is not None:
             unknown.remove(misspelt)
-        hint = f"'{misspelt}' is not known: is it meant?" if misspelt is not None else None
+        hint = f"perhaps '{misspelt}' is a misspelling of it" if misspelt is not None else None
         self.diagnostics.report(MISSING_ATTRIBUTE, message, layer.data_place, hint)
 
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
@@ -375,7 +376,8 @@ class LayerReader:
 
 
 def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
-    """Return the attributes that the specification requires and that are given under a name that looks like theirs."""
+    """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
+    of it."""
     missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
     if not missing:
         return []
@@ -389,10 +391,10 @@ def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> lis
 
 
 def _is_shared(op: Operator, layer: Layer) -> bool:
-    """Return whether layers with equal attributes have one operator.
+    """Return whether layers with equal attributes share this operator.
 
-    A Parameter is given other shapes, a body is joined to the layer around it, and what the class of a user keeps in
-    its instances is not known.
+    A Parameter can get another shape, an operation with bodies has the wiring of its layer, and the instances of a
+    user's class may have any state.
     """
     return bool(op.opset) and not isinstance(op, Parameter) and layer.type not in BODY_OPERATIONS
 
@@ -400,17 +402,17 @@ def _is_shared(op: Operator, layer: Layer) -> bool:
 _PARTS = ("data", "input", "output", "rt_info")
 _LAYER_KEYS = frozenset({"id", "name", "type", "version", "output_names", "precision"})
 _NO_ID = -1
-"""That of a port whose id cannot be read."""
+"""Stands for the id of a port whose id cannot be read."""
 
 _PORT_KEYS = frozenset({"id", "precision", "names"})
 
 _ENDS = ("Parameter", "Const", "Result")
-"""Of these all opsets hold the same version, so that it is known what is meant even where the opset is not."""
+"""Operations that are the same in all opsets, so that they are known even if the opset is not."""
 
 _ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
-"""Attributes that any operation may have; they tell how to execute, not what."""
+"""Attributes that any operation may have. They control how it is executed, not what it computes."""
 
 _BODY_TAGS = re.compile(
     r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
 )
-"""What layers with bodies hold besides, and what writers of older versions left in layers."""
+"""Other elements of layers: those of bodies, and those that old writers added."""

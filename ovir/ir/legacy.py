@@ -1,6 +1,6 @@
-"""What OpenVINO does to files of IR version 10 when it reads them.
+"""Applies what OpenVINO does to files of IR version 10: pre-processing, and types and names of inputs and outputs.
 
-That is pre-processing, and the types and names of inputs and outputs. Layers are added to the model for these.
+Both add layers to the model.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ N = TypeVar("N", int, float)
 def _add(
     model: Model, name: str, kind: str, sources: Sequence[Port] = (), attributes: Mapping[str, str] | None = None
 ) -> Port:
-    """Add a layer of opset1 with one output, fed by the given ports, to the model; return its output."""
+    """Add a layer of opset1 with one output to the model, connect its inputs with ``sources``, and return its
+    output."""
     layer = Layer(model.next_id, name, kind, "opset1", file=model.path)
     cls = ops.resolve(kind, "opset1")
     if cls is not None:
@@ -59,9 +60,9 @@ def _add_constant(model: Model, name: str, array: Array, element_type: ElementTy
 
 
 def apply_pre_process(model: Model, element: etree._Element, weights: Weights, diagnostics: Diagnostics) -> None:
-    """Subtract from an input the means that a ``<pre-process>`` gives: one number or one image for each channel.
+    """Subtract the means of a ``<pre-process>`` from an input: one number or one image per channel.
 
-    What is wrong with the element is added to ``diagnostics``, and the model stays as it is.
+    If the element is wrong, report it and leave the model unchanged.
     """
     try:
         reader = _PreProcess(model, element, weights)
@@ -77,7 +78,7 @@ def apply_pre_process(model: Model, element: etree._Element, weights: Weights, d
 
 
 class _PreProcess:
-    """Reads a ``<pre-process>``; ModelError where it does not fit the model."""
+    """Reads a ``<pre-process>``; raises ModelError if it contradicts the model."""
 
     def __init__(self, model: Model, element: etree._Element, weights: Weights) -> None:
         self.model = model
@@ -90,9 +91,9 @@ class _PreProcess:
             self.fail(element, f"input '{self.port.layer.name}' must have a static shape of rank 2 to 5, got {shape}")
         element_type = self.parameter.element_type
         if not (element_type.is_real or element_type.is_integral):
-            self.fail(element, f"input '{self.port.layer.name}' must be of numbers, got {element_type}")
+            self.fail(element, f"input '{self.port.layer.name}' must have a numeric type, got {element_type}")
         sizes = shape.to_tuple()
-        # The batch comes first; three dimensions are an image without one.
+        # The batch comes first; a shape of three dimensions has no batch.
         self.channels, *self.image = sizes if len(sizes) == 3 else sizes[1:]
 
     def fail(self, element: etree._Element, message: str, code: Code = PRE_PROCESS) -> NoReturn:
@@ -100,7 +101,7 @@ class _PreProcess:
         raise ModelError(diagnose(code, f"<{element.tag!s}>: {message}", place))
 
     def _reference(self) -> Port:
-        """The input that is meant: the one named, else the first of rank 4, else the first."""
+        """Return the input that is meant: the named one, else the first of rank 4, else the first."""
         known = [port for port in self.model.inputs if port.layer.operator is not None]
         name = self.element.get("reference-layer-name", "").strip()
         if name:
@@ -114,7 +115,7 @@ class _PreProcess:
         return next((port for port in known if _parameter(port).shape.rank == 4), known[0])
 
     def mean(self) -> Array | None:
-        """The array to subtract; None where no channel has a mean."""
+        """Return the array to subtract; None if no channel has a mean."""
         values: dict[int, Array] = {}
         images: dict[int, Array] = {}
         for channel, mean in self._means():
@@ -124,7 +125,7 @@ class _PreProcess:
             elif mean.get("size") is not None and mean.get("offset") is not None:
                 images[channel] = self._image(mean)
             else:
-                self.fail(mean, "neither a value nor offset and size are given")
+                self.fail(mean, "expected a value, or an offset and a size")
         if values and images:
             self.fail(self.element, "some channels have a mean value, others a mean image: all must have the same")
         found = values or images
@@ -144,7 +145,7 @@ class _PreProcess:
             if not 0 <= channel < self.channels:
                 self.fail(item, f"channel {channel} is outside [0, {self.channels - 1}]")
             if channel in seen:
-                self.fail(item, f"channel {channel} stands twice")
+                self.fail(item, f"channel {channel} occurs twice")
             seen.add(channel)
             if (mean := item.find("mean")) is not None:
                 yield channel, mean
@@ -182,8 +183,10 @@ def _parameter(port: Port) -> Parameter:
 
 
 def check_names(model: Model, diagnostics: Diagnostics) -> None:
-    """A file of version 10 may name inputs and outputs by their layers, so these names must not be those of other
-    tensors; OpenVINO refuses the file."""
+    """Report names of inputs and outputs of a version 10 file that are ambiguous; OpenVINO refuses such a file.
+
+    Such a file may name inputs and outputs by their layers, so a layer name must not be the name of another tensor.
+    """
     owner: dict[str, Port] = {}
     sources = [port.source for port in model.outputs if port.source is not None]
     for port in (*model.inputs, *sources):
@@ -196,21 +199,22 @@ def check_names(model: Model, diagnostics: Diagnostics) -> None:
 def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnostics) -> None:
     other = owner.setdefault(name, port)
     if other is not port:
-        message = f"'{name}' names this layer's tensor and that of {other.layer.title}"
-        hint = "convert the original model again, to version 11, whose tensor names are apart from layer names"
+        message = f"'{name}' is a name both of this layer's tensor and of a tensor of {other.layer.title}"
+        hint = "convert the original model again, to version 11, which separates tensor names from layer names"
         diagnostics.report(NAME_COLLISION, message, port.layer.place, hint)
 
 
 def node_name(port: Port) -> str:
-    """How version 10 names an output of a layer: as the layer, with a number where it has several."""
+    """Return the name of a layer's output in version 10: the layer's name, with a number if it has several outputs."""
     layer = port.layer
     return f"{layer.name}.{port.index}" if len(layer.outputs) > 1 else layer.name
 
 
 def apply_legacy_io(model: Model) -> None:
-    """Give the model the inputs and outputs that OpenVINO gives a file of version 10; shapes must have been inferred.
+    """Give the model the inputs and outputs that OpenVINO gives a file of version 10, after shapes have been inferred.
 
-    An f16 input takes f32. An output of i64, u64 or u32 is i32, any other f32. Layer names become tensor names.
+    An f16 input becomes f32. An output of i64, u64 or u32 becomes i32, any other output f32. Names of layers become
+    tensor names.
     """
     for port in model.inputs:
         port.names |= {node_name(port)}
@@ -225,7 +229,7 @@ def apply_legacy_io(model: Model) -> None:
         converted = _add(model, name, "Convert", [source], {"destination_type": str(wanted)})
         model.connect(converted, port)
         converted.names = names[source]
-        if source.layer.type != "Parameter":  # the names are those of the output
+        if source.layer.type != "Parameter":  # the names move to the converted output
             source.names = frozenset()
     for port in model.inputs:
         parameter = _parameter(port)

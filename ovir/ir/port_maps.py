@@ -1,4 +1,4 @@
-"""Reads how If, Loop and TensorIterator are wired to their bodies."""
+"""Reads how If, Loop and TensorIterator are connected with their bodies."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class BodyTags:
-    """The elements of one body."""
+    """The tags of the elements that describe one body."""
 
     body: str
     port_map: str
@@ -57,35 +57,35 @@ BODY_OPERATIONS: dict[str, dict[str, BodyTags]] = {
 }
 
 _PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
-_ENDS = dict.fromkeys(_PURPOSES, ("external_port_id", "internal_layer_id")) | {"edge": ("from-layer", "to-layer")}
+_REQUIRED = dict.fromkeys(_PURPOSES, ("external_port_id", "internal_layer_id")) | {"edge": ("from-layer", "to-layer")}
 """The attributes that an entry of a port map, or a back edge, must have."""
 _SLICES = ("start", "end", "stride", "part_size")
-_KNOWN = {tag: (*ends, "axis", *_SLICES, "purpose") if tag in _PURPOSES else ends for tag, ends in _ENDS.items()}
-_OLD = {"internal_port_id", "from-port", "to-port"}
-"""What writers of older versions give besides; it says nothing."""
+_KNOWN = {tag: (*ends, "axis", *_SLICES, "purpose") if tag in _PURPOSES else ends for tag, ends in _REQUIRED.items()}
+_OLD_KEYS = {"internal_port_id", "from-port", "to-port"}
+"""Additional attributes of old writers, which have no meaning."""
 
 
 def read_body_map(
     element: etree._Element, tags: BodyTags, layer: Layer, body: Model, file: str | None, diagnostics: Diagnostics
 ) -> BodyMap | None:
-    """The wiring of one body, ids resolved to positions; None, and diagnostics, where something leads nowhere."""
+    """Return the wiring of one body, with ids resolved to positions; None after reporting errors."""
     reader = _MapReader(layer, body, file, diagnostics)
     for tag in (tags.body, tags.port_map, tags.back_edges):
-        reader.tell_repeated(element.findall(tag)[1:])
+        reader.report_repeated(element.findall(tag)[1:])
     group = element.find(tags.port_map)
     if group is None:
         diagnostics.report(NO_PORT_MAP, f"{layer.type} has no <{tags.port_map}>", layer.place)
         return None
-    reader.tell_unknown(group, ("input", "output"))
+    reader.report_unknown(group, ("input", "output"))
     inputs = list(reader.each(group.iterfind("input"), reader.input))
     ids = reader.output_ids(group)
     outputs = list(reader.each(group.iterfind("output"), lambda item: reader.output(item, ids)))
     backs: list[BackEdge] = []
     if (edges := element.find(tags.back_edges)) is not None:
-        reader.tell_unknown(edges, ("edge",))
+        reader.report_unknown(edges, ("edge",))
         backs.extend(edge for edge in reader.each(edges.iterfind("edge"), reader.back_edge) if edge is not None)
     if reader.is_wrong:
-        return None  # what is left unfed may follow from it
+        return None  # a missing connection may be a consequence
     wiring = BodyMap(tuple(inputs), tuple(outputs), tuple(backs), len(reader.parameters))
     reader.check_complete(group, wiring)
     return None if reader.is_wrong else wiring
@@ -108,7 +108,7 @@ class _MapReader:
         self._purposes: set[str] = set()
 
     def each(self, items: Iterator[etree._Element], read: Callable[[etree._Element], T]) -> Iterator[T]:
-        """What ``read`` makes of the items; those that it refuses are told and left out."""
+        """Yield the results of ``read`` for the items; an item for which it raises is reported and left out."""
         for item in items:
             try:
                 self.check_names(item)
@@ -125,26 +125,26 @@ class _MapReader:
 
     # ----- what is not read
 
-    def tell_repeated(self, groups: Sequence[etree._Element]) -> None:
+    def report_repeated(self, groups: Sequence[etree._Element]) -> None:
         for group in groups:
             message = f"a second <{tag_of(group)}> in one layer; it is ignored"
             self.diagnostics.report(REPEATED_ELEMENT, message, self._at(group))
 
-    def tell_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
+    def report_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
         for item in group:
             if item.tag not in known:
                 read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.diagnostics)
 
     def check_names(self, item: etree._Element) -> None:
-        """Tell of attributes that are not known; ModelError where those that must be there are not."""
+        """Report unknown attributes; raise ModelError if required ones are missing."""
         unknown = _unknown_names(item)
-        missing = [key for key in _ENDS[tag_of(item)] if key not in item.attrib]
+        missing = [key for key in _REQUIRED[tag_of(item)] if key not in item.attrib]
         for name, meant in unknown.items():
             if meant in missing or (meant == "axis" and _slices_of(item)):
-                continue  # told with what is missing, or with the slices that it leaves without effect
+                continue  # reported with the missing attribute, or with the attributes that have no effect without it
             message = f"<{tag_of(item)}> has no attribute '{name}'; it is ignored"
             hint = f"did you mean '{meant}'?" if meant else None
-            severity = self._gravity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
+            severity = self._severity_of_purpose(item) if meant == "purpose" and self.layer.type == "Loop" else None
             self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, self._at(item), hint, severity=severity)
         if missing:
             raise ModelError(*(self._missing(item, key, unknown) for key in missing))
@@ -153,13 +153,13 @@ class _MapReader:
         message = f"attribute '{key}' of <{tag_of(item)}> is missing"
         return diagnose(MISSING_KEY, message, self._at(item), hint=_misspelling(key, unknown))
 
-    def _gravity_of_purpose(self, item: etree._Element) -> Severity | None:
-        """An entry that says nothing but its purpose is nothing where that is not understood."""
+    def _severity_of_purpose(self, item: etree._Element) -> Severity | None:
+        """Return the severity of an unknown purpose: an error if the entry has no other effect, else the default."""
         says_nothing_else = item.get("external_port_id", "").strip() == "-1"
         self.is_wrong |= says_nothing_else
         return Severity.ERROR if says_nothing_else else None
 
-    def tell_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
+    def report_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
         self.diagnostics.report(MAP_IDLE, message, self._at(item), hint)
 
     # ----- entries
@@ -173,11 +173,9 @@ class _MapReader:
         self._fed.add(internal)
         purpose = self.purpose(item)
         if external in self._external and (external >= 0 or purpose):
-            message = (
-                f"a second <input> of external port {item.get('external_port_id')}; OpenVINO keeps the first alone"
-            )
-            hint = "give the layer an input port of its own for each parameter, fed by the same tensor"
-            self._tell_shared(item, external, message, hint)
+            message = f"a second <input> of external port {item.get('external_port_id')}; OpenVINO keeps only the first"
+            hint = "add an input port to the layer for each parameter, and connect them with the same tensor"
+            self._report_shared(item, external, message, hint)
         self._external.add(external)
         found = InputMap(external, internal, purpose=purpose, **self.slicing(item), **self._origin(item))
         if found.axis is not None:
@@ -192,22 +190,23 @@ class _MapReader:
             self.fail(item, MAP_TWICE, f"output port {number} of the layer is fed a second time")
         purpose = self.purpose(item)
         if external in self._outputs and purpose:
-            message = "a second <output> of external port -1; OpenVINO keeps the first alone"
-            self._tell_shared(item, external, message, "leave out the others, which hand nothing on")
+            message = "a second <output> of external port -1; OpenVINO keeps only the first"
+            self._report_shared(item, external, message, "remove the others, which feed no output")
         self._outputs.add(external)
         return OutputMap(external, internal, purpose=purpose, **self.slicing(item), **self._origin(item))
 
-    def _tell_shared(self, item: etree._Element, external: int, message: str, hint: str) -> None:
-        """Two entries of one port; of those of none, the second has a purpose, and is lost."""
+    def _report_shared(self, item: etree._Element, external: int, message: str, hint: str) -> None:
+        """Report a second entry for a port. For external port -1 it is an error, because the entry's purpose has no
+        effect."""
         is_lost = external < 0
         self.is_wrong |= is_lost
         severity = Severity.ERROR if is_lost else None
         self.diagnostics.report(MAP_SHARED, message, self._at(item), hint, severity=severity)
 
     def back_edge(self, item: etree._Element) -> BackEdge | None:
-        """The back edge; None for one without effect."""
+        """Return the back edge; None after reporting that it has no effect."""
         if self.layer.type == "If":
-            self.tell_idle(item, "a back edge of an If has no effect: its bodies run once")
+            self.report_idle(item, "a back edge of an If has no effect: its bodies run once")
             return None
         result = self.inner(item, "from-layer", self.results, "Result", BACK_EDGE)
         parameter = self.inner(item, "to-layer", self.parameters, "Parameter", BACK_EDGE)
@@ -216,12 +215,14 @@ class _MapReader:
         self._turned.add(parameter)
         if parameter in self._sliced:
             number = item.get("to-layer")
-            self.tell_idle(item, f"the back edge has no effect: each iteration gives parameter {number} another slice")
+            self.report_idle(
+                item, f"the back edge has no effect: parameter {number} gets a slice of an input in each iteration"
+            )
             return None
         return BackEdge(result, parameter, **self._origin(item))
 
     def _origin(self, item: etree._Element) -> dict[str, Any]:
-        one, other = _ENDS[tag_of(item)]
+        one, other = _REQUIRED[tag_of(item)]
         return {"line": line_of(item), "ids": (self.integer(item, one), self.integer(item, other))}
 
     # ----- their attributes
@@ -233,14 +234,14 @@ class _MapReader:
             self.fail(item, BAD_NUMBER, f"attribute '{key}' of <{tag_of(item)}>: {error}")
 
     def port(self, item: etree._Element, ids: list[int]) -> int:
-        """The position of the layer's port that ``external_port_id`` names, -1 for none."""
+        """Return the position of the layer's port that ``external_port_id`` names, -1 for no port."""
         number = self.integer(item, "external_port_id")
         if number == -1:
             return -1
         if number not in ids:
             kind = tag_of(item)
             message = f"external_port_id {number} is not an {kind} port of the layer, whose ports are {ids}"
-            self.fail(item, MAP_PORT, message, "-1 stands for no port" if number < 0 else None)
+            self.fail(item, MAP_PORT, message, "-1 means no port" if number < 0 else None)
         return ids.index(number)
 
     def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str, code: Code = MAP_LAYER) -> int:
@@ -250,16 +251,16 @@ class _MapReader:
         return known[number]
 
     def slicing(self, item: etree._Element) -> dict[str, Any]:
-        """How the entry slices its tensor, or joins it; nothing for one that does not."""
+        """Return how the entry slices or concatenates its tensor, empty if it does not."""
         slices = _slices_of(item)
         if "axis" not in item.attrib:
             if slices:
-                message = f"{_listed(slices)} no effect without 'axis': the tensor is taken as a whole"
-                hint = _misspelling("axis", _unknown_names(item)) or "give the axis, or leave them out"
-                self.tell_idle(item, message, hint)
+                message = f"{_listed(slices)} no effect without 'axis': the whole tensor is used"
+                hint = _misspelling("axis", _unknown_names(item)) or "add 'axis', or remove them"
+                self.report_idle(item, message, hint)
             return {}
         if self.layer.type == "If":
-            self.tell_idle(item, f"{_listed(['axis', *slices])} no effect: an If hands its tensors on as a whole")
+            self.report_idle(item, f"{_listed(['axis', *slices])} no effect: an If passes whole tensors")
             return {}
         axis = self.integer(item, "axis")
         if axis < 0:
@@ -272,11 +273,11 @@ class _MapReader:
     def purpose(self, item: etree._Element) -> str:
         purpose, known = item.get("purpose", ""), _PURPOSES[tag_of(item)]
         if purpose and self.layer.type != "Loop":
-            self.tell_idle(item, f"purpose '{purpose}' has no effect: only a Loop looks at it")
+            self.report_idle(item, f"purpose '{purpose}' has no effect: only a Loop uses it")
             return ""
         if purpose not in ("", known):
-            message = f"purpose '{purpose}' of <{tag_of(item)}> is not known, only '{known}' is"
-            self.diagnostics.report(MAP_PURPOSE, message, self._at(item), severity=self._gravity_of_purpose(item))
+            message = f"unknown purpose '{purpose}' of <{tag_of(item)}>: expected '{known}'"
+            self.diagnostics.report(MAP_PURPOSE, message, self._at(item), severity=self._severity_of_purpose(item))
             return ""
         if purpose in self._purposes:
             self.fail(item, BODY, f"a second <{tag_of(item)}> has the purpose '{purpose}'")
@@ -286,20 +287,20 @@ class _MapReader:
     # ----- the whole
 
     def output_ids(self, group: etree._Element) -> list[int]:
-        """The ids of the layer's outputs, in order, as the port map counts them.
+        """Return the ids of the layer's outputs, in order, as the port map numbers them.
 
-        It may count them from 0, as in the specification of If; OpenVINO goes by their order alone.
+        The port map may number them from 0, as the specification of If does; OpenVINO uses their order only.
         """
         ids = [port.id for port in self.layer.outputs]
         try:
             used = sorted(self.integer(item, "external_port_id") for item in group.iterfind("output"))
         except ModelError:
-            return ids  # it is told with its entry
+            return ids  # reported when the entry is read
         used = [number for number in used if number != -1]
         return used if used == list(range(len(ids))) else ids
 
     def check_complete(self, group: etree._Element, wiring: BodyMap) -> None:
-        """Every output of the layer comes from a result, and every parameter that is used from somewhere."""
+        """Report outputs of the layer that no result feeds, and used parameters that nothing feeds."""
         given = {item.external for item in wiring.outputs}
         for port in self.layer.outputs:
             if port.index not in given:
@@ -320,16 +321,16 @@ def _slices_of(item: etree._Element) -> list[str]:
 
 
 def _unknown_names(item: etree._Element) -> dict[str, str | None]:
-    """The attributes that are not known, each with the one that is probably meant."""
+    """Return the unknown attributes, each with the attribute of which it may be a misspelling."""
     known = _KNOWN[tag_of(item)]
-    unknown = [str(name) for name in item.attrib if name not in known and name not in _OLD]
+    unknown = [str(name) for name in item.attrib if name not in known and name not in _OLD_KEYS]
     absent = [name for name in known if name not in item.attrib]
     return {name: closest(name, absent) for name in unknown}
 
 
 def _misspelling(key: str, unknown: dict[str, str | None]) -> str | None:
     found = [name for name, meant in unknown.items() if meant == key]
-    return f"'{found[0]}' is not known: is it meant?" if found else None
+    return f"perhaps '{found[0]}' is a misspelling of it" if found else None
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
-"""Reads IR versions 10 and 11: the .xml with lxml, every line known, into a Model.
+"""Reads files of IR versions 10 and 11 into a Model.
 
-Nothing in a file is trusted: entities are not expanded, no address is fetched, and every number is
-checked before it is used. All diagnostics are collected; ``read_model`` raises those that are errors.
+No file is trusted: entities are not expanded, nothing is fetched, and every number is checked before it is used. All
+diagnostics are collected; ``read_model`` raises the errors among them.
 """
 
 from __future__ import annotations
@@ -32,33 +32,33 @@ from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.inference.models import infer_into
-from ovir.ir.edges import Lost, connect, parse_edges
+from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
 from ovir.ir.extensions import missing_extensions
 from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
-from ovir.ir.repair import cut_cycles, distinct
+from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.rt_info import read_rt_info
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
 
 MAX_DEPTH = 32
-"""Bodies within bodies are read to this depth; real models nest two or three."""
+"""The depth to which nested bodies are read; real models have two or three levels."""
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
-    """Read an IR file, infer every shape and type, and return the Model.
+    """Read an IR file, infer the type and shape of every port, and return the Model.
 
     ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    ``weights`` is a path, or bytes or any buffer; without it, the .bin beside the .xml. With ``legacy_io`` a file of
-    version 10 is read as OpenVINO does: f16 inputs become f32, other types of inputs and outputs f32 or i32.
+    ``weights`` is a path, bytes or another buffer; by default, the .bin beside the .xml is used. With ``legacy_io``, a
+    file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of inputs and outputs f32 or
+    i32.
 
-    Raises ReadError when a file cannot be read as IR, ModelError when the model is wrong; either
-    carries all the diagnostics.
+    Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
     """
     diagnostics = Diagnostics()
-    with collecting_no_garbage():
+    with without_garbage_collection():
         document = load(model, weights, diagnostics)
         if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
             diagnostics.raise_errors(ReadError)
@@ -77,8 +77,9 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
 
 
 @contextmanager
-def collecting_no_garbage() -> Iterator[None]:
-    """While it lasts, no cycles are looked for: a model is many objects, of which none becomes garbage."""
+def without_garbage_collection() -> Iterator[None]:
+    """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay
+    alive."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -90,7 +91,7 @@ def collecting_no_garbage() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Document:
-    """A file that has been read, its types and shapes not inferred yet."""
+    """A file that has been read but not inferred."""
 
     root: etree._Element
     file: str | None
@@ -99,9 +100,9 @@ class Document:
 
 
 def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights: bool = True) -> Document | None:
-    """Read a file; what is wrong is added to ``diagnostics``. None when there is no model to speak of.
+    """Read a file and add what is wrong to ``diagnostics``; return None if there is no model.
 
-    Without ``need_weights`` no file of weights is opened, and constants have no data.
+    Without ``need_weights`` no weights are opened, and constants have no data.
     """
     try:
         root, name = parse_xml(model, diagnostics)
@@ -123,7 +124,7 @@ def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights:
 
 
 class _Reader:
-    """Reads one document; remembers where it is for messages."""
+    """Reads one document."""
 
     def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics, need_weights: bool) -> None:
         self.file = file
@@ -137,7 +138,7 @@ class _Reader:
 
     def document(self, root: etree._Element) -> Model:
         version = self._version(root)
-        model = self.network(root, "", version, Lost())
+        model = self.network(root, "", version, Gaps())
         self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
             apply_pre_process(model, pre_process, self.weights, self.diagnostics)
@@ -147,27 +148,28 @@ class _Reader:
         return model
 
     def _missing_weights(self) -> None:
-        """One diagnostic for all the constants that have no data because there is no file."""
+        """Report all constants without data as one diagnostic: the .bin is missing."""
         if constants := self.layers.without_data:
             _, place, _ = constants[0]
             bytes_needed = sum(size for *_, size in constants)
-            many = f"{len(constants)} constants, of which this is the first, need"
+            many = f"{len(constants)} constants (this is the first) need"
             these = "a constant needs" if len(constants) == 1 else many
-            message = f"{these} {bytes_needed} bytes of weights, and there is no file {self.weights.name}"
+            message = f"{these} {bytes_needed} bytes of weights, but there is no file {self.weights.name}"
             hint = "put the .bin beside the .xml, or give its path as the weights"
             self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: Model) -> None:
-        """Report many constants past the end once, at the first of them: they have one cause."""
+        """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
+        one cause."""
         found = self.layers.past_end
-        if len(found) > _MANY:
-            counted = f"{len(found)} of {_count_constants(model)} constants do not fit"
+        if len(found) > _MANY_PAST_END:
+            counted = f"{len(found)} of {_count_constants(model)} constants lie past its end"
             found = [replace(found[0], message=f"{found[0].message}: {counted}")]
         self.diagnostics.extend(found)
 
     def _version(self, root: etree._Element) -> int:
         if etree.QName(root).localname.lower() != "net":
-            message = f"the root element is <{tag_of(root)}>; that of OpenVINO IR is <net>"
+            message = f"the root element is <{tag_of(root)}>, expected <net>"
             raise ReadError(diagnose(NOT_IR, message, self.at(root)))
         text = root.get("version")
         try:
@@ -181,30 +183,30 @@ class _Reader:
         if version in (10, 11):
             return version
         if version < 10:
-            message = f"this is IR version {version}; versions 10 and 11 are read, by OpenVINO too since release 2022.1"
+            message = f"this is IR version {version}: ovir reads 10 and 11, as OpenVINO does since release 2022.1"
             hint = "convert the original model again with a current OpenVINO (`ovc model.onnx`)"
         else:
-            message = f"this is IR version {version}; versions 10 and 11 are known"
+            message = f"this is IR version {version}: ovir reads versions 10 and 11"
             hint = "a newer release of ovir may read it"
         raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
 
-    def network(self, element: etree._Element, scope: str, version: int, lost: Lost, depth: int = 0) -> Model:
-        """Read a <net> or a body, its layers and edges, and join them. What cannot be read is added to ``lost``."""
+    def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> Model:
+        """Read the layers and edges of a <net> or a body; what cannot be read is added to ``gaps``."""
         known = self.diagnostics.told
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:
             self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
-            lost.layers.add(None)
+            gaps.layers.add(None)
         for group in groups[:1]:
             for item in group:
                 if item.tag != "layer":
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
                     self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(item))
                     continue
-                layer = self.layers.read(item, scope, lost)
+                layer = self.layers.read(item, scope, gaps)
                 if layer is None:
-                    lost.places.append(found[-1].id if found else -1)
+                    gaps.places.append(found[-1].id if found else -1)
                 else:
                     found.append(layer)
                     if layer.type in BODY_OPERATIONS:
@@ -212,17 +214,17 @@ class _Reader:
         edge_groups = element.findall("edges")
         if not edge_groups and any(layer.inputs for layer in found):
             self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <edges>", self.at(element))
-            lost.inputs.update((layer.id, None) for layer in found)
+            gaps.inputs.update((layer.id, None) for layer in found)
         for group in (*groups[1:], *edge_groups[1:]):
             message = f"a second <{tag_of(group)}>; it is ignored"
             self.diagnostics.report(REPEATED_ELEMENT, message, self.at(group))
-        edges = parse_edges(edge_groups[:1], found, lost, self.file, self.diagnostics)
-        if edge_groups and not (edges or lost.inputs or lost.astray) and sum(len(layer.inputs) for layer in found) > 1:
-            self.diagnostics.report(MISSING_ELEMENT, "<edges> holds no edge", self.at(edge_groups[0]))
-            lost.inputs.update((layer.id, None) for layer in found)
-        lost.name_layers(edges, {layer.id for layer in found} if lost.places else set())
-        layers = distinct(found, edges, lost, self.diagnostics)
-        connect(edges, layers, lost, self.file, self.diagnostics)
+        edges = parse_edges(edge_groups[:1], found, gaps, self.file, self.diagnostics)
+        if edge_groups and not (edges or gaps.inputs or gaps.stray) and sum(len(layer.inputs) for layer in found) > 1:
+            self.diagnostics.report(MISSING_ELEMENT, "<edges> has no edge", self.at(edge_groups[0]))
+            gaps.inputs.update((layer.id, None) for layer in found)
+        gaps.name_layers(edges, {layer.id for layer in found} if gaps.places else set())
+        layers = layers_by_id(found, edges, gaps, self.diagnostics)
+        connect(edges, layers, gaps, self.file, self.diagnostics)
         cut_cycles(layers, self.diagnostics)
         info = element.find("rt_info")
         return Model(
@@ -231,12 +233,12 @@ class _Reader:
             version=version,
             path=self.file,
             rt_info=None if info is None else read_rt_info(info),
-            has_gaps=any(d.code.startswith(_OF_STRUCTURE) for d in self.diagnostics.errors_since(known)),
+            has_gaps=any(d.code.startswith(_STRUCTURE_CODES) for d in self.diagnostics.errors_since(known)),
         )
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
         if depth >= MAX_DEPTH:
-            message = f"bodies are nested more than {MAX_DEPTH} deep; what is in this one is not read"
+            message = f"bodies are nested more than {MAX_DEPTH} deep; the contents of this one are not read"
             self.diagnostics.report(TOO_DEEP, message, layer.place)
             layer.operator = None
             return
@@ -246,11 +248,11 @@ class _Reader:
                 self.diagnostics.report(NO_BODY, f"{layer.type} has no <{tags.body}>", layer.place)
                 layer.operator = None
                 continue
-            lost = Lost()
-            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, lost, depth + 1)
+            gaps = Gaps()
+            model = self.network(body, f"{layer.scope}{layer.name}/{key}/", version, gaps, depth + 1)
             layer.bodies[key] = model
-            # What the port map names may be among what was lost.
-            wiring = None if lost.layers else read_body_map(element, tags, layer, model, self.file, self.diagnostics)
+            # The port map may name a layer that could not be read.
+            wiring = None if gaps.layers else read_body_map(element, tags, layer, model, self.file, self.diagnostics)
             if wiring is None:
                 layer.operator = None
             elif layer.operator is not None:
@@ -262,10 +264,10 @@ def _count_constants(model: Model) -> int:
     return sum(layer.type == "Const" for layer in model.layers) + sum(map(_count_constants, inner))
 
 
-_OF_STRUCTURE = ("OVIR1", "OVIR2")
+_STRUCTURE_CODES = ("OVIR1", "OVIR2")
 """Codes of errors after which layers or edges may be missing."""
 
-_MANY = 5  # constants past the end; so many have not been moved one by one
+_MANY_PAST_END = 5  # constants past the end; more than these have a common cause
 
 
 __all__ = ["Document", "load", "read_model"]

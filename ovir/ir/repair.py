@@ -1,4 +1,4 @@
-"""What is told of duplicate ids and cycles, and how the rest of such a model can be looked at all the same."""
+"""Reports duplicate ids and cycles, and recovers from them so that the rest of the model can be inferred."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.graph.connections import Edge
 from ovir.graph.layers import Layer, path_text, separate
 from ovir.graph.order import is_ordered
-from ovir.ir.edges import Lost
+from ovir.ir.edges import Gaps
 
 
-def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnostics: Diagnostics) -> dict[int, Layer]:
-    """Return the layers by id; each id that stands twice is reported.
+def layers_by_id(
+    found: Sequence[Layer], edges: Sequence[Edge], gaps: Gaps, diagnostics: Diagnostics
+) -> dict[int, Layer]:
+    """Return the layers by id, and report each duplicate id.
 
-    Of two layers with one id one may be meant by edges that name an id which no layer has. If its ports fit those
-    edges it is given that id, otherwise the second of the two is left out.
+    If edges name a layer that does not exist, one of the two layers with a duplicate id may be meant. If its ports
+    match those edges, it gets that id; otherwise the second layer is left out.
     """
     layers: dict[int, Layer] = {}
     doubles: list[Layer] = []
@@ -27,7 +29,7 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnost
     if not doubles:
         return layers
     named = {e.from_layer for e in edges} | {e.to_layer for e in edges}
-    missing = named - layers.keys() - {number for number in lost.layers if number is not None}
+    missing = named - layers.keys() - {number for number in gaps.layers if number is not None}
     edges_of: dict[int, list[Edge]] = {number: [] for number in missing}
     for edge in edges:
         for number in {edge.from_layer, edge.to_layer} & missing:
@@ -37,18 +39,18 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnost
         other = layers[layer.id]
         scores = [
             (
-                _fit(candidate, number, edges_of[number]),
+                _matching_edges(candidate, number, edges_of[number]),
                 _in_order(position[candidate], number, found),
                 number,
                 candidate,
             )
-            for number in (missing if len(doubles) <= _MOST_DOUBLES else ())
+            for number in (missing if len(doubles) <= _MAX_DUPLICATES else ())
             for candidate in (layer, other)
         ]
         score, _, number, renamed = max(scores, key=lambda item: item[:2], default=(0, False, -1, layer))
         kept = other if renamed is layer else layer
-        hint = f"edges name a layer {number}, which does not exist: perhaps that is its id" if score else None
-        message = f"id {layer.id} is also that of layer '{kept.name}' on line {kept.line}"
+        hint = f"edges name a layer {number}, which does not exist: perhaps this layer is meant" if score else None
+        message = f"id {layer.id} is also used by layer '{kept.name}' on line {kept.line}"
         diagnostics.report(DUPLICATE_ID, message, renamed.place, hint)
         if score:
             missing.discard(number)
@@ -56,14 +58,14 @@ def distinct(found: Sequence[Layer], edges: Sequence[Edge], lost: Lost, diagnost
             renamed.id = number
             layers[number] = renamed
         else:
-            lost.doubled.add(layer.id)
-    if len(lost.doubled) >= len(missing):  # those that are left out may be the ones that edges miss
-        lost.layers.update(missing)
+            gaps.duplicated.add(layer.id)
+    if len(gaps.duplicated) >= len(missing):  # a layer that was left out may be the one that edges name
+        gaps.layers.update(missing)
     return layers
 
 
-def _fit(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
-    """Return how many of the edges of layer ``number`` find their ports in ``layer``; 0 if one does not."""
+def _matching_edges(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
+    """Return how many edges of layer ``number`` match ports of ``layer``; 0 if one of them does not."""
     inputs, outputs = {port.id for port in layer.inputs}, {port.id for port in layer.outputs}
     count = 0
     for edge in edges:
@@ -75,18 +77,18 @@ def _fit(layer: Layer, number: int, edges: Iterable[Edge]) -> int:
     return count
 
 
-_MOST_DOUBLES = 20
-"""So many layers with the id of another are given one that edges miss; a file with more is broken in another way."""
+_MAX_DUPLICATES = 20
+"""The number of layers with duplicate ids for which another id is looked for. A file with more has another fault."""
 
 
 def _in_order(position: int, number: int, found: Sequence[Layer]) -> bool:
-    """Return whether the id would rise there from layer to layer, as it does in what OpenVINO writes."""
+    """Return whether ids would still increase from layer to layer, as in files that OpenVINO writes."""
     before, behind = found[max(position - 1, 0) : position], found[position + 1 : position + 2]
     return all(other.id < number for other in before) and all(number < other.id for other in behind)
 
 
 def cut_cycles(layers: Mapping[int, Layer], diagnostics: Diagnostics) -> None:
-    """Take away the edges that lead backwards in the file within a cycle; each cycle is reported."""
+    """Remove the edges within a cycle that lead backwards in the file, and report each cycle."""
     if is_ordered(layers.values()):
         return
     import networkx as nx

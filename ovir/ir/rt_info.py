@@ -1,4 +1,4 @@
-"""Runtime information from XML and back."""
+"""Reads and writes runtime information as XML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ovir.graph.rt_info import DeferredRtInfo, RtElement, RtInfo
 
 
 def read_rt_info(element: etree._Element) -> RtInfo:
-    """Return an ``<rt_info>`` as plain data."""
+    """Return the data of an ``<rt_info>``."""
     found: list[RtElement] = []
     depth = 0
     for event, item in etree.iterwalk(element, events=("start", "end")):
@@ -24,7 +24,7 @@ def read_rt_info(element: etree._Element) -> RtInfo:
 
 
 def deferred_rt_info(source: etree._Element | str) -> DeferredRtInfo:
-    """Return what makes the RtInfo of an ``<rt_info>``, given as an element or as its text, once it is asked for."""
+    """Return a function that reads an ``<rt_info>``, given as an element or its text, when it is called."""
     return partial(_read, source)
 
 
@@ -35,7 +35,7 @@ def _read(source: etree._Element | str) -> RtInfo:
 
 
 def write_rt_info(info: RtInfo) -> etree._Element:
-    """Return the element that ``read_rt_info`` would read as ``info``."""
+    """Return the element from which ``read_rt_info`` reads ``info``."""
     open_elements: list[etree._Element] = []
     for item in info.elements:
         attributes = dict(item.attributes)

@@ -1,5 +1,7 @@
-"""The files of a model: the .xml parsed safely, the .bin found. Every failure is a ReadError with a hint, or an
-InputError where an argument is none of a file."""
+"""Finds and opens the files of a model, and parses the .xml safely.
+
+Every failure is a ReadError with a hint, or an InputError for an argument that is not a source.
+"""
 
 from __future__ import annotations
 
@@ -18,16 +20,16 @@ from ovir.ir.elements import SAFE, xml_parser
 from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
-"""The path of an .xml, its content (as bytes, or a text that begins with ``<``), or an open file."""
+"""The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""
 
 
 def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, str | None]:
-    """Return the root element, and the file's name where there is one.
+    """Return the root element, and the name of the file if there is one.
 
-    No entity is expanded, nothing is fetched.
+    No entity is expanded and nothing is fetched.
     """
     content, name = _content(model)
-    encoding = "utf-8" if isinstance(content, str) else None  # of a text, whatever it says of itself
+    encoding = "utf-8" if isinstance(content, str) else None  # a str is encoded here, whatever it declares
     data = content.encode("utf-8", "surrogatepass") if isinstance(content, str) else content
     if not data or data.isspace():
         raise ReadError(diagnose(UNREADABLE, "the file is empty", Place(name, 1)))
@@ -47,13 +49,13 @@ def parse_xml(model: Source, diagnostics: Diagnostics) -> tuple[etree._Element, 
 
 
 def _parse(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> etree._Element:
-    _look_at_doctype(data, encoding, name, diagnostics)
+    _check_doctype(data, encoding, name, diagnostics)
     return etree.fromstring(data, xml_parser(encoding))
 
 
 @dataclass(frozen=True)
 class _Encoding:
-    """The encoding in which a text is read though it declares another, and why."""
+    """The encoding of a text that declares another encoding, and the message about it."""
 
     name: str
     message: str
@@ -61,9 +63,9 @@ class _Encoding:
 
 
 def _actual_encoding(data: bytes) -> _Encoding | None:
-    """Return the encoding of a text that cannot be read as declared; None where the encoding is not the reason."""
+    """Return the encoding of a text that cannot be read as declared; None if its encoding is not the reason."""
     if b"\0" in data[:4]:
-        return None  # UTF-16 or UTF-32, as the first bytes say
+        return None  # UTF-16 or UTF-32, which the parser recognizes
     found = _DECLARED_ENCODING.match(data.removeprefix(b"\xef\xbb\xbf"))
     declared = found[1].decode() if found is not None else None
     is_utf8 = declared is None or declared.lower() in ("utf-8", "utf8", "us-ascii", "ascii")
@@ -76,7 +78,7 @@ def _actual_encoding(data: bytes) -> _Encoding | None:
         says = f"declares {declared}" if declared is not None else "declares no encoding"
         byte = f"byte 0x{data[error.start]:02x} is not UTF-8"
         return _Encoding("iso-8859-1", f"the file {says}, and {byte}; it is read as Latin-1", line)
-    message = f"the file declares the encoding {declared}, and its text is UTF-8, as which it is read"
+    message = f"the file declares the encoding {declared}, but its text is UTF-8; it is read as UTF-8"
     return None if is_utf8 else _Encoding("utf-8", message, 1)
 
 
@@ -87,7 +89,7 @@ _CHUNK = 1 << 16
 
 
 def _content(model: Any) -> tuple[bytes | str, str | None]:
-    """What is to be parsed, and the path that it comes from."""
+    """Return the content to parse, and the path of the file if there is one."""
     if isinstance(model, str) and model.lstrip("\ufeff \t\r\n").startswith("<"):
         return model, None
     if isinstance(model, (str, os.PathLike)):
@@ -104,15 +106,15 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     content = model.read() if hasattr(model, "read") else None
     if isinstance(content, (bytes, str)):
         return content, None
-    message = f"a model is read from a path, the content of an .xml or an open file, got {type(model).__name__}"
+    message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
     raise InputError(diagnose(USAGE, message))
 
 
-def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
-    """Tell of a DOCTYPE; OpenVINO skips it, and other readers may fetch what it names.
+def _check_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
+    """Report a DOCTYPE: OpenVINO ignores it, but other readers may fetch what it names.
 
-    ReadError where it declares entities: no IR needs them, and the parser would expand them in attributes. Only what
-    stands before the root element is parsed for this, within the parser's own limits of size.
+    Raises ReadError if it declares entities, because the parser would expand them in attributes and no IR needs them.
+    Only the part before the root element is parsed here, within the parser's own size limits.
     """
     parser = etree.XMLPullParser(events=("start",), encoding=encoding, **SAFE)
     for start in range(0, len(data), _CHUNK):
@@ -120,15 +122,15 @@ def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, diagno
         try:
             parser.feed(data[start : start + _CHUNK])
         except etree.XMLSyntaxError as error:
-            failure = error  # of no matter if it lies behind the root's start
+            failure = error  # matters only before the root element
         for _, root in parser.read_events():
             info = root.getroottree().docinfo
             if info.internalDTD is None:
                 return
             if declared := [str(entity.name) for entity in info.internalDTD.iterentities()]:
-                message = f"the DOCTYPE declares the entity '{declared[0]}'; a file with entities is not read"
+                message = f"the DOCTYPE declares the entity '{declared[0]}'; files with entities are not read"
                 place = Place(name, _line_of(b"<!ENTITY", data))
-                raise ReadError(diagnose(ENTITIES, message, place, hint="write out what they stand for"))
+                raise ReadError(diagnose(ENTITIES, message, place, hint="replace each entity by its text"))
             message = f"the document has the DOCTYPE {info.doctype}"
             diagnostics.report(DOCTYPE, message, Place(name, _line_of(b"<!DOCTYPE", data)), hint="remove it")
             return
@@ -137,14 +139,14 @@ def _look_at_doctype(data: bytes, encoding: str | None, name: str | None, diagno
 
 
 def _line_of(declaration: bytes, data: bytes) -> int:
-    """The line of the first such declaration outside comments, in whatever encoding."""
-    text = data.replace(b"\0", b"")  # of UTF-16 and UTF-32 that leaves ASCII
+    """Return the line of the first such declaration outside comments, in any encoding."""
+    text = data.replace(b"\0", b"")  # turns UTF-16 and UTF-32 into ASCII
     before = re.match(rb"(?:(?><!--.*?-->)|(?!<!--).)*?(?=%s)" % declaration, text, re.DOTALL)
     return before[0].count(b"\n") + 1 if before else 1
 
 
 def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) -> Diagnostic:
-    """What is told of content that the parser refuses."""
+    """Return the diagnostic for content that cannot be parsed."""
     if data.lstrip()[:1] != b"<":
         message = "this is not XML: an IR topology begins with '<', this file with " + repr(data.lstrip()[:16])[1:]
         hint: str | None = "give the .xml of the pair; a model of another framework is converted with `ovc`"
@@ -177,7 +179,7 @@ _SYNTAX_HINTS: dict[int, str] = {
 
 
 def find_weights(name: str | None, weights: Any) -> Weights:
-    """The weights given (a path or a buffer), else the .bin beside the .xml, else none."""
+    """Return the given weights (a path or a buffer), else the .bin beside the .xml, else no weights."""
     if isinstance(weights, (str, os.PathLike)):
         return Weights.open(weights)
     if weights is not None:

@@ -1,7 +1,6 @@
-"""The .bin file: memory-mapped, range-checked, and its packed types decoded.
+"""The .bin file: memory-mapped, with checked ranges and decoded packed types.
 
-Layouts are those of the IR format: values of less than a byte share bytes in an order that differs
-by type. See docs/ir-format.md.
+docs/ir-format.md describes in which order values of less than a byte share bytes.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _LFS_HEAD = b"version https://git-lfs"
 
 
 class Weights:
-    """The bytes that constants point into. Nothing is read before it is used."""
+    """The bytes of all constants; nothing is read before it is used."""
 
     def __init__(self, data: Bytes, name: str, missing: bool = False) -> None:
         self.data = data
@@ -51,7 +50,7 @@ class Weights:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Weights:
-        """Map a file; ReadError when it cannot be read or is a git-LFS pointer."""
+        """Map a file; ReadError if it cannot be read or is a git-LFS pointer."""
         name = os.fsdecode(path)
         try:
             with open_regular(name) as file:
@@ -64,7 +63,7 @@ class Weights:
             raise ReadError(
                 diagnose(
                     WEIGHTS_LFS,
-                    "this is a git-LFS pointer, a text that stands in place of the weights",
+                    "this is a git-LFS pointer, not the weights",
                     Place(name, 1),
                     hint="fetch the real file with `git lfs pull`",
                 )
@@ -73,32 +72,32 @@ class Weights:
 
     @classmethod
     def of(cls, buffer: Any) -> Weights:
-        """Weights that are in memory: anything with the buffer protocol. InputError for anything else."""
+        """Return weights that are in memory: any object with the buffer protocol, InputError for anything else."""
         refuse_path_as_bytes(buffer)
         try:
             view = memoryview(buffer)
         except (TypeError, ValueError):
-            message = f"weights are a path or a buffer, as bytes or an array of u8, got {type(buffer).__name__}"
+            message = f"weights must be a path or a buffer (bytes or an array of u8), got {type(buffer).__name__}"
             raise InputError(diagnose(USAGE, message)) from None
         if not view.c_contiguous:
-            hint = "copy it, as with numpy.ascontiguousarray(array)"
-            raise InputError(diagnose(USAGE, "the array given as weights has gaps in memory", hint=hint))
+            hint = "copy it with numpy.ascontiguousarray(array)"
+            raise InputError(diagnose(USAGE, "the array given as weights must be contiguous in memory", hint=hint))
         return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
 
     @classmethod
     def none(cls, expected: str) -> Weights:
-        """No weights at all, which is an error only once a constant needs some."""
+        """Return empty weights; they are an error only if a constant needs some."""
         return cls(np.empty(0, np.uint8), expected, missing=True)
 
     def __deepcopy__(self, memo: Any) -> Weights:
-        return self  # it never changes, and may be large
+        return self  # immutable, and possibly large
 
     def check(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> None:
-        """OperatorError unless the bytes are there and suffice for the shape."""
+        """Raise OperatorError unless the bytes are present and sufficient for the shape."""
         needed = _bytes_of(element_type, shape)
         if self.missing and size:
             raise OperatorError(
-                f"the constant needs {size} bytes of weights, and there is no file {self.name}",
+                f"the constant needs {size} bytes of weights, but there is no file {self.name}",
                 NO_WEIGHTS,
                 hint="put the .bin beside the .xml, or give its path as the weights",
             )
@@ -115,7 +114,8 @@ class Weights:
             )
 
     def constant(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> Constant:
-        """The bytes of a constant; OperatorError where they are not there. Of equal place and type there is one."""
+        """Return the bytes of a constant, the same object for equal types and places; OperatorError if they are not
+        present."""
         place = element_type, shape, offset, size
         found = self._constants.get(place)
         if found is None:
@@ -126,14 +126,14 @@ class Weights:
 
 @lru_cache(4096)
 def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
-    """How many bytes the numbers of a constant take; OperatorError for a type or shape that none can have."""
+    """Return the number of bytes of a constant; OperatorError for a type or shape that no constant can have."""
     if element_type.is_dynamic:
         raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
     if len(shape) > _MAX_RANK:
         message = f"the shape has {len(shape)} dimensions; ovir's arrays have at most {_MAX_RANK}"
         raise OperatorError(message, BAD_ATTRIBUTE)
     itemsize = element_type.to_dtype().itemsize
-    if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy counts without the zeros
+    if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy ignores zeros in this check
         shown = ",".join(map(str, shape))
         raise OperatorError(f"{element_type}[{shown}] is larger than any memory", SIZE_OVERFLOW)
     return -(-math.prod(shape) * element_type.bits // 8)
@@ -141,10 +141,10 @@ def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
 
 @dataclass(slots=True, eq=False)
 class Constant:
-    """Bytes that have been checked to be there and to suffice; a ``Blob``."""
+    """The bytes of one constant, checked to be present and sufficient; a ``Blob``."""
 
     data: Bytes
-    """All of the weights."""
+    """All weights of the file."""
     element_type: ElementType
     shape: tuple[int, ...]
     offset: int
@@ -152,14 +152,14 @@ class Constant:
     _view: NDArray[Any] | None = None
 
     def __deepcopy__(self, memo: Any) -> Constant:
-        return self  # as the weights
+        return self  # immutable, as the weights
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        own = self.data[self.offset : self.offset + self.size].tobytes()  # of a file that may not be there later
+        own = self.data[self.offset : self.offset + self.size].tobytes()  # the file may not exist later
         return _constant_of, (own, self.element_type, self.shape)
 
     def array(self) -> NDArray[Any]:
-        """The read-only array; a view wherever that is possible."""
+        """Return the read-only array, a view of the file if possible."""
         if self._view is not None:
             return self._view
         array = decode(self.data[self.offset : self.offset + self.size], self.element_type, self.shape)
@@ -168,7 +168,7 @@ class Constant:
         return array
 
     def slices(self, which: slice | NDArray[np.integer[Any]]) -> NDArray[Any]:
-        """Slices along the first axis, each of a multiple of 8 elements."""
+        """Return slices along the first axis, each of a multiple of 8 elements."""
         length, *rest = self.shape
         stride = math.prod(rest) // 8 * self.element_type.bits
         rows = self.data[self.offset : self.offset + length * stride].reshape(length, stride)[which]
@@ -180,9 +180,9 @@ def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...])
 
 
 def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:
-    """Bytes as they stand in a .bin -> a read-only array of ``element_type.to_dtype()``.
+    """Return a read-only array of ``element_type.to_dtype()`` from bytes of a .bin.
 
-    Raises OperatorError where the bytes are no string data.
+    Raises OperatorError if the bytes are not valid string data.
     """
     count = math.prod(shape)
     if element_type == string:
@@ -195,7 +195,7 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
         dtype = element_type.to_dtype()
         raw = raw[: count * dtype.itemsize]
         if element_type == boolean and (raw > 1).any():
-            raw = np.minimum(raw, 1)  # NumPy computes with the byte, and expects no other
+            raw = np.minimum(raw, 1)  # NumPy computes with the byte and expects only 0 and 1
         array = np.frombuffer(raw, dtype) if count else np.empty(0, dtype)
         if not array.flags.aligned:
             array = array.copy()
@@ -204,22 +204,22 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
     return array
 
 
-_MAX_RANK = 64  # NumPy's
+_MAX_RANK = 64  # NumPy's limit
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a file to read it; OSError where it is none, as a pipe, on which a reader may wait for ever."""
+    """Open a file for reading; OSError for a pipe or device, on which reading may never end."""
     mode = os.stat(path).st_mode
-    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # open() has its own words for a directory
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):  # open() raises its own error for a directory
         raise OSError(errno.EINVAL, "it is a pipe or device, not a regular file")
     return open(path, "rb")
 
 
 def refuse_path_as_bytes(content: Any) -> None:
-    """InputError for bytes that are the path of a file: as bytes, content is given."""
+    """Raise InputError for bytes that are the path of a file, because bytes are taken as content."""
     if isinstance(content, bytes) and len(content) < 4096 and os.path.isfile(content):
-        message = f"bytes are taken for a file's content, and {content!r} is the path of one"
-        raise InputError(diagnose(USAGE, message, hint="give it as a text, as by os.fsdecode(path)"))
+        message = f"bytes must be the content of a file, got the path {content!r}"
+        raise InputError(diagnose(USAGE, message, hint="pass the path as a text: os.fsdecode(path)"))
 
 
 # --------------------------------------------------------------------------- packed layouts
@@ -251,7 +251,8 @@ def _unpack_i4(raw: Bytes) -> NDArray[np.int8]:
 
 
 def _unpack_u3(raw: Bytes) -> Bytes:
-    """Blocks of 8 values in 3 bytes: two bytes of low pairs, one of high bits, each from the top down."""
+    """Unpack blocks of 8 values from 3 bytes: two bytes of low bit pairs, then one of high bits, most significant
+    first."""
     blocks = _padded(raw, 3).reshape(-1, 3)
     low = (blocks[:, :2, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1, 8)
     high = np.unpackbits(blocks[:, 2:], axis=1)
@@ -259,7 +260,8 @@ def _unpack_u3(raw: Bytes) -> Bytes:
 
 
 def _unpack_u6(raw: Bytes) -> Bytes:
-    """Blocks of 4 values in 3 bytes: two bytes of low nibbles, one of high pairs, each from the top down."""
+    """Unpack blocks of 4 values from 3 bytes: two bytes of low nibbles, then one of high bit pairs, most significant
+    first."""
     blocks = _padded(raw, 3).reshape(-1, 3)
     low = (blocks[:, :2, None] >> np.array([4, 0], np.uint8) & 15).reshape(-1, 4)
     high = blocks[:, 2:] >> np.array([6, 4, 2, 0], np.uint8) & 3
@@ -279,7 +281,7 @@ _UNPACK: dict[ElementType, Callable[[Bytes], NDArray[Any]]] = {
 
 
 def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:
-    """A count, count + 1 offsets (int32) and UTF-8 bytes."""
+    """Decode a count, count + 1 offsets (int32) and UTF-8 bytes."""
     head = raw[: raw.size // 4 * 4].view("<i4") if raw.size else np.zeros(1, np.int32)
     if not head.size:
         message = f"the string data has {raw.size} bytes: it ends within the count of its strings"

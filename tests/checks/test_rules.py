@@ -103,7 +103,7 @@ def test_a_constant_without_data_is_told_once() -> None:
     (told,) = ovir.check(net.xml(), b"")
     assert (told.code, told.message) == (
         "OVIR301",
-        "Const has no <data>, which gives element_type, shape, offset, size",
+        "Const has no <data>, but needs element_type, shape, offset, size",
     )
 
 
@@ -148,8 +148,8 @@ def test_a_misspelt_attribute_that_the_specification_requires() -> None:
     (found,) = ovir.check(net.xml(), bytes(net.blob))
     assert (found.code, str(found.severity), found.hint) == ("OVIR308", "error", "did you mean 'strides'?")
     assert found.message == (
-        "Convolution needs the attribute 'strides'; <data> gives 'stride' instead, which is not known, "
-        "and 1 for each axis is assumed"
+        "Convolution needs the attribute 'strides'; <data> has the unknown attribute 'stride' instead; "
+        "1 for each axis is assumed"
     )
     (read,) = ovir.read_model(net.xml(), bytes(net.blob)).diagnostics
     assert (read.message, str(read.severity)) == (found.message, "warning")

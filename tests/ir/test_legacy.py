@@ -50,9 +50,9 @@ def test_a_mean_image_for_each_channel() -> None:
         (f">{VALUES}", "1,?", r"input 'x' must have a static shape of rank 2 to 5, got \[1,\?\]"),
         (f">{VALUES}", "1,3", "2 of the 3 channels of input 'x' have a mean: all must have one"),
         (f">{VALUES}", "1,1", r"channel 1 is outside \[0, 0\]"),
-        ('><channel id="0"><mean/></channel>', "1,2", "<mean>: neither a value nor offset and size are given"),
+        ('><channel id="0"><mean/></channel>', "1,2", "<mean>: expected a value, or an offset and a size"),
         ('><channel id="0"><mean value="x"/></channel>', "1,2", "attribute 'value': 'x' is not a number"),
-        ('><channel id="0"/><channel id="0"/>', "1,2", "channel 0 stands twice"),
+        ('><channel id="0"/><channel id="0"/>', "1,2", "channel 0 occurs twice"),
         ('><channel><mean offset="0" size="8"/></channel>', "1,1,3,1", r"8 bytes at offset 0: .*f32\[3, 1\], takes 12"),
         (
             '><channel><mean offset="4" size="12"/></channel>',
@@ -73,7 +73,7 @@ def test_means_that_do_not_fit(means: str, shape: str, message: str) -> None:
 
 @pytest.mark.parametrize("element_type", ["dynamic", "boolean", "string"])
 def test_means_of_what_is_no_number(element_type: str) -> None:
-    message = f"<pre-process>: input 'x' must be of numbers, got {element_type}"
+    message = f"<pre-process>: input 'x' must have a numeric type, got {element_type}"
     with pytest.raises(ovir.ModelError, match=message):
         with_means(f">{VALUES}", element_type=element_type)
 
@@ -121,7 +121,9 @@ def test_names_that_collide() -> None:
     net = Net(version=10)
     source = net.op("Parameter", name="in", names=["tensor"], shape="2", element_type="f32")
     net.result(net.op("ReLU", source, name="tensor", names=["out"]))
-    with pytest.raises(ovir.ModelError, match=r"'tensor' names this layer's tensor and that of layer 0 'in'"):
+    with pytest.raises(
+        ovir.ModelError, match=r"'tensor' is a name both of this layer's tensor and of a tensor of layer 0 'in'"
+    ):
         net.model()
     net.version = 11
     net.model()

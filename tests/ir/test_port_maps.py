@@ -32,14 +32,14 @@ def test_nothing_is_told_of_the_files_as_they_are() -> None:
     ("old", "new", "expected"),
     [
         (VALUE, '<input external_port="2" internal_layer="0" />', [
-            "error OVIR110 attribute 'external_port_id' of <input> is missing ('external_port' is not known: is it meant?)",
-            "error OVIR110 attribute 'internal_layer_id' of <input> is missing ('internal_layer' is not known: is it meant?)",
+            "error OVIR110 attribute 'external_port_id' of <input> is missing (perhaps 'external_port' is a misspelling of it)",
+            "error OVIR110 attribute 'internal_layer_id' of <input> is missing (perhaps 'internal_layer' is a misspelling of it)",
         ]),
-        (VALUE, VALUE.replace(" />", ' end="0" />'), ["warning OVIR616 'end' has no effect without 'axis': the tensor is taken as a whole (give the axis, or leave them out)"]),
-        (VALUE, VALUE.replace(" />", ' axsi="0" end="nan" />'), ["warning OVIR616 'end' has no effect without 'axis': the tensor is taken as a whole ('axsi' is not known: is it meant?)"]),
+        (VALUE, VALUE.replace(" />", ' end="0" />'), ["warning OVIR616 'end' has no effect without 'axis': the whole tensor is used (add 'axis', or remove them)"]),
+        (VALUE, VALUE.replace(" />", ' axsi="0" end="nan" />'), ["warning OVIR616 'end' has no effect without 'axis': the whole tensor is used (perhaps 'axsi' is a misspelling of it)"]),
         (VALUE, VALUE.replace(" />", ' axsi="0" />'), ["warning OVIR304 <input> has no attribute 'axsi'; it is ignored (did you mean 'axis'?)"]),
         (VALUE, VALUE.replace(" />", ' internal_port_id="0" />'), []),
-        (VALUE, VALUE.replace("2", "-2"), ["error OVIR604 external_port_id -2 is not an input port of the layer, whose ports are [0, 1, 2] (-1 stands for no port)"]),
+        (VALUE, VALUE.replace("2", "-2"), ["error OVIR604 external_port_id -2 is not an input port of the layer, whose ports are [0, 1, 2] (-1 means no port)"]),
         (VALUE, VALUE.replace("2", "NaN"), ["error OVIR111 attribute 'external_port_id' of <input>: 'NaN' is not an integer"]),
         (CONDITION, CONDITION.replace("purpose", "purpse"), ["error OVIR304 <output> has no attribute 'purpse'; it is ignored (did you mean 'purpose'?)"]),
         (CONDITION, CONDITION + CONDITION, ["error OVIR609 a second <output> has the purpose 'execution_condition'"]),
@@ -48,7 +48,7 @@ def test_nothing_is_told_of_the_files_as_they_are() -> None:
             "warning OVIR116 <inptu> is not part of <port_map>; it is ignored (did you mean <input>?)",
         ]),
         (BACK, BACK.replace(" />", ' axis="0" from-port="0" />'), ["warning OVIR304 <edge> has no attribute 'axis'; it is ignored"]),
-        (BACK, BACK.replace("from-layer", "from_layer"), ["error OVIR110 attribute 'from-layer' of <edge> is missing ('from_layer' is not known: is it meant?)"]),
+        (BACK, BACK.replace("from-layer", "from_layer"), ["error OVIR110 attribute 'from-layer' of <edge> is missing (perhaps 'from_layer' is a misspelling of it)"]),
         ("</back_edges>", "</back_edges><back_edges>" + BACK + "</back_edges>", ["warning OVIR117 a second <back_edges> in one layer; it is ignored"]),
         ("</body>", "</body><body />", ["warning OVIR117 a second <body> in one layer; it is ignored"]),
     ],
@@ -67,7 +67,7 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
             "error OVIR609 output 2 concatenates parts of part_size 0 along axis 0, but the body's result has length 1 there"
         ]),
         ('external_port_id="2"', 'purpose="execution_condition" external_port_id="2"', [
-            "warning OVIR616 purpose 'execution_condition' has no effect: only a Loop looks at it"
+            "warning OVIR616 purpose 'execution_condition' has no effect: only a Loop uses it"
         ]),
         ('start="0" end="-1" stride="1" part_size="1" external_port_id="1"', 'start="1e3" external_port_id="1"', [
             "error OVIR111 attribute 'start' of <input>: '1e3' is not an integer"
@@ -118,7 +118,7 @@ def test_of_an_if() -> None:
     edges = '<back_edges><edge from-layer="2" to-layer="0"/></back_edges>'
     assert branches(more=edges) == [("OVIR616", "a back edge of an If has no effect: its bodies run once")]
     sliced = MAPS.replace("<input", '<input axis="0" start="0"')
-    expected = ("OVIR616", "'axis', 'start' have no effect: an If hands its tensors on as a whole")
+    expected = ("OVIR616", "'axis', 'start' have no effect: an If passes whole tensors")
     assert branches(sliced)[0] == expected
     assert set(branches(sliced)) == {expected}
 

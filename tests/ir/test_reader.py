@@ -70,7 +70,7 @@ TO_ITSELF = 'from-layer="1" from-port="1" to-layer="1"'
         ('<net name="test" version="11">', '<net name="test" version="12">', r"this is IR version 12"),
         ('<net name="test" version="11">', '<net name="test">', r"has no version"),
         ("net", "model", r"root element is <model>"),
-        ('id="1" name="relu"', 'id="0" name="relu"', r"id 0 is also that of layer 'data' on line 4"),
+        ('id="1" name="relu"', 'id="0" name="relu"', r"id 0 is also used by layer 'data' on line 4"),
         ('id="1" name="relu"', 'name="relu"', r"<layer> 'relu' has no attribute 'id'"),
         ('type="ReLU" version="opset1"', 'type="ReLU"', r"has no attribute 'version'"),
         ('id="1" name="relu"', 'id="one" name="relu"', r":8: .*attribute 'id' of <layer>: 'one' is not an integer"),
@@ -139,7 +139,7 @@ def with_constant() -> Net:
 def test_missing_bin(tmp_path: Path) -> None:
     path = with_constant().write(tmp_path)
     (tmp_path / "model.bin").unlink()
-    with pytest.raises(ovir.ModelError, match=r"needs 12 bytes of weights, and there is no file .*model\.bin"):
+    with pytest.raises(ovir.ModelError, match=r"needs 12 bytes of weights, but there is no file .*model\.bin"):
         ovir.read_model(path)
 
 
@@ -205,7 +205,7 @@ def test_a_misspelt_attribute_that_is_required_is_one_finding() -> None:
     text = net.xml().replace(' size="12"', ' sze="12"')
     (found,) = ovir.check(text, bytes(net.blob))
     assert found.code == "OVIR301"
-    assert found.hint == "'sze' is not known: is it meant?"
+    assert found.hint == "perhaps 'sze' is a misspelling of it"
 
 
 def test_an_edge_into_the_wrong_port_is_one_finding() -> None:
@@ -213,7 +213,7 @@ def test_an_edge_into_the_wrong_port_is_one_finding() -> None:
     net.result(net.op("Subtract", net.parameter("a", "2"), net.parameter("b", "2")))
     (found,) = ovir.check(net.xml().replace('to-layer="2" to-port="1"', 'to-layer="2" to-port="0"'))
     assert found.code == "OVIR209"
-    assert found.hint == "input port 1 has none: perhaps to-port is to be 1 in one of them"
+    assert found.hint == "no edge leads to input port 1: perhaps to-port of one of them should be 1"
 
 
 def test_edges_of_a_layer_that_is_gone_are_one_finding() -> None:
@@ -232,7 +232,7 @@ def test_constants_past_the_end_have_one_cause() -> None:
     net.result(x)
     (found,) = ovir.check(net.xml(), bytes(net.blob[:20]))
     assert found.code == "OVIR502"
-    assert found.message.endswith(": 7 of 8 constants do not fit")
+    assert found.message.endswith(": 7 of 8 constants lie past its end")
 
 
 @pytest.mark.parametrize(
@@ -244,11 +244,11 @@ def test_constants_past_the_end_have_one_cause() -> None:
             "iso-8859-1",
             r"the file declares utf-8, and byte 0xe9 is not UTF-8",
         ),
-        ('<?xml version="1.0" encoding="UTF-16"?>', "utf-8", r"declares the encoding UTF-16, and its text is UTF-8"),
+        ('<?xml version="1.0" encoding="UTF-16"?>', "utf-8", r"declares the encoding UTF-16, but its text is UTF-8"),
         (
             '<?xml version="1.0" encoding="none-such"?>',
             "utf-8",
-            r"declares the encoding none-such, and its text is UTF",
+            r"declares the encoding none-such, but its text is UTF",
         ),
     ],
 )

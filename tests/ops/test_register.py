@@ -67,8 +67,8 @@ def test_without_it_the_model_is_read_and_not_run() -> None:
     (found,) = ovir.check(model_text())
     assert (found.code, found.severity) == ("OVIR221", ovir.Severity.INFO)
     assert found.message == (
-        "1 layer needs a user's extension (Swirl), and no such operation is registered; "
-        "inference goes on with the declared types"
+        "1 layer needs a user's extension (Swirl), but no such operation is registered; "
+        "inference continues with the declared types"
     )
     with pytest.raises(ovir.RunError, match=r"Swirl.*\n?.*ovir\.register"):
         ovir.compile_model(model)
@@ -103,9 +103,9 @@ def extended(kind: str, version: str, precision: str = "FP32") -> str:
 @pytest.mark.parametrize(
     ("kind", "version", "code", "message"),
     [
-        ("RegexNormalization", "extension", "OVIR221", "1 layer needs openvino_tokenizers (RegexNormalization), and"),
-        ("StringTensorUnpack", "extension", "OVIR221", "1 layer needs openvino_tokenizers (StringTensorUnpack), and"),
-        ("Swirl", "Extension", "OVIR221", "1 layer needs a user's extension (Swirl), and"),
+        ("RegexNormalization", "extension", "OVIR221", "1 layer needs openvino_tokenizers (RegexNormalization), but"),
+        ("StringTensorUnpack", "extension", "OVIR221", "1 layer needs openvino_tokenizers (StringTensorUnpack), but"),
+        ("Swirl", "Extension", "OVIR221", "1 layer needs a user's extension (Swirl), but"),
         ("NumericToString", "openvino_tokenizers", "OVIR202", "'openvino_tokenizers' is not an opset"),
         ("Swirl", "my_library", "OVIR202", "'my_library' is not an opset"),
         ("Swirl", "experimental", "OVIR202", "'experimental' is not an opset"),
