@@ -22,7 +22,8 @@ from ovir.kernels.parallel import run_blocks
 Shape = tuple[int, ...]
 Prepared = Callable[..., Array]
 
-# Likewise for a reduction, which is much faster.
+# The fewest bytes of indices that justify another thread where they are only checked. It is more than BYTES_PER_THREAD,
+# because a reduction reads bytes much faster than a gather moves them.
 _REDUCED_BYTES_PER_THREAD = 1 << 23
 # For results up to this size mode="raise" is cheaper: it checks the indices in passing but first fills a copy of `out`.
 _SMALL_BYTES = 1 << 14

@@ -49,9 +49,9 @@ class FourierBase(Operator):
         if data.shape.rank is None:
             return TensorType(data.element_type, PartialShape(None))
         dims = self._signal_dims(data.shape)
-        self.require(
-            count.lower <= len(dims), "axes has {} elements, but {} has only {} axes", count, data.shape, len(dims)
-        )
+        message = "axes has {} elements, but data of shape {} has only {} transformable {}"
+        noun = "axis" if len(dims) == 1 else "axes"
+        self.require(count.lower <= len(dims), message, count, data.shape, len(dims), noun)
         if axes.constant is None:
             resized = self._sized_by_unknown_axes(dims, signal_size is not None)
         else:

@@ -24,6 +24,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import input_names
 
 # Added to a scale before it multiplies a size: 1/3, rounded down to f32, should turn 3 into 1 and not into 0.
 _EPSILON = np.float32(1e-6)
@@ -38,9 +39,18 @@ class InterpolateBase(Operator):
     pads_begin: tuple[int, ...] = attribute(default=(), minimum=0)
     pads_end: tuple[int, ...] = attribute(default=(), minimum=0)
 
+    @property
+    def by_scales(self) -> bool:
+        """Whether the target holds scales, and not sizes."""
+        return False
+
     def _infer(self, data: TensorType, axes: list[int] | None, target: TensorType, name: str) -> TensorType:
-        """Infer the output; ``target`` is the input ``sizes`` or ``scales``, ``axes`` is None if unknown."""
-        self.require_type("data", data.element_type, _is_number, "a number of at least 8 bits")
+        """Infer the output from the sizes or scales in ``target``, the input called ``name``.
+
+        ``axes`` is None if they are unknown.
+        """
+        words = "of a numeric type of at least 8 bits"
+        self.require_type(input_names(type(self))[0], data.element_type, _is_number, words)
         self.require_rank(name, target.shape, 1)
         rank = data.shape.rank
         if rank is None or axes is None:
@@ -52,7 +62,7 @@ class InterpolateBase(Operator):
         )
         begin, end = self._pads(rank, axes)
         dims = [dim + (b + e) for dim, b, e in zip(data.shape, begin, end, strict=True)]
-        resized = self._scaled(dims, axes, target) if name == "scales" else self._sizes(target, len(axes), name)
+        resized = self._scaled(dims, axes, target, name) if self.by_scales else self._sizes(target, len(axes), name)
         for axis, dim in zip(axes, resized, strict=True):
             dims[axis] = dim
         return TensorType(data.element_type, PartialShape(dims))
@@ -62,9 +72,9 @@ class InterpolateBase(Operator):
             self._require_sizes(sizes.constant, name)
         return sizes.value.dimensions() if sizes.value is not None else [UNKNOWN] * count
 
-    def _scaled(self, dims: Sequence[Dimension], axes: Sequence[int], scales: TensorType) -> list[Dimension]:
+    def _scaled(self, dims: Sequence[Dimension], axes: Sequence[int], scales: TensorType, name: str) -> list[Dimension]:
         if scales.constant is not None:
-            self._require_scales(scales.constant)
+            self._require_scales(scales.constant, name)
         if scales.value is None:
             return [UNKNOWN] * len(axes)
         bounds = zip(scales.value.lower, scales.value.upper, strict=True)
@@ -72,15 +82,16 @@ class InterpolateBase(Operator):
 
     def _require_axes(self, axes: list[int], rank: int) -> None:
         inside = all(0 <= axis < rank for axis in axes)
-        self.require(inside, "axes {} must be in [0, {}], because data has rank {}", axes, rank - 1, rank)
-        self.require(len(set(axes)) == len(axes), "axes {} name a dimension twice", axes)
+        message = "axes {} must be in [0, {}], because {} has rank {}"
+        self.require(inside, message, axes, rank - 1, input_names(type(self))[0], rank)
+        self.require(len(set(axes)) == len(axes), "axes {} are not distinct", axes)
 
     def _require_sizes(self, sizes: Array, name: str) -> None:
         self.require((sizes >= 0).all(), "{} must not be negative, got {}", name, sizes.tolist())
 
-    def _require_scales(self, scales: Array) -> None:
+    def _require_scales(self, scales: Array, name: str) -> None:
         valid = all(isfinite(scale) and scale > 0 for scale in scales.astype(np.float64))
-        self.require(valid, "scales must be positive and finite, got {}", scales.tolist())
+        self.require(valid, "{} must be positive and finite, got {}", name, scales.tolist())
 
     def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return the zeros before and after each axis; missing pads are 0, and pads past the rank are ignored."""
@@ -97,8 +108,8 @@ class InterpolateBase(Operator):
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
         shape = list(data.shape)
-        if name == "scales":
-            self._require_scales(target)
+        if self.by_scales:
+            self._require_scales(target, name)
             scales = [np.float32(scale) for scale in target]
             lengths = [_scaled_size(shape[axis], scale) for axis, scale in zip(axes, scales, strict=True)]
         else:
@@ -193,15 +204,16 @@ class Interpolate4Base(InterpolateBase):
         self.require_rank("axes", axes.shape, 1)
         return None if axes.constant is None else axes.constant.tolist()
 
-    def _require_floats(self, scales: TensorType) -> None:
-        self.require_real("scales", scales.element_type)
+    @property
+    def by_scales(self) -> bool:
+        return self.shape_calculation_mode == "scales"
 
-    def _resize(self, data: Array, target: Array, axes: Array | None, out: Array | None) -> Array:
+    def _resize(self, data: Array, target: Array, name: str, axes: Array | None, out: Array | None) -> Array:
         method = Method(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
         )
         resized = list(range(data.ndim)) if axes is None else axes.tolist()
-        return self._run(method, data, resized, target, self.shape_calculation_mode, out)
+        return self._run(method, data, resized, target, name, out)
 
 
 @operator("Interpolate", opset=4)
@@ -225,15 +237,15 @@ class Interpolate4(Interpolate4Base):
         self, data: TensorType, sizes: TensorType, scales: TensorType, axes: TensorType | None = None
     ) -> TensorType:
         self.require_integers("sizes", sizes.element_type)
-        self._require_floats(scales)
-        target = scales if self.shape_calculation_mode == "scales" else sizes
-        return self._infer(data, self._axes_known(data, axes), target, self.shape_calculation_mode)
+        self.require_real("scales", scales.element_type)
+        target, name = (scales, "scales") if self.by_scales else (sizes, "sizes")
+        return self._infer(data, self._axes_known(data, axes), target, name)
 
     def run(
         self, data: Array, sizes: Array, scales: Array, axes: Array | None = None, *, out: Array | None = None
     ) -> Array:
-        target = scales if self.shape_calculation_mode == "scales" else sizes
-        return self._resize(data, target, axes, out)
+        target, name = (scales, "scales") if self.by_scales else (sizes, "sizes")
+        return self._resize(data, target, name, axes, out)
 
 
 @operator("Interpolate", opset=11)
@@ -257,19 +269,17 @@ class Interpolate11(Interpolate4Base):
     value_inputs = (1, 2)
 
     def infer(self, image: TensorType, scales_or_sizes: TensorType, axes: TensorType | None = None) -> TensorType:
-        if self.shape_calculation_mode == "scales":
-            self._require_floats(scales_or_sizes)
-        else:
-            self.require_integers("sizes", scales_or_sizes.element_type)
+        require = self.require_real if self.by_scales else self.require_integers
+        require("scales_or_sizes", scales_or_sizes.element_type)
         known = self._axes_known(image, axes)
         if self.mode.endswith("_pillow") and known is not None:
             self.require(len(known) == 2, "mode {} needs two axes, height and width, got {}", self.mode, known)
-        return self._infer(image, known, scales_or_sizes, self.shape_calculation_mode)
+        return self._infer(image, known, scales_or_sizes, "scales_or_sizes")
 
     def run(
         self, image: Array, scales_or_sizes: Array, axes: Array | None = None, *, out: Array | None = None
     ) -> Array:
-        return self._resize(image, scales_or_sizes, axes, out)
+        return self._resize(image, scales_or_sizes, "scales_or_sizes", axes, out)
 
 
 def _is_number(element_type: ElementType) -> bool:

@@ -221,8 +221,10 @@ class Inverse(Operator):
         try:
             result = np.linalg.inv(matrices)
         except np.linalg.LinAlgError:
+            if data.ndim == 2:
+                self.fail("the matrix has no inverse")
             singular = np.linalg.slogdet(matrices).sign == 0
-            self.fail("the matrix at {} has no inverse", np.argwhere(singular)[0].tolist() if data.ndim > 2 else [])
+            self.fail("the matrix at index {} has no inverse", np.argwhere(singular)[0].tolist())
         if self.adjoint:
             result = result.swapaxes(-1, -2)
         return np.array(result, data.dtype, order="C")

@@ -250,15 +250,20 @@ class Multinomial(RandomBase):
         self.require(probs.shape[1] > 0, "probs of shape {} has no classes to draw from", probs.shape)
         probs = probs.astype(compute_dtype(probs.dtype))
         if self.log_probs:
-            probs -= probs.max(axis=1, keepdims=True)
+            with np.errstate(invalid="ignore"):  # infinities are refused below
+                probs -= probs.max(axis=1, keepdims=True)
             np.exp(probs, out=probs)
         cumulative = probs.cumsum(axis=1)
         whole = cumulative[:, -1:]
         wrong = ~((probs >= 0).all(axis=1) & np.isfinite(whole[:, 0]) & (whole[:, 0] > 0))
         if wrong.any():
             row = int(wrong.argmax())
-            kind = "logarithms of probabilities" if self.log_probs else "probabilities"
-            self.fail("row {} of probs must hold {}, of which at least one is above 0", row, kind)
+            if self.log_probs:
+                self.fail(
+                    "row {} of probs must hold logarithms of probabilities that are not NaN or +inf, and not all -inf",
+                    row,
+                )
+            self.fail("row {} of probs must hold probabilities, of which at least one is above 0", row)
         cumulative /= whole
         return cumulative
 

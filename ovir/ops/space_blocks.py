@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.dimensions import UNKNOWN, as_dimension
-from ovir.core.shapes import PartialShape
+from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
+from ovir.core.shapes import PartialShape, static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input
@@ -30,36 +30,40 @@ class BatchSpaceBase(Operator):
     carries = (0,)
     value_inputs = (1, 2, 3)
 
-    def known(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
+    def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """Return the items of the three inputs if all are known, after checking their shapes and signs."""
         self.require_rank_at_least("data", data.shape, 2)
-        rank = UNKNOWN if data.shape.rank is None else as_dimension(data.shape.rank)
         for name, tensor in items.items():
             self.require_integers(name, tensor.element_type)
             self.require_rank(name, tensor.shape, 1)
-            merged = rank.merged_with(tensor.shape[0])
-            if merged is None:
-                shapes = ", ".join(f"{n} {t.shape}" for n, t in items.items())
-                self.fail("{} must have an item for each dimension of data {}", shapes, data.shape)
-            rank = merged
+        self._require_items(data.shape, {name: tensor.shape for name, tensor in items.items()})
         if data.shape.rank is None or any(t.constant is None for t in items.values()):
             return None
         values = [[int(item) for item in t.constant] for t in items.values() if t.constant is not None]
-        self.check_items(values, list(items))
+        self._require_values(values, list(items))
         return values
 
-    def check_items(self, values: Sequence[Sequence[int]], names: Sequence[str]) -> None:
+    def _require_items(self, data: PartialShape, items: Mapping[str, PartialShape]) -> None:
+        """Raise unless the 1-D inputs have as many items as the data has dimensions."""
+        rank: Dimension | None = UNKNOWN if data.rank is None else as_dimension(data.rank)
+        for shape in items.values():
+            rank = rank.merged_with(shape[0]) if rank is not None and shape.rank in (None, 1) else None
+        if rank is None:
+            shapes = ", ".join(f"{name} of shape {shape}" for name, shape in items.items())
+            self.fail("{} must have an item for each dimension of data of shape {}", shapes, data)
+
+    def _require_values(self, values: Sequence[Sequence[int]], names: Sequence[str]) -> None:
         for name, items, least in zip(names, values, (1, 0, 0), strict=True):
             self.require(min(items) >= least, "the items of {} {} must be {} or more", name, items, least)
             self.require(items[0] == least, "{} {} must begin with {}, for the batch", name, items, least)
 
-    def read(self, data: Array, **items: Array) -> list[list[int]]:
+    def read_items(self, data: Array, **items: Array) -> list[list[int]]:
         """Check and return the items of the three inputs of a run."""
-        for name, array in items.items():
-            message = "{} {} must have an item for each dimension of data {}"
-            self.require(array.shape == (data.ndim,), message, name, array.shape, data.shape)
+        self._require_items(
+            static_shape(data.shape), {name: static_shape(array.shape) for name, array in items.items()}
+        )
         values = [array.astype(np.int64).tolist() for array in items.values()]
-        self.check_items(values, list(items))
+        self._require_values(values, list(items))
         return values
 
 
@@ -77,38 +81,41 @@ class BatchToSpace(BatchSpaceBase):
     def infer(
         self, data: TensorType, block_shape: TensorType, crops_begin: TensorType, crops_end: TensorType
     ) -> TensorType:
-        known = self.known(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        items = self.known_items(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
         types = (tensor.element_type for tensor in (block_shape, crops_begin, crops_end))
         self.merge_types(*types, names=("block_shape", "crops_begin", "crops_end"))
-        if known is None:
+        if items is None:
             return _unknown_sizes(data)
-        blocks = prod(known[0])
-        batch = data.shape[0].exact_div(blocks)
+        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
+
+    def _output_dims(
+        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
+    ) -> list[Dimension]:
+        batch = data[0].exact_div(prod(blocks))
         if batch is None:
-            self.fail("the batch of data {} is not a multiple of block_shape's product {}", data.shape, blocks)
+            message = "the batch of data of shape {} is not a multiple of {}, the product of block_shape"
+            self.fail(message, data, prod(blocks))
         dims = [batch]
-        for dim, block, begin, end in list(zip(data.shape, *known, strict=True))[1:]:
-            grown, crop = dim * block, begin + end
-            message = "crops {} and {} exceed the size {} that dimension {} has with a block of {}"
-            self.require(grown.upper is None or crop <= grown.upper, message, begin, end, grown, dim, block)
-            dims.append(grown.map(lambda size, crop=crop: size - crop) if crop else grown)
-        return TensorType(data.element_type, PartialShape(dims))
+        for axis in range(1, len(blocks)):
+            grown, crop = data[axis] * blocks[axis], begins[axis] + ends[axis]
+            message = "crops {} and {} exceed dimension {} of data of shape {}, which has size {} with a block of {}"
+            fits = grown.upper is None or crop <= grown.upper
+            self.require(fits, message, begins[axis], ends[axis], axis, data, grown, blocks[axis])
+            dims.append(_cropped(grown, crop))
+        return dims
 
     def run(
         self, data: Array, block_shape: Array, crops_begin: Array, crops_end: Array, *, out: Array | None = None
     ) -> Array:
-        blocks, begins, ends = self.read(data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
+        blocks, begins, ends = self.read_items(
+            data, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end
+        )
+        self._output_dims(static_shape(data.shape), blocks, begins, ends)
         n = data.ndim
         batch, *sizes = data.shape
-        self.require(
-            batch % prod(blocks) == 0, "the batch of data {} is not a multiple of {}", data.shape, prod(blocks)
-        )
         split = (*blocks, batch // prod(blocks), *sizes)
         order = [n, 0, *(i for axis in range(1, n) for i in (n + axis, axis))]
         grown = [size * block for size, block in zip((batch // prod(blocks), *sizes), blocks, strict=True)]
-        message = "crops {} and {} exceed the sizes {}"
-        fits = all(begin + end <= size for begin, end, size in zip(begins, ends, grown, strict=True))
-        self.require(fits, message, begins, ends, grown)
         kept = tuple(slice(begin, size - end) for begin, end, size in zip(begins, ends, grown, strict=True))
         return copied(rearranged(data, split, order, grown)[kept], out)
 
@@ -128,28 +135,33 @@ class SpaceToBatch(BatchSpaceBase):
     def infer(
         self, data: TensorType, block_shape: TensorType, pads_begin: TensorType, pads_end: TensorType
     ) -> TensorType:
-        known = self.known(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
-        if known is None:
+        items = self.known_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        if items is None:
             return _unknown_sizes(data)
-        dims = [data.shape[0] * prod(known[0])]
-        for dim, block, begin, end in list(zip(data.shape, *known, strict=True))[1:]:
-            divided = (dim + (begin + end)).exact_div(block)
+        return TensorType(data.element_type, PartialShape(self._output_dims(data.shape, *items)))
+
+    def _output_dims(
+        self, data: PartialShape, blocks: list[int], begins: list[int], ends: list[int]
+    ) -> list[Dimension]:
+        dims = [data[0] * prod(blocks)]
+        for axis in range(1, len(blocks)):
+            begin, end, block = begins[axis], ends[axis], blocks[axis]
+            divided = (data[axis] + (begin + end)).exact_div(block)
             if divided is None:
-                self.fail("dimension {} with pads {} and {} is not a multiple of its block {}", dim, begin, end, block)
+                message = "dimension {} of data of shape {}, with pads {} and {}, is not a multiple of its block {}"
+                self.fail(message, axis, data, begin, end, block)
             dims.append(divided)
-        return TensorType(data.element_type, PartialShape(dims))
+        return dims
 
     def run(
         self, data: Array, block_shape: Array, pads_begin: Array, pads_end: Array, *, out: Array | None = None
     ) -> Array:
-        blocks, begins, ends = self.read(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        blocks, begins, ends = self.read_items(data, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
+        self._output_dims(static_shape(data.shape), blocks, begins, ends)
         if any(begins) or any(ends):
             data = np.pad(data, list(zip(begins, ends, strict=True)))
         n = data.ndim
         batch, *sizes = data.shape
-        message = "data {}, with its pads, is not a multiple of block_shape {}"
-        fits = all(size % block == 0 for size, block in zip(data.shape[1:], blocks[1:], strict=True))
-        self.require(fits, message, data.shape, blocks)
         parts = [(size // block, block) for size, block in zip(sizes, blocks[1:], strict=True)]
         split = (batch, *(size for part in parts for size in part))
         order = [*range(2, 2 * n - 1, 2), 0, *range(1, 2 * n - 1, 2)]
@@ -184,23 +196,26 @@ class DepthToSpace(DepthSpaceBase):
         self.require_space(data.shape)
         if data.shape.rank is None:
             return data.with_value(None)
-        blocks = self.block_size ** (data.shape.rank - 2)
-        depth = data.shape[1].exact_div(blocks)
-        if depth is None:
-            self.fail("the depth of data {}, {}, is not a multiple of {}", data.shape, data.shape[1], blocks)
         space = [dim * self.block_size for dim in data.shape.slice(2)]
-        return TensorType(data.element_type, PartialShape([data.shape[0], depth, *space]))
+        return TensorType(data.element_type, PartialShape([data.shape[0], self._new_depth(data.shape), *space]))
+
+    def _new_depth(self, data: PartialShape) -> Dimension:
+        blocks = self.block_size ** len(data.dims[2:])
+        depth = data[1].exact_div(blocks)
+        if depth is None:
+            self.fail("the depth of data of shape {} is not a multiple of {}", data, blocks)
+        return depth
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         b, k = self.block_size, data.ndim - 2
-        n, depth, *sizes = data.shape
-        self.require(depth % b**k == 0, "the depth of data {} is not a multiple of {}", data.shape, b**k)
+        n, _, *sizes = data.shape
+        depth = self._new_depth(static_shape(data.shape)).length
         if self.mode == "blocks_first":
-            split, first_block, new_depth = (n, *[b] * k, depth // b**k, *sizes), 1, k + 1
+            split, first_block, depth_axis = (n, *[b] * k, depth, *sizes), 1, k + 1
         else:
-            split, first_block, new_depth = (n, depth // b**k, *[b] * k, *sizes), 2, 1
-        order = [0, new_depth, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
-        return rearranged(data, split, order, (n, depth // b**k, *(size * b for size in sizes)), out)
+            split, first_block, depth_axis = (n, depth, *[b] * k, *sizes), 2, 1
+        order = [0, depth_axis, *(i for axis in range(k) for i in (k + 2 + axis, first_block + axis))]
+        return rearranged(data, split, order, (n, depth, *(size * b for size in sizes)), out)
 
 
 @operator("SpaceToDepth", opset=1)
@@ -216,27 +231,32 @@ class SpaceToDepth(DepthSpaceBase):
         self.require_space(data.shape)
         if data.shape.rank is None:
             return data.with_value(None)
-        space = []
-        for dim in data.shape.slice(2):
-            divided = dim.exact_div(self.block_size)
-            if divided is None:
-                self.fail(
-                    "dimension {} of data {} is not a multiple of block_size {}", dim, data.shape, self.block_size
-                )
-            space.append(divided)
+        space = self._new_space(data.shape)
         depth = data.shape[1] * self.block_size ** len(space)
         return TensorType(data.element_type, PartialShape([data.shape[0], depth, *space]))
 
+    def _new_space(self, data: PartialShape) -> list[Dimension]:
+        space = []
+        for axis, dim in enumerate(data.dims[2:], 2):
+            divided = dim.exact_div(self.block_size)
+            if divided is None:
+                message = "dimension {} of data of shape {} is not a multiple of block_size {}"
+                self.fail(message, axis, data, self.block_size)
+            space.append(divided)
+        return space
+
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         b, k = self.block_size, data.ndim - 2
-        n, depth, *sizes = data.shape
-        self.require(
-            all(size % b == 0 for size in sizes), "data {} is not a multiple of block_size {} in space", data.shape, b
-        )
-        split = (n, depth, *(part for size in sizes for part in (size // b, b)))
+        n, depth = data.shape[:2]
+        sizes = [dim.length for dim in self._new_space(static_shape(data.shape))]
+        split = (n, depth, *(part for size in sizes for part in (size, b)))
         blocks, space = range(3, 2 * k + 2, 2), range(2, 2 * k + 2, 2)
         order = [0, *blocks, 1, *space] if self.mode == "blocks_first" else [0, 1, *blocks, *space]
-        return rearranged(data, split, order, (n, depth * b**k, *(size // b for size in sizes)), out)
+        return rearranged(data, split, order, (n, depth * b**k, *sizes), out)
+
+
+def _cropped(dim: Dimension, crop: int) -> Dimension:
+    return dim.map(lambda size: size - crop) if crop else dim
 
 
 def _unknown_sizes(data: TensorType) -> TensorType:

@@ -38,6 +38,7 @@ class ReadValueBase(Operator):
         message = "variable '{}' holds a value of shape {}, but is declared as {}"
         self.require(shape.contains(value.shape), message, self.variable_id, value.shape, shape)
         if not element_type.is_dynamic:
+            message = "variable '{}' holds a value of type {}, but is declared as {}"
             same = value.dtype == element_type.to_dtype()
             self.require(same, message, self.variable_id, value.dtype, element_type)
         return value
@@ -45,7 +46,8 @@ class ReadValueBase(Operator):
     def _initial(self) -> Array:
         """Return zeros of the variable's shape, with unknown sizes as small as allowed."""
         (element_type,), (shape,) = self.output_types, self.output_shapes
-        self.require(shape.rank is not None, "variable '{}' has no initial value", self.variable_id)
+        message = "variable '{}' has neither init_value nor a known rank, so its initial value is undefined"
+        self.require(shape.rank is not None, message, self.variable_id)
         return np.zeros([dim.lower for dim in shape], element_type.to_dtype())
 
 

@@ -341,19 +341,27 @@ def test_sizes_of_another_tensor_keep_their_symbols(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("attributes", "inputs", "message"),
     [
-        ({}, (tensor("3,4"), const([5])), r"sizes must have one element for each of the axes \[0,1\], got 1"),
-        ({}, (tensor("3,4"), const([5, 6, 7])), r"sizes must have one element for each of the axes \[0,1\], got 3"),
-        ({}, (tensor("3,4"), const([[5, 6]])), r"sizes must have rank 1, got shape \[1,2\]"),
-        ({}, (tensor("3,4"), const([5, -6])), r"sizes must not be negative, got \[5,-6\]"),
-        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because data has rank 2"),
-        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must be in \[0, 1\], because data has rank 2"),
-        ({}, (tensor("3,4"), const([5, 5]), const([1, 1])), r"axes \[1,1\] name a dimension twice"),
+        ({}, (tensor("3,4"), const([5])), r"scales_or_sizes must have one element for each of the axes \[0,1\], got 1"),
+        (
+            {},
+            (tensor("3,4"), const([5, 6, 7])),
+            r"scales_or_sizes must have one element for each of the axes \[0,1\], got 3",
+        ),
+        ({}, (tensor("3,4"), const([[5, 6]])), r"scales_or_sizes must have rank 1, got shape \[1,2\]"),
+        ({}, (tensor("3,4"), const([5, -6])), r"scales_or_sizes must not be negative, got \[5,-6\]"),
+        ({}, (tensor("3,4"), const([5]), const([2])), r"axes \[2\] must be in \[0, 1\], because image has rank 2"),
+        ({}, (tensor("3,4"), const([5]), const([-1])), r"axes \[-1\] must be in \[0, 1\], because image has rank 2"),
+        ({}, (tensor("3,4"), const([5, 5]), const([1, 1])), r"axes \[1,1\] are not distinct"),
         ({}, (tensor("3,4"), const([5]), const(1)), r"axes must have rank 1, got shape \[\]"),
-        ({}, (tensor("3", boolean), const([5])), "data must be a number of at least 8 bits, got boolean"),
-        ({}, (tensor("3"), const([5], f32)), "sizes must be of an integer type, got f32"),
-        ({"by": "scales"}, (tensor("3"), const([5])), "scales must be of a floating-point type, got i64"),
-        ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales must be positive and finite, got \[0.0\]"),
-        ({"by": "scales"}, (tensor("3"), const([np.inf], f32)), r"scales must be positive and finite, got \[inf\]"),
+        ({}, (tensor("3", boolean), const([5])), "image must be of a numeric type of at least 8 bits, got boolean"),
+        ({}, (tensor("3"), const([5], f32)), "scales_or_sizes must be of an integer type, got f32"),
+        ({"by": "scales"}, (tensor("3"), const([5])), "scales_or_sizes must be of a floating-point type, got i64"),
+        ({"by": "scales"}, (tensor("3"), const([0], f32)), r"scales_or_sizes must be positive and finite, got \[0.0\]"),
+        (
+            {"by": "scales"},
+            (tensor("3"), const([np.inf], f32)),
+            r"scales_or_sizes must be positive and finite, got \[inf\]",
+        ),
         (
             {"mode": "bicubic_pillow"},
             (tensor("3,4,5"), const([1, 1, 1])),
@@ -370,9 +378,11 @@ def test_faults(attributes: dict[str, str], inputs: tuple[TensorType, ...], mess
 
 def test_faults_of_the_run() -> None:
     data = np.zeros((3, 4), np.float32)
-    with pytest.raises(OperatorError, match=r"sizes must have one element for each of the axes \[1\], got shape \[2\]"):
+    with pytest.raises(
+        OperatorError, match=r"scales_or_sizes must have one element for each of the axes \[1\], got shape \[2\]"
+    ):
         Interpolate11().run(data, np.array([1, 2]), np.array([1]))
-    with pytest.raises(OperatorError, match=r"sizes must not be negative, got \[-2\]"):
+    with pytest.raises(OperatorError, match=r"scales_or_sizes must not be negative, got \[-2\]"):
         Interpolate11().run(data, np.array([-2]), np.array([1]))
 
 

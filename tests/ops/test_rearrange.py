@@ -106,9 +106,35 @@ def test_batch_and_space() -> None:
         (BatchToSpace(), [2, 2], [0, 0], [0, 0], "block_shape [2,2] must begin with 1, for the batch"),
         (SpaceToBatch(), [1, 3], [0, 0], [1, 0], "pads_end [1,0] must begin with 0, for the batch"),
         (BatchToSpace(), [1, 2], [1, 0], [0, 0], "crops_begin [1,0] must begin with 0, for the batch"),
-        (SpaceToBatch(), [1], [0, 0], [0, 0], "block_shape [1] must have an item for each dimension of data [4,3]"),
-        (BatchToSpace(), [1, 2], [0, 4], [0, 3], "crops [0,4] and [0,3] exceed the sizes [2,6]"),
-        (SpaceToBatch(), [1, 2], [0, 0], [0, 0], "data [4,3], with its pads, is not a multiple of block_shape [1,2]"),
+        (
+            SpaceToBatch(),
+            [1],
+            [0, 0],
+            [0, 0],
+            "block_shape of shape [1], pads_begin of shape [2], pads_end of shape [2] must have an item for each "
+            "dimension of data of shape [4,3]",
+        ),
+        (
+            BatchToSpace(),
+            [1, 2],
+            [0, 4],
+            [0, 3],
+            "crops 4 and 3 exceed dimension 1 of data of shape [4,3], which has size 6 with a block of 2",
+        ),
+        (
+            BatchToSpace(),
+            [1, 3],
+            [0, 0],
+            [0, 0],
+            "the batch of data of shape [4,3] is not a multiple of 3, the product of block_shape",
+        ),
+        (
+            SpaceToBatch(),
+            [1, 2],
+            [0, 0],
+            [0, 0],
+            "dimension 1 of data of shape [4,3], with pads 0 and 0, is not a multiple of its block 2",
+        ),
     ],
 )
 def test_blocks_refused_when_run(op: Any, blocks: Any, begins: Any, ends: Any, message: str) -> None:
@@ -178,23 +204,23 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             DepthToSpace(block_size=2),
             (tensor("[1,6,2,2]"),),
-            "the depth of data [1,6,2,2], 6, is not a multiple of 4",
+            "the depth of data of shape [1,6,2,2] is not a multiple of 4",
         ),
         (
             SpaceToDepth(block_size=2),
             (tensor("[1,6,2,3]"),),
-            "dimension 3 of data [1,6,2,3] is not a multiple of block_size 2",
+            "dimension 3 of data of shape [1,6,2,3] is not a multiple of block_size 2",
         ),
         (SpaceToDepth(block_size=2), (tensor("[1,6]"),), "data must have rank 3 or more, got shape [1,6]"),
         (
             BatchToSpace(),
             (tensor("[3,4]"), items(1, 2), items(0, 0), items(0, 0)),
-            "the batch of data [3,4] is not a multiple of block_shape's product 2",
+            "the batch of data of shape [3,4] is not a multiple of 2, the product of block_shape",
         ),
         (
             BatchToSpace(),
             (tensor("[2,1]"), items(1, 2), items(0, 2), items(0, 1)),
-            "crops 2 and 1 exceed the size 2 that dimension 1 has with a block of 2",
+            "crops 2 and 1 exceed dimension 1 of data of shape [2,1], which has size 2 with a block of 2",
         ),
         (
             BatchToSpace(),
@@ -204,7 +230,7 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             SpaceToBatch(),
             (tensor("[2,3]"), items(1, 2), items(0, 1), items(0, 1)),
-            "dimension 3 with pads 1 and 1 is not a multiple of its block 2",
+            "dimension 1 of data of shape [2,3], with pads 1 and 1, is not a multiple of its block 2",
         ),
         (
             SpaceToBatch(),
@@ -219,7 +245,8 @@ def test_shapes(op: Any, inputs: tuple[TensorType, ...], expected: str) -> None:
         (
             SpaceToBatch(),
             (tensor("[2,3]"), items(1, 2, 1), items(0, 1), items(0, 1)),
-            "block_shape [3], pads_begin [2], pads_end [2] must have an item for each dimension of data [2,3]",
+            "block_shape of shape [3], pads_begin of shape [2], pads_end of shape [2] must have an item for each "
+            "dimension of data of shape [2,3]",
         ),
     ],
 )

@@ -1,5 +1,6 @@
 """ReadValue and Assign: what is kept, for how long, and for whom."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -7,6 +8,12 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir.core.arrays import Array
+from ovir.core.element_types import f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.state import ReadValue6
 
 ONES = np.ones(2, np.float32)
 
@@ -123,3 +130,22 @@ def test_a_value_outside_the_declared_shape_is_refused_when_it_is_read() -> None
     request.infer([np.zeros(3)])
     with pytest.raises(ovir.RunError, match=r"variable 'v' holds a value of shape \[3\], but is declared as \[2\]"):
         request.infer([np.zeros(2)])
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "message"),
+    [
+        (np.zeros(2), "[2]", "variable 'v' holds a value of type float64, but is declared as f32"),
+        (np.zeros(3, np.float32), "[2]", "variable 'v' holds a value of shape [3], but is declared as [2]"),
+        (
+            None,
+            "[...]",
+            "variable 'v' has neither init_value nor a known rank, so its initial value is undefined",
+        ),
+    ],
+)
+def test_values_that_cannot_be_read(value: Array | None, shape: str, message: str) -> None:
+    op = ReadValue6(variable_id="v").applied([], [TensorType(f32, PartialShape.parse(shape))])
+    with pytest.raises(OperatorError) as caught:
+        op.run(variable=SimpleNamespace(value=value))
+    assert caught.value.message == message

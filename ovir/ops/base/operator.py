@@ -187,8 +187,8 @@ class Operator(Traits):
         """Return each axis counted from the front; a repeated axis is an error unless ``unique`` is False."""
         result = [self.normalize_axis(int(axis), rank, name) for axis in axes]
         if unique:
-            named = list(map(int, axes))
-            self.require(len(set(result)) == len(result), "{} {} names a dimension twice", name, named, code=AXIS)
+            names, given = "axes" if name == "axis" else name, list(map(int, axes))
+            self.require(len(set(result)) == len(result), "{} {} are not distinct", names, given, code=AXIS)
         return result
 
     def merge_types(self, *types: ElementType, names: Sequence[str] = ()) -> ElementType:
