@@ -1,1 +1,1 @@
-"""Infer the element type and shape of every port."""
+"""Inference of the element type and shape of every port."""

@@ -1,7 +1,7 @@
-"""Infer equal operations on equal inputs once: large models repeat a few blocks many times. The same for known values.
+"""A cache of inferred types and known values: large models repeat a few blocks many times.
 
-``infer`` is a function of the operation, of its inputs' types and of the known values of its ``value_inputs``. So
-layers that are equal in these have equal output types, unless an output holds a symbol of its own.
+``infer`` is a function of the operation, of the types of its inputs and of the known values of its ``value_inputs``. So
+layers for which these are equal have equal output types, unless an output has a new symbol.
 """
 
 from __future__ import annotations
@@ -17,33 +17,33 @@ from ovir.core.values import Value, is_small
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 
-_COMPARED = 64
-"""Known values of up to so many elements are compared; an inference that reads a larger one is not cached."""
+_MAX_COMPARED = 64
+"""The number of elements up to which known values are compared; an inference that reads a larger one is not cached."""
 
 
 class Inferred(NamedTuple):
-    """The output types of an operation."""
+    """The inferred outputs of an operation."""
 
     outputs: tuple[TensorType, ...]
     is_small: bool
-    """Whether the known values of all outputs are worth computing."""
+    """Whether all outputs are small enough for known values."""
 
 
 class InferenceCache:
-    """What one pass over a model has inferred."""
+    """The results of one inference of a model."""
 
     def __init__(self) -> None:
         self._found: dict[Hashable, Inferred] = {}
         self._values: dict[Hashable, Sequence[Value | None]] = {}
         self._operators: dict[Operator, int] = {}
         self._equal_operators: dict[Hashable, int] = {}
-        """Numbers of operations, equal for those of one class and equal attributes."""
+        """Numbers of operations, equal for operations of one class with equal attributes."""
         self._shapes: dict[int, tuple[int, PartialShape]] = {}
         self._equal_shapes: dict[object, int] = {}
-        """Numbers of shapes, by ``id`` of those that are kept here, and by identity."""
+        """Numbers of shapes by identity. ``_shapes`` also keeps shapes alive, so that their ids stay unique."""
 
     def infer(self, op: Operator, inputs: Sequence[TensorType]) -> Inferred:
-        """Return what ``infer`` gives for the operation, or gave for an equal one on equal inputs."""
+        """Return the outputs of an operation, from the cache if it has been inferred on equal inputs."""
         key = self._key(op, inputs, op.value_inputs)
         found = self._found.get(key) if key is not None else None
         if found is None:
@@ -55,9 +55,9 @@ class InferenceCache:
     def values(
         self, op: Operator, inputs: Sequence[TensorType], compute: Callable[[], tuple[Sequence[Value | None], bool]]
     ) -> Sequence[Value | None]:
-        """Return the known values that ``compute`` gives, or gave for an equal operation on equal known values.
+        """Return known values, from the cache if they were computed for an equal operation on equal known values.
 
-        ``compute`` also returns whether they hold for equal operations.
+        ``compute`` returns the known values, and whether equal operations may share them.
         """
         key = self._key(op, inputs, ALL)
         found = self._values.get(key) if key is not None else None
@@ -68,14 +68,15 @@ class InferenceCache:
         return found
 
     def _key(self, op: Operator, inputs: Sequence[TensorType], reads: Sequence[int]) -> Hashable | None:
-        """Equal for equal operations on equal inputs; None where that takes long to tell."""
+        """Return a key that is equal for equal operations on equal inputs; None if comparing the inputs takes too
+        long."""
         parts: list[object] = [self._operators.get(op) or self._number(op)]
         for index, tensor in enumerate(inputs):
             parts.append(tensor.element_type)
             shape = self._shapes.get(id(tensor.shape))
             parts.append(shape[0] if shape is not None else self._number_of_shape(tensor.shape))
             if reads and (index in reads or reads == ALL) and tensor.may_have_value:
-                if tensor.shape.least_size > _COMPARED:
+                if tensor.shape.least_size > _MAX_COMPARED:
                     return None
                 value = tensor.value
                 if value is not None:
@@ -94,12 +95,12 @@ class InferenceCache:
 
 
 def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, ...]:
-    """Return the outputs that ``infer`` gave, also where it is only one."""
+    """Return the outputs of ``infer`` as a tuple, even if there is only one."""
     return result if isinstance(result, tuple) else (result,)
 
 
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:
-    """Return what ``infer`` gave, for one output as for several."""
+    """Return the outputs of ``infer``, and whether they are small."""
     outputs = as_tuple(result)
     follows = all(is_small(tensor.shape) and not tensor.element_type.is_dynamic for tensor in outputs)
     return Inferred(outputs, follows)

@@ -1,4 +1,4 @@
-"""What a file declares of its ports, held against what is inferred of them."""
+"""Compares what a file declares of its ports with what is inferred."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Port
 
 SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
-"""The codes of shapes that differ from the inferred ones."""
+"""The codes of differences between declared and inferred shapes."""
 
 
 def declared_type(port: Port) -> TensorType:
-    """What the file says of a port; no dims at all may mean a scalar or an unknown rank."""
+    """Return the declared type of a port. Without dimensions the rank is unknown: it may be a scalar."""
     return TensorType(port.declared_element_type or dynamic, port.declared_shape or PartialShape(None))
 
 
 def has_declared(port: Port) -> bool:
-    """Whether the file says anything of a port's shape."""
+    """Return whether the file declares dimensions for a port."""
     return bool(port.declared_shape)
 
 
 def agrees(port: Port, tensor: TensorType) -> bool:
-    """Whether a tensor may be what the file declares of a port.
+    """Return whether a tensor may have the type that a port declares.
 
-    A port without dims is a scalar or of unknown rank; the format does not tell which.
+    A port without dimensions is a scalar or has an unknown rank; the format does not distinguish the two.
     """
     shape, element_type = port.declared_shape, port.declared_element_type
     if shape is not None and shape is not tensor.shape and shape.rank and not shape.compatible(tensor.shape):
@@ -50,27 +50,27 @@ def agrees(port: Port, tensor: TensorType) -> bool:
 
 
 def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:
-    """The diagnostics on a port that declares something else than ``tensor``.
+    """Return the diagnostics for a port that declares another type than that of ``tensor``.
 
-    They are warnings where the layer is dropped, at an output that nothing reads, and in files of version 10, whose
-    writers left stale types and shapes.
+    They are warnings for dead layers, for outputs without readers, and in files of version 10, whose writers left
+    outdated types and shapes.
     """
     layer = port.layer
     kind = "output" if port.is_output else "input"
     is_own = layer.type in ("Parameter", "Const")
     if not port.is_output:
-        codes, there = (INPUT_SHAPE, INPUT_TYPE), "its tensor has"
+        codes, there = (INPUT_SHAPE, INPUT_TYPE), "but its tensor has"
     elif is_own:
-        codes, there = (OWN_SHAPE, OWN_TYPE), f"the {layer.type} itself has"
+        codes, there = (OWN_SHAPE, OWN_TYPE), f"but the {layer.type} itself has"
     else:
-        codes, there = (DECLARED_SHAPE, DECLARED_TYPE), "inferred is"
+        codes, there = (DECLARED_SHAPE, DECLARED_TYPE), "but inference gives"
     is_unread = port.is_output and not port.readers and layer.type != "Result"
     severity = Severity.WARNING if layer.is_dead or is_unread or ir_version < 11 else None
     found = []
     declared = port.declared_shape
     if declared is not None and declared.rank and not declared.compatible(tensor.shape):
         message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
-        hint = "OpenVINO infers again and ignores what is declared; whoever reads the file may not"
+        hint = "OpenVINO infers types itself and ignores declared ones; other readers of the file may not"
         found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
     declared_type = port.declared_element_type
     if declared_type is not None and declared_type.merged_with(tensor.element_type) is None:
@@ -80,9 +80,9 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
 
 
 def input_differences(differing: Sequence[tuple[Port, TensorType]], ir_version: int) -> list[Diagnostic]:
-    """Return the diagnostics on the inputs of a layer that declare something else than the tensors they are fed.
+    """Return the diagnostics for inputs of a layer that declare other types than their tensors have.
 
-    There is one where two inputs are exchanged: each declares what the other is fed.
+    If each of two inputs declares the type of the other's tensor, one diagnostic says that they are exchanged.
     """
     if len(differing) == 2:
         (first, of_first), (second, of_second) = differing
@@ -94,19 +94,19 @@ def input_differences(differing: Sequence[tuple[Port, TensorType]], ir_version: 
 def _exchanged(first: Port, of_first: TensorType, second: Port, of_second: TensorType) -> Diagnostic:
     layer = first.layer
     fed = [
-        f"port {port.id} declares {declared_type(port)} and is fed {tensor}{_origin(port)}"
+        f"port {port.id} declares {declared_type(port)} but gets {tensor}{_origin(port)}"
         for port, tensor in ((first, of_first), (second, of_second))
     ]
     lines = f" on lines {first.edge_line} and {second.edge_line}" if first.edge_line and second.edge_line else ""
     message = f"the inputs look exchanged: {', '.join(fed)}"
-    hint = f"exchange the ports that the edges{lines} lead to"
+    hint = f"exchange the input ports of the edges{lines}"
     severity = Severity.WARNING if layer.is_dead else None
     place = layer.at(first.edge_line or first.line)
     return diagnose(EXCHANGED_INPUTS, message, place, hint=hint, port=first.id, severity=severity)
 
 
 def _origin(port: Port) -> str:
-    """Return where the tensor of an input comes from, as the end of a message; nothing for an output."""
+    """Return the source of an input as the end of a message; empty for an output."""
     if port.source is None:
         return ""
     edge = f" by the edge on line {port.edge_line}" if port.edge_line is not None else ""

@@ -1,7 +1,7 @@
-"""Infer the layers of a model and its bodies in order: element type and shape of every output port.
+"""Infers the layers of a model and its bodies in order: element type and shape of every output port.
 
-The engine infers one layer at a time. What happens where the file contradicts what is inferred, or where inference
-fails, is decided by an error policy: see ``ovir.inference.policy``.
+The engine infers one layer at a time. An error policy decides what happens if the file contradicts what is inferred, or
+if inference fails; see ``ovir.inference.policy``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Engine:
     def infer(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order and return the types of the results.
 
-        ``given`` has the types that the parameters of a body are fed.
+        ``given`` has the types of the parameters of a body.
         """
         fed = {} if given is None else {p.layer: tensor for p, tensor in zip(model.inputs, given, strict=True)}
         for layer in model.layers:
@@ -57,7 +57,7 @@ class Engine:
         return [port.type for port in model.outputs]
 
     def attempt(self, layer: Layer, inputs: Sequence[TensorType]) -> tuple[Types | None, list[Diagnostic]]:
-        """Infer one layer. Return its outputs' types, None where inference fails, and the diagnostics."""
+        """Infer one layer; return the types of its outputs, None if inference fails, and the diagnostics."""
         outside, self.diagnostics = self.diagnostics, Diagnostics()
         outputs = None
         try:
@@ -66,8 +66,8 @@ class Engine:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             place = _place_of(error, layer)
             self.diagnostics.report(error.code or INFERENCE, error.message, place, error.hint, severity=severity)
-            self._policy.failed(self, layer)
-        except Exception as error:  # a fault of ovir's own must not look like one of the file
+            self._policy.inference_failed(self, layer)
+        except Exception as error:  # reported as a fault of ovir, not of the file
             message = f"ovir failed to infer this layer: {type(error).__name__}: {error}"
             self.diagnostics.add(diagnose(INTERNAL, message, layer.place, hint=layer.fault_hint))
         finally:
@@ -89,7 +89,7 @@ class Engine:
 
 
 class _Body:
-    """A body as its operation sees it while it is inferred."""
+    """A body, as the inference of its operation sees it."""
 
     def __init__(self, body: Model, engine: Engine) -> None:
         self._body = body
@@ -105,7 +105,7 @@ class _Body:
 
 
 def set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
-    """Give the output ports their types. Outputs that the file does not declare get ports of their own."""
+    """Set the types of the output ports, and add ports for outputs that the file does not declare."""
     while len(layer.outputs) < len(outputs):
         taken = [port.id for port in (*layer.inputs, *layer.outputs)]
         layer.outputs.append(Port(layer, len(layer.outputs), max(taken, default=-1) + 1, True))
@@ -116,13 +116,13 @@ def set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:
 
 
 def _with_symbols(tensor: TensorType) -> TensorType:
-    """Return the tensor, each of its unknown sizes identified by a symbol."""
+    """Return the tensor with a new symbol for each unknown size that has none."""
     dims = (d if d.symbol or d.is_static else Dimension(d.lower, d.upper, new_symbol()) for d in tensor.shape)
     return tensor.refined(tensor.element_type, PartialShape(dims))
 
 
 def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
-    """Return what feeds a body's parameter, with the declared element type where that of the tensor is not known."""
+    """Return the tensor of a body's parameter, with the declared element type if that of the tensor is unknown."""
     declared = getattr(layer.operator, "element_type", dynamic)
     return given.refined(declared, given.shape) if given.element_type.is_dynamic else given
 
@@ -130,11 +130,11 @@ def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
 @cache
 def _infer_signature(infer: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
     names, required, variadic, keywords = signature(infer)
-    return names[1:], required - 1, variadic, keywords  # without self
+    return names[1:], required - 1, variadic, keywords  # excludes self
 
 
 def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
-    """Raise for too few or too many inputs; return the keywords that ``infer`` takes."""
+    """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
     names, required, variadic, keywords = _infer_signature(type(op).infer)
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
@@ -144,7 +144,8 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
 
 
 def _place_of(error: OperatorError, layer: Layer) -> Place:
-    """Return the line at fault: a part that the operation names, or the attributes if the message begins with one."""
+    """Return the place of an error: the line it names, or <data> if its message begins with the name of an
+    attribute."""
     attributes = layer.operator.attributes if layer.operator else ()
     if error.line is None and error.message.split(" ", 1)[0] in attributes:
         return layer.data_place

@@ -1,4 +1,4 @@
-"""Compute the known values of outputs from those of inputs, when an operation asks for them."""
+"""Computes the known values of outputs from those of inputs, when an operation asks for them."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from ovir.ops.base.operator import Operator, can_evaluate, can_fold
 
 
 class ValueLog:
-    """Records what is wrong with known values. They are computed long after their layer was inferred, if at all."""
+    """Records faults of known values, which may be computed long after their layer was inferred."""
 
     def __init__(self, diagnostics: Diagnostics, *, follow_reported: bool = True) -> None:
         self.cache: InferenceCache | None = None
-        """That of the inference that is going on; None after it."""
+        """The cache of the current inference; None after it."""
         self._diagnostics = diagnostics
         self._follow_reported = follow_reported
-        """Whether values on which devices differ are followed as the kernel computes them."""
+        """Whether to use values about which a kernel issues a warning, because devices differ."""
         self.left_out = False
-        """Whether a value on which devices differ was left out."""
+        """Whether a value was not used because of such a warning."""
 
-    def failed(self, layer: Layer, error: Exception) -> None:
-        """Record an exception that a kernel should not raise; types and shapes are right without the value."""
+    def report_failure(self, layer: Layer, error: Exception) -> None:
+        """Report an exception that a kernel should not have raised, as a warning: types and shapes are right without
+        the value."""
         message = f"ovir failed to compute the known value of the outputs: {type(error).__name__}: {error}"
         self._diagnostics.report(INTERNAL, message, layer.place, layer.fault_hint, severity=Severity.WARNING)
 
     def accepts(self, layer: Layer, reports: Sequence[str]) -> bool:
-        """Return whether a value is followed although the kernel reported something of its inputs."""
+        """Return whether to use a value although the kernel issued a warning about it; if not, report the warning."""
         if self._follow_reported:
             return True
         self._diagnostics.report(OUTSIDE_SPEC, reports[-1], layer.place, severity=Severity.INFO)
@@ -45,7 +46,7 @@ class ValueLog:
 
 
 class KnownValues(Evaluation):
-    """The known values of one layer's outputs."""
+    """The deferred known values of one layer's outputs."""
 
     __slots__ = ("_layer", "_log", "_operator", "_outputs")
 
@@ -68,16 +69,17 @@ class KnownValues(Evaluation):
         return self._computed()[0] if cache is None else cache.values(self._operator, self.inputs, self._computed)
 
     def _computed(self) -> tuple[Sequence[Value | None], bool]:
-        """Return the values, and whether nothing was reported of them, which is done for each layer."""
+        """Return the known values, and whether the kernel issued no warning. Layers with a warning share nothing, so
+        that each of them is reported."""
         nothing = (None,) * len(self._outputs)
         reports: list[str] = []
         try:
             with np.errstate(all="ignore"), reporting_to(lambda code, message: reports.append(message)):
                 values = _values_of(self._operator, self.inputs, self._outputs)
         except OperatorError:
-            return nothing, True  # if the layer is ever run, the run fails and shows the values
+            return nothing, True  # a run of the layer reports it with the values
         except Exception as error:
-            self._log.failed(self._layer, error)
+            self._log.report_failure(self._layer, error)
             return nothing, False
         if values is None or (reports and not self._log.accepts(self._layer, reports)):
             values = nothing
@@ -87,7 +89,7 @@ class KnownValues(Evaluation):
 def with_known_values(
     layer: Layer, op: Operator, inputs: Sequence[TensorType], found: Inferred, log: ValueLog
 ) -> tuple[TensorType, ...]:
-    """Return the outputs with deferred known values, where something may be known of them."""
+    """Return the outputs, with deferred known values if anything can be known of them."""
     outputs = found.outputs
     if not found.is_small or not (op.value_from_shapes or any(tensor.may_have_value for tensor in inputs)):
         return outputs
@@ -98,8 +100,8 @@ def with_known_values(
 
 
 def infer_with_values(op: Operator, inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
-    """Infer an operation that stands in no model. Return its outputs with deferred known values."""
-    layer = Layer(0, "", op.type, "")  # which nothing is reported of
+    """Infer an operation that belongs to no model; return its outputs with deferred known values."""
+    layer = Layer(0, "", op.type, "")  # stands in for the layer in messages, which nobody reads
     return with_known_values(layer, op, inputs, inferred(op.infer(*inputs)), ValueLog(Diagnostics()))
 
 
@@ -110,7 +112,7 @@ def _values_of(
     if inputs and can_fold(op, inputs):
         result = applied.run(*(tensor.constant for tensor in inputs))
         return [Value(array) for array in (result if isinstance(result, tuple) else (result,))]
-    if not all(t.shape.is_static and t.element_type != string for t in outputs):  # of strings there are no bounds
+    if not all(t.shape.is_static and t.element_type != string for t in outputs):  # strings have no bounds
         return None
     found = applied.infer_value(*inputs)
     return found if found is None or isinstance(found, tuple) else (found,)

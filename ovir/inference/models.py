@@ -1,4 +1,4 @@
-"""Infer whole models, and infer them again for inputs of other shapes."""
+"""Infers whole models, and infers them again for other shapes of their inputs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ from ovir.ops.infrastructure import Parameter
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
-    """Infer every port of a model. Return the warnings; raise ModelError with all errors."""
+    """Infer every port of a model; return the warnings and infos.
+
+    Raises ModelError with all errors.
+    """
     diagnostics = Diagnostics()
     infer_into(model, diagnostics)
     diagnostics.raise_errors()
@@ -28,10 +31,10 @@ def infer_model(model: Model) -> list[Diagnostic]:
 
 
 def infer_into(model: Model, diagnostics: Diagnostics, *, trust_declared: bool = False) -> list[Diagnostic]:
-    """Infer every port of a model, and add all that is found to ``diagnostics``. Return what is no error.
+    """Infer every port of a model and add all diagnostics to ``diagnostics``; return those that are not errors.
 
-    With ``trust_declared`` inference recovers from errors with what the file declares, so that one fault does not show
-    as many.
+    With ``trust_declared``, inference recovers from errors by using what the file declares, so that one fault gives one
+    diagnostic.
     """
     model.revision += 1
     found = Diagnostics()
@@ -45,7 +48,10 @@ def infer_into(model: Model, diagnostics: Diagnostics, *, trust_declared: bool =
 
 
 def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[Diagnostic]:
-    """Set the shapes of inputs, by name or position, and infer again; if that fails, nothing changes."""
+    """Set the shapes of inputs, by name or position, and infer again; return the warnings and infos.
+
+    If an error is raised, the model has not changed.
+    """
     before = {port.layer: port.layer.operator for port in model.inputs}
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
@@ -63,7 +69,7 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
 
 
 def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Parameter:
-    """Return the Parameter with another shape."""
+    """Return the Parameter with another shape; InputError if the shape is invalid."""
     if not isinstance(operator, Parameter):
         message = f"the shape of input {key!r} cannot be set: its Parameter could not be read"
         raise InputError(diagnose(USAGE, message))

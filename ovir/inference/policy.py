@@ -1,7 +1,7 @@
-"""Compare what a file declares with what is inferred, and decide how inference goes on after an error.
+"""Compares declared with inferred types, and decides how inference continues after an error.
 
-``Policy`` is the strict one: it reports every contradiction and goes on with the inferred types; the outputs of a layer
-that fails are unknown. ``RecoveringPolicy`` (ovir.inference.recovery) lets declared types stand in.
+``Policy`` is strict: it reports every contradiction and continues with the inferred types; outputs of a layer that
+fails are unknown. ``RecoveringPolicy`` (ovir.inference.recovery) continues with declared types.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ from ovir.ops.infrastructure import Const, Parameter
 
 
 class Policy:
-    """Report every contradiction, and go on with what is inferred."""
+    """Reports every contradiction and continues with what is inferred."""
 
     def __init__(self, diagnostics: Diagnostics, ir_version: int) -> None:
         self.diagnostics = diagnostics
         self.ir_version = ir_version
         self.doubtful: set[Port] = set()
-        """Output ports whose type is in doubt; differences that follow from it are not reported."""
+        """Output ports whose type is in doubt; differences that follow from them are not reported."""
         self.refused: set[Port] = set()
-        """Doubtful ports for which an error has been reported, or of which the file says two things."""
+        """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
         self._agreeing: dict[Any, object] = {}
 
     # ----- what the engine asks
 
     def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
-        """Infer a layer and give its output ports their types."""
+        """Infer a layer and set the types of its output ports."""
         inputs = [self.input_type(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(engine, layer, inputs, is_body)
         outputs, found = engine.attempt(layer, inputs)
@@ -49,12 +49,12 @@ class Policy:
         elif is_body or layer.operator is None or self.all_agree(layer, outputs):
             set_outputs(layer, outputs)
         else:
-            self._contradicted(engine, layer, outputs)
+            self._report_contradictions(engine, layer, outputs)
         if outputs is not None and len(layer.outputs) > len(outputs):
-            _refuse_surplus(engine, layer, len(outputs))
+            _report_surplus(engine, layer, len(outputs))
 
-    def failed(self, engine: Engine, layer: Layer) -> None:
-        """Look further into a layer that cannot be inferred."""
+    def inference_failed(self, engine: Engine, layer: Layer) -> None:
+        """Do nothing; a recovering policy looks for further faults in a layer that could not be inferred."""
 
     # ----- what another policy does in another way
 
@@ -72,38 +72,38 @@ class Policy:
         outputs: Types | None,
         found: list[Diagnostic],
     ) -> tuple[Types | None, list[Diagnostic]]:
-        """Return outputs and diagnostics of a layer some of whose inputs are in doubt."""
+        """Return the outputs and diagnostics of a layer whose inputs are partly in doubt."""
         return outputs, found
 
     def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
-        """Return the outputs of a layer outside of bodies, with what else is known of them."""
+        """Return the outputs of a layer outside bodies, refined by what else is known of them."""
         return outputs
 
     def give_up(self, layer: Layer) -> None:
-        """Set the outputs of a layer that cannot be inferred."""
+        """Set the outputs of a layer that could not be inferred."""
         self.doubtful.update(layer.outputs)
         self.refused.update(layer.outputs)
-        set_outputs(layer, [self.instead(port) for port in layer.outputs])
+        set_outputs(layer, [self.fallback(port) for port in layer.outputs])
 
-    def instead(self, port: Port) -> TensorType:
-        """Return the type of an output of a layer that cannot be inferred."""
+    def fallback(self, port: Port) -> TensorType:
+        """Return the type that an output of a layer gets if the layer could not be inferred."""
         return UNKNOWN_TENSOR
 
-    def chosen(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
-        """Return the type to go on with, where the file declares another one than ``inferred``."""
+    def type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
+        """Return the type to continue with if the file declares another type than ``inferred``."""
         return inferred
 
     # ----- declared against inferred
 
     def agrees(self, port: Port, tensor: TensorType) -> bool:
-        """Return ``declared.agrees``, cached by what is declared and inferred."""
+        """Return ``declared.agrees``, cached by the declared and the inferred type."""
         declared, shape = port.declared_shape, tensor.shape
         key = id(declared), id(shape), port.declared_element_type, tensor.element_type
         if key in self._agreeing:
             return True
         if not agrees(port, tensor):
             return False
-        self._agreeing[key] = declared, shape  # which keeps their ids their own
+        self._agreeing[key] = declared, shape  # keeps both alive, so that their ids stay unique
         return True
 
     def all_agree(self, layer: Layer, outputs: Types) -> bool:
@@ -112,7 +112,7 @@ class Policy:
     def _compare_inputs(
         self, engine: Engine, layer: Layer, inputs: Sequence[TensorType], is_body: bool
     ) -> tuple[bool, bool]:
-        """Report inputs that are declared otherwise.
+        """Report inputs that declare other types than their tensors have.
 
         Return whether any input is in doubt, and whether an error has been reported for one.
         """
@@ -132,10 +132,10 @@ class Policy:
             is_refused |= any(d.severity is Severity.ERROR for d in found)
         return is_doubtful, is_refused
 
-    def _contradicted(self, engine: Engine, layer: Layer, outputs: Types) -> None:
-        """Report outputs that are declared otherwise, and set those that are chosen to go on with."""
+    def _report_contradictions(self, engine: Engine, layer: Layer, outputs: Types) -> None:
+        """Report outputs that declare other types than inferred, and set the types to continue with."""
         chosen = list(outputs)
-        is_own = isinstance(layer.operator, (Const, Parameter))  # the file itself says two things of it
+        is_own = isinstance(layer.operator, (Const, Parameter))  # the file contradicts itself
         for port in layer.outputs:
             tensor = outputs[port.index] if port.index < len(outputs) else UNKNOWN_TENSOR
             if agrees(port, tensor):
@@ -147,11 +147,11 @@ class Policy:
                 continue
             self.refused.add(port)
             if port.index < len(chosen):
-                chosen[port.index] = self.chosen(port, tensor, is_own)
+                chosen[port.index] = self.type_after_contradiction(port, tensor, is_own)
         set_outputs(layer, chosen)
 
     def compare_bodies(self, model: Model) -> None:
-        """Report ports in bodies that are declared otherwise, once their types are final."""
+        """Report ports in bodies that declare other types than inferred; call this when these types are final."""
         for layer in model.layers:
             for body in layer.bodies.values():
                 for inner in body.layers:
@@ -175,9 +175,9 @@ class Policy:
                 self.doubtful.add(port if port.is_output or port.source is None else port.source)
 
 
-def _refuse_surplus(engine: Engine, layer: Layer, count: int) -> None:
-    """Report outputs that the operation does not have and that are read; others may be declared."""
+def _report_surplus(engine: Engine, layer: Layer, count: int) -> None:
+    """Report outputs with readers that the operation does not have; surplus outputs without readers may be declared."""
     for port in layer.outputs[count:]:
         if port.readers:
-            message = f"output port {port.id} is read, yet {layer.type} has {count} outputs here"
+            message = f"output port {port.id} is read, but {layer.type} has only {count} outputs here"
             engine.diagnostics.report(EDGE_PORT, message, port.place, port=port.id)

@@ -1,6 +1,6 @@
-"""Infer a model that has faults, so that one fault shows as one diagnostic.
+"""Inference of models with faults, where each fault should give one diagnostic.
 
-What the file declares stands in where inference failed or was given something doubtful.
+Declared types replace inferred ones if inference failed or had doubtful inputs.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from ovir.ops.infrastructure import Const
 
 
 class RecoveringPolicy(Policy):
-    """Go on with what the file declares, where that is more trustworthy than what is inferred."""
+    """Continues with what the file declares if that is more reliable than what is inferred."""
 
     def __init__(self, diagnostics: Diagnostics, ir_version: int, log: ValueLog) -> None:
         super().__init__(diagnostics, ir_version)
         self._log = log
-        self._is_vague = False
-        """Whether something before could not be read, or is in doubt, so that less may be known of what follows."""
+        self._is_uncertain = False
+        """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
 
     def input_type(self, port: Port) -> TensorType:
         if port.source is None:
-            self._is_vague = True
+            self._is_uncertain = True
             return declared_type(port)
         return super().input_type(port)
 
-    def instead(self, port: Port) -> TensorType:
+    def fallback(self, port: Port) -> TensorType:
         return declared_type(port)
 
-    def failed(self, engine: Engine, layer: Layer) -> None:
-        """Look for other faults in the bodies of a layer, from what they declare of their parameters."""
-        if not layer.scope:  # within bodies it would double the time of each level
+    def inference_failed(self, engine: Engine, layer: Layer) -> None:
+        """Look for further faults in the bodies of a layer, starting from the declared types of their parameters."""
+        if not layer.scope:  # inside bodies, this would double the time with each level
             for body in layer.bodies.values():
                 engine.infer(body)
 
@@ -52,25 +52,26 @@ class RecoveringPolicy(Policy):
         outputs: Types | None,
         found: list[Diagnostic],
     ) -> tuple[Types | None, list[Diagnostic]]:
-        """Infer again with what the layer declares of doubtful inputs, unless the first outputs are as it declares."""
+        """Infer again with the declared types of doubtful inputs, unless the first outputs agree with what is
+        declared."""
         if outputs is not None and self.all_agree(layer, outputs):
             return outputs, found
         if outputs is None and not is_refused:
-            engine.diagnostics.extend(found)  # for this the file is refused
+            engine.diagnostics.extend(found)  # OpenVINO would refuse the file for this
         declared = list(inputs)
         for i, port in enumerate(layer.inputs):
             if port.source in self.doubtful or not agrees(port, inputs[i]):
                 if not has_declared(port):
-                    return None, []  # whatever is found follows from an earlier diagnostic, or may do so
+                    return None, []  # these diagnostics may be consequences of an earlier one
                 declared[i] = declared_type(port)
         outputs, found = engine.attempt(layer, declared)
         is_open = any(not declared[i].shape.is_static for i, p in enumerate(layer.inputs) if p.source in self.refused)
         return outputs, [] if outputs is None and is_open else found
 
     def completed(self, layer: Layer, outputs: Types | None, is_doubtful: bool) -> Types | None:
-        """Return the outputs, and where they leave open what the file declares, that."""
-        self._is_vague |= outputs is None or is_doubtful or _is_incomplete(layer.operator) or self._log.left_out
-        if outputs is None or not self._is_vague:
+        """Return the outputs, with dimensions that inference leaves open replaced by declared ones."""
+        self._is_uncertain |= outputs is None or is_doubtful or _is_incomplete(layer.operator) or self._log.left_out
+        if outputs is None or not self._is_uncertain:
             return outputs
         completed = list(outputs)
         for port, tensor in zip(layer.outputs, outputs, strict=False):
@@ -79,16 +80,16 @@ class RecoveringPolicy(Policy):
                 completed[port.index] = tensor.refined(tensor.element_type, shape)
         return tuple(completed)
 
-    def chosen(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
-        """Return what the file declares if all readers declare something else than is inferred."""
+    def type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
+        """Return the declared type if readers declare types and none agrees with ``inferred``, else ``inferred``."""
         readers = [reader for reader in port.readers if has_declared(reader)]
         if not readers or any(agrees(reader, inferred) for reader in readers):
             return inferred
-        self._is_vague = True
+        self._is_uncertain = True
         declared = declared_type(port)
         return TensorType(inferred.element_type, declared.shape) if is_own else declared
 
 
 def _is_incomplete(op: Operator | None) -> bool:
-    """Return whether an operation could not be read, or is a constant whose data is missing."""
+    """Return whether an operation could not be read, or is a constant without data."""
     return op is None or (isinstance(op, Const) and op.constant_data is None)

@@ -1,4 +1,4 @@
-"""What a model says of its variables."""
+"""Checks what a model declares of its variables."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ovir.ops.state import AssignBase, ReadValueBase
 
 
 def _may_read(layer: Layer, variable_id: str) -> bool:
-    """Return whether a layer may be the ReadValue of a variable, as far as it could be read."""
+    """Return whether a layer that could not be read may be the ReadValue of a variable."""
     if layer.operator is not None:
         return False
     return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
 
 
 def check_variables(model: Model, diagnostics: Diagnostics) -> None:
-    """Check that every Assign has a ReadValue, which declares what the variable may hold."""
+    """Report Assigns without a ReadValue, and Assigns whose input contradicts the type that the ReadValue declares."""
     assigns = [layer for layer in model.layers if layer.type == "Assign"]
     declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
     for layer in assigns:
@@ -27,7 +27,7 @@ def check_variables(model: Model, diagnostics: Diagnostics) -> None:
         if reader is None and any(_may_read(layer, op.variable_id) for layer in model.layers):
             continue
         if reader is None:
-            message = f"no ReadValue reads the variable '{op.variable_id}'; those read are {sorted(declared)}"
+            message = f"no ReadValue reads the variable '{op.variable_id}'; ReadValue layers read {sorted(declared)}"
             diagnostics.report(NO_READ_VALUE, message, layer.place)
             continue
         value, variable = layer.inputs[0].type, reader.outputs[0].type

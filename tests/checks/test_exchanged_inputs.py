@@ -30,10 +30,10 @@ def test_exchanged_inputs_are_one_error() -> None:
     assert (found.code, found.severity, found.line) == ("OVIR222", ovir.Severity.ERROR, to_0)
     assert found.message == (
         "the inputs look exchanged: "
-        f"port 0 declares f32[2,3] and is fed f32[2,1] (layer 1 'b' (Parameter, opset1) by the edge on line {to_0}), "
-        f"port 1 declares f32[2,1] and is fed f32[2,3] (layer 0 'a' (Parameter, opset1) by the edge on line {to_1})"
+        f"port 0 declares f32[2,3] but gets f32[2,1] (layer 1 'b' (Parameter, opset1) by the edge on line {to_0}), "
+        f"port 1 declares f32[2,1] but gets f32[2,3] (layer 0 'a' (Parameter, opset1) by the edge on line {to_1})"
     )
-    assert found.hint == f"exchange the ports that the edges on lines {to_0} and {to_1} lead to"
+    assert found.hint == f"exchange the input ports of the edges on lines {to_0} and {to_1}"
     assert [d.code for d in ovir.read_model(text).diagnostics] == ["OVIR222"]
 
 
@@ -51,7 +51,7 @@ def test_inputs_that_the_operation_cannot_take_so(
     assert (found.code, found.severity) == (code, ovir.Severity.ERROR)
     assert found.message.startswith("the inputs look exchanged: port 0 declares ")
     assert found.hint is not None
-    assert found.hint.startswith("exchange the ports that the edges on lines ")
+    assert found.hint.startswith("exchange the input ports of the edges on lines ")
 
 
 def test_inputs_that_differ_otherwise_are_not_exchanged() -> None:
@@ -70,6 +70,6 @@ def test_an_edge_from_another_layer() -> None:
     line = line_of(text, '<edge from-layer="1"')
     assert found.layer == "layer 2 'relu2' (ReLU, opset1)"
     assert found.message == (
-        "input port 0 declares shape [2,3], its tensor has [4,5] "
+        "input port 0 declares shape [2,3], but its tensor has [4,5] "
         f"(layer 1 'y' (Parameter, opset1) by the edge on line {line})"
     )
