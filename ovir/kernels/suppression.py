@@ -32,6 +32,14 @@ def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[
             yield row, indices
 
 
+def ranked_one(scores: Array, eligible: Array | None = None, most: int | None = None) -> Array:
+    """Return the indices that ``ranked`` returns for a single row; without ``eligible`` all elements are eligible."""
+    if eligible is None:
+        return descending(scores)[:most]
+    indices = np.flatnonzero(eligible)
+    return indices[descending(scores[indices])[:most]]
+
+
 def descending(scores: Array) -> Array:
     """Return the stable descending order of real numbers; NaN is last.
 

@@ -92,7 +92,7 @@ class YuvToRgbBase(ColorBase):
     is [batch, height, width, 3].
     """
 
-    def inferred(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
+    def infer_outputs(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:
         """Return the type of the image; ``names`` and ``channels`` describe the inputs, Y first."""
         element_type = self.merge_types(*(plane.element_type for plane in planes), names=names)
         allowed = "u8 or of a floating-point type"
@@ -122,7 +122,7 @@ class YuvToRgbBase(ColorBase):
             self.fail(message, name, chroma, image)
         return merged
 
-    def computed(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
+    def run_outputs(self, y: Array, u: Array, v: Array, out: Array | None) -> Array:
         """Return the images of y [batch, height, width] and of u and v, which are half as high and wide."""
         batch, height, width = y.shape
         if out is None:
@@ -171,7 +171,7 @@ class Nv12ToRgbBase(YuvToRgbBase):
 
     def infer(self, data: TensorType, uv: TensorType | None = None) -> TensorType:
         planes = [data] if uv is None else [data, uv]
-        return self.inferred(planes, ("Y", "UV"), (1, 2))
+        return self.infer_outputs(planes, ("Y", "UV"), (1, 2))
 
     def run(self, data: Array, uv: Array | None = None, *, out: Array | None = None) -> Array:
         batch, height, width, _ = data.shape
@@ -180,7 +180,7 @@ class Nv12ToRgbBase(YuvToRgbBase):
             height = height // 3 * 2
             data, uv = np.split(flat, [height * width], axis=1)
         chroma = uv.reshape(batch, height // 2, width // 2, 2)
-        return self.computed(data.reshape(batch, height, width), chroma[..., 0], chroma[..., 1], out)
+        return self.run_outputs(data.reshape(batch, height, width), chroma[..., 0], chroma[..., 1], out)
 
 
 @operator("NV12toRGB", opset=8)
@@ -211,7 +211,7 @@ class I420ToRgbBase(YuvToRgbBase):
     def infer(self, data: TensorType, u: TensorType | None = None, v: TensorType | None = None) -> TensorType:
         planes = [plane for plane in (data, u, v) if plane is not None]
         self.require(len(planes) != 2, "expected 1 input with all planes or 3 with Y, U and V, got 2")
-        return self.inferred(planes, ("Y", "U", "V"), (1, 1, 1))
+        return self.infer_outputs(planes, ("Y", "U", "V"), (1, 1, 1))
 
     def run(self, data: Array, u: Array | None = None, v: Array | None = None, *, out: Array | None = None) -> Array:
         batch, height, width, _ = data.shape
@@ -221,7 +221,7 @@ class I420ToRgbBase(YuvToRgbBase):
             pixels = height * width
             data, u, v = np.split(flat, [pixels, pixels + pixels // 4], axis=1)
         chroma = batch, height // 2, width // 2
-        return self.computed(data.reshape(batch, height, width), u.reshape(chroma), v.reshape(chroma), out)
+        return self.run_outputs(data.reshape(batch, height, width), u.reshape(chroma), v.reshape(chroma), out)
 
 
 @operator("I420toRGB", opset=8)

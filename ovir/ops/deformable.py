@@ -40,7 +40,7 @@ class DeformableBase(ConvolutionBase):
 
     # ----- inference
 
-    def inferred(
+    def infer_outputs(
         self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
     ) -> TensorType:
         names = ("data", "offsets", "filters")
@@ -169,7 +169,7 @@ class DeformableConvolution1(DeformableBase):
     """
 
     def infer(self, data: TensorType, offsets: TensorType, filters: TensorType) -> TensorType:
-        return self.inferred(data, offsets, filters)
+        return self.infer_outputs(data, offsets, filters)
 
 
 @operator("DeformableConvolution", opset=8)
@@ -187,4 +187,4 @@ class DeformableConvolution8(DeformableBase):
     def infer(
         self, data: TensorType, offsets: TensorType, filters: TensorType, mask: TensorType | None = None
     ) -> TensorType:
-        return self.inferred(data, offsets, filters, mask)
+        return self.infer_outputs(data, offsets, filters, mask)

@@ -231,18 +231,18 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
 
     def run(self, rois: Array, deltas: Array, scores: Array, im_info: Array) -> tuple[Array, Array, Array]:
         with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-            boxes, rates = self._of_classes(*map(as_f32, (rois, deltas, scores)))
-            classes, regions = self._detected(boxes, rates)
+            boxes, class_scores = self._of_classes(*map(as_f32, (rois, deltas, scores)))
+            classes, regions = self._select_boxes(boxes, class_scores)
         most = self.max_detections_per_image
         if classes.size > most:
-            best = np.lexsort((regions, -rates[classes, regions]))[:most]
+            best = np.lexsort((regions, -class_scores[classes, regions]))[:most]
             classes, regions = classes[best], regions[best]
         chosen, numbers = np.zeros((most, 4), rois.dtype), np.zeros(most, np.int32)
-        probabilities = np.zeros(most, rois.dtype)
+        chosen_scores = np.zeros(most, rois.dtype)
         count = classes.size
         chosen[:count], numbers[:count] = boxes[classes, regions], classes
-        probabilities[:count] = rates[classes, regions]
-        return chosen, numbers, probabilities
+        chosen_scores[:count] = class_scores[classes, regions]
+        return chosen, numbers, chosen_scores
 
     def _of_classes(self, rois: Array, deltas: Array, scores: Array) -> tuple[Array, Array]:
         """Return the moved box and the score for each class and region, both 0 where the region has no area."""
@@ -252,7 +252,7 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
         boxes = np.where(proper[:, np.newaxis], boxes.swapaxes(0, 1), np.float32(0))
         return boxes, np.where(proper, scores.T, np.float32(0))
 
-    def _detected(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
+    def _select_boxes(self, boxes: Array, scores: Array) -> tuple[Array, Array]:
         """Return classes and regions of the detections, ordered by class."""
         eligible = scores > np.float32(self.score_threshold)
         eligible[:1] = False

@@ -13,13 +13,13 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.suppression import keep_apart, ranked
+from ovir.kernels.suppression import keep_apart, ranked_one
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 # Boxes grow by a factor of at most 1000 / 16.
-_MOST = np.float32(log(1000 / 16))
+_MAX_LOG_SCALE = np.float32(log(1000 / 16))
 
 
 class GenerateProposalsBase(Operator):
@@ -50,11 +50,11 @@ class GenerateProposalsBase(Operator):
         ``margin`` is 1 if the last pixel belongs to a box, else 0.
         """
         points = deltas.reshape(len(scores), 4, *deltas.shape[1:]).transpose(2, 3, 0, 1).reshape(-1, 4)
-        boxes = moved(anchors.reshape(-1, 4), points, margin, _MOST)
+        boxes = moved(anchors.reshape(-1, 4), points, margin, _MAX_LOG_SCALE)
         boxes = clipped(boxes, np.tile(image[1::-1] - np.float32(margin), 2))
         return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
 
-    def kept(self, boxes: Array, candidates: Array, margin: float) -> Array:
+    def select_boxes(self, boxes: Array, candidates: Array, margin: float) -> Array:
         """Return which of the candidates (indices of boxes in descending order of score) remain."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
         return candidates[keep_apart(candidates.size, self.post_nms_count, overlaps, self.nms_threshold)]
@@ -114,22 +114,21 @@ class GenerateProposals(GenerateProposalsBase):
     def run(self, im_info: Array, anchors: Array, deltas: Array, scores: Array) -> tuple[Array, Array, Array]:
         inputs = im_info, anchors, deltas, scores
         self._images(*(PartialShape(array.shape) for array in inputs))
-        information, anchors, deltas, scores = map(as_f32, inputs)
+        dtype = im_info.dtype
+        im_info, anchors, deltas, scores = map(as_f32, inputs)
         margin = 0.0 if self.normalized else 1.0
-        chosen, probabilities = [np.empty((0, 4), np.float32)], [np.empty(0, np.float32)]
-        for image, image_deltas, image_scores in zip(information, deltas, scores, strict=True):
+        best_boxes, best_scores = [np.empty((0, 4), np.float32)], [np.empty(0, np.float32)]
+        for image, image_deltas, image_scores in zip(im_info, deltas, scores, strict=True):
             with np.errstate(all="ignore"):  # boxes can be infinite, or without area
-                boxes, sides, rates = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
+                boxes, sides, box_scores = self.boxes(image, anchors, image_deltas, image_scores, margin=margin)
                 least = np.float32(self.min_size) * np.broadcast_to(image[2:], 2)[::-1]
                 large: Array = np.all(sides >= least, axis=1)
-                best = np.empty(0, np.intp)
-                for _, candidates in ranked(rates[np.newaxis], np.ones((1, rates.size), bool), self.pre_nms_count):
-                    best = self.kept(boxes, candidates[large[candidates]], margin)
-            chosen.append(boxes[best])
-            probabilities.append(rates[best])
-        counts = np.array([len(boxes) for boxes in chosen[1:]], self.roi_num_type.to_dtype())
-        dtype = im_info.dtype
-        return stored(np.concatenate(chosen), dtype), stored(np.concatenate(probabilities), dtype), counts
+                candidates = ranked_one(box_scores, most=self.pre_nms_count)
+                best = self.select_boxes(boxes, candidates[large[candidates]], margin)
+            best_boxes.append(boxes[best])
+            best_scores.append(box_scores[best])
+        counts = np.array([len(boxes) for boxes in best_boxes[1:]], self.roi_num_type.to_dtype())
+        return stored(np.concatenate(best_boxes), dtype), stored(np.concatenate(best_scores), dtype), counts
 
 
 @operator("ExperimentalDetectronGenerateProposalsSingleImage", opset=6)
@@ -176,11 +175,11 @@ class ExperimentalDetectronGenerateProposalsSingleImage(GenerateProposalsBase):
         inputs = im_info, anchors, deltas, scores
         self._require_shapes(*(PartialShape(array.shape) for array in inputs))
         rois = np.zeros((self.post_nms_count, 4), im_info.dtype)
-        probabilities = np.zeros(self.post_nms_count, im_info.dtype)
+        roi_scores = np.zeros(self.post_nms_count, im_info.dtype)
         with np.errstate(all="ignore"):
-            boxes, sides, rates = self.boxes(*map(as_f32, inputs), margin=1.0)
+            boxes, sides, box_scores = self.boxes(*map(as_f32, inputs), margin=1.0)
             large: Array = np.all(sides >= np.float32(self.min_size), axis=1)
-            for _, candidates in ranked(rates[np.newaxis], large[np.newaxis], self.pre_nms_count):
-                best = self.kept(boxes, candidates, margin=0.0)
-                rois[: best.size], probabilities[: best.size] = boxes[best], rates[best]
-        return rois, probabilities
+            candidates = ranked_one(box_scores, large, self.pre_nms_count)
+            best = self.select_boxes(boxes, candidates, margin=0.0)
+            rois[: best.size], roi_scores[: best.size] = boxes[best], box_scores[best]
+        return rois, roi_scores

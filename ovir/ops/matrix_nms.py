@@ -34,15 +34,15 @@ class MatrixNms(ImageNmsBase):
     post_threshold: float = attribute(default=0.0)
 
     def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.inferred(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
+        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
 
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        return self.computed(boxes, scores)
+        return self.run_outputs(boxes, scores)
 
-    def admitted(self, scores: Array) -> Array:
+    def passes_threshold(self, scores: Array) -> Array:
         return scores > np.float32(self.score_threshold)
 
-    def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
+    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
         count = scores.size
         greatest, final = np.zeros(count, np.float32), np.empty(count, np.float32)
         # Boxes with a gap between them do not overlap, even if their coordinates are pixel numbers.

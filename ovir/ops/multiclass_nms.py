@@ -33,21 +33,21 @@ class MulticlassNms8(ImageNmsBase):
     nms_eta: float = attribute(default=1.0, minimum=0.0)
 
     def infer(self, boxes: TensorType, scores: TensorType) -> tuple[TensorType, ...]:
-        return self.inferred(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
+        return self.infer_outputs(*box_counts(self, boxes.shape, scores.shape), boxes, scores)
 
-    def inferred(
+    def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
     ) -> tuple[TensorType, ...]:
         self.require(self.nms_eta <= 1, "nms_eta must be in [0, 1], got {}", self.nms_eta)
-        return super().inferred(images, classes, count, *inputs)
+        return super().infer_outputs(images, classes, count, *inputs)
 
     def run(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        return self.computed(boxes, scores)
+        return self.run_outputs(boxes, scores)
 
-    def admitted(self, scores: Array) -> Array:
+    def passes_threshold(self, scores: Array) -> Array:
         return scores >= np.float32(self.score_threshold)
 
-    def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
+    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
         # An image keeps at most as many boxes of one class as of all classes.
         most = scores.size if self.keep_top_k < 0 else min(scores.size, self.keep_top_k)
         kept = keep_apart(scores.size, most, upright_overlaps(edges, self.last_pixel), self._thresholds(most))
@@ -90,7 +90,7 @@ class MulticlassNms9(MulticlassNms8):
         self.require(boxes.shape[2].contains(4), "a box must have 4 coordinates, got boxes {}", boxes.shape)
         classes = self.merge_dims("classes", boxes=(boxes.shape, 0), scores=(scores.shape, 0))
         count = self.merge_dims("boxes", boxes=(boxes.shape, 1), scores=(scores.shape, 1))
-        return self.inferred(roisnum.shape[0], classes, count, boxes, scores, roisnum)
+        return self.infer_outputs(roisnum.shape[0], classes, count, boxes, scores, roisnum)
 
     def run(self, boxes: Array, scores: Array, roisnum: Array | None = None) -> tuple[Array, ...]:
         if roisnum is None:
@@ -106,4 +106,4 @@ class MulticlassNms9(MulticlassNms8):
         places = np.arange(count * classes).reshape(count, classes).T
         parts = [slice(*part) for part in pairwise(ends)]
         images = ((boxes[:, part], scores[:, part], places[:, part]) for part in parts)
-        return self.computed_of_images(boxes.dtype, images)
+        return self.run_images(boxes.dtype, images)

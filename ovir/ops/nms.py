@@ -1,4 +1,7 @@
-"""NonMaxSuppression: of overlapping boxes keep those with the highest scores, separately for each class."""
+"""NonMaxSuppression: of overlapping boxes keep those with the highest scores, separately for each class.
+
+Version 5 follows version 9, because it is version 9 with one flag.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, up
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import SuppressionBase, class_limit, require_narrow_real, smaller
+from ovir.ops.base.suppression import SuppressionBase, class_limit, min_dimension, require_narrow_real
 
 
 class NonMaxSuppressionBase(SuppressionBase):
-    """Base of non-maximum suppression of upright boxes.
+    """Base of non-maximum suppression of upright boxes; SuppressionBase has the contract.
 
     ``box_encoding`` corner: y, x, y, x of any two opposite corners; center: x and y of the center, width, height.
     """
@@ -30,7 +33,7 @@ class NonMaxSuppressionBase(SuppressionBase):
 
 @operator("NonMaxSuppression", opset=1)
 class NonMaxSuppression1(NonMaxSuppressionBase):
-    """The boxes with the highest scores among overlapping ones, class by class. See NonMaxSuppressionBase.
+    """The boxes with the highest scores among overlapping ones, class by class. See SuppressionBase.
 
     The output always has min(boxes, max_output_boxes_per_class * classes) triplets: excess ones are dropped, missing
     ones are -1.
@@ -41,8 +44,8 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
     output_type: ElementType = i64
     only_scalars = True
 
-    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
-        return smaller(boxes, most * classes)
+    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
+        return min_dimension(boxes, max_boxes * classes)
 
     def infer(
         self,
@@ -63,7 +66,7 @@ class NonMaxSuppression1(NonMaxSuppressionBase):
         iou_threshold: Array | None = None,
         score_threshold: Array | None = None,
     ) -> Array:
-        triplets, _ = self.selected(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        triplets, _ = self.select_boxes(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
         batches, classes, count = scores.shape
         sizes = batches, classes, count, class_limit(max_output_boxes_per_class, count)
         padded = np.full((self.rows(*(Dimension(n, n) for n in sizes)).length, 3), -1, self.output_type.to_dtype())
@@ -88,13 +91,13 @@ class NonMaxSuppression4(NonMaxSuppression3):
     Source: NonMaxSuppression-4
     """
 
-    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
-        return smaller(boxes, most) * batches * classes
+    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
+        return min_dimension(boxes, max_boxes) * batches * classes
 
 
 @operator("NonMaxSuppression", opset=9)
 class NonMaxSuppression9(NonMaxSuppressionBase):
-    """The boxes with the highest scores among overlapping ones, class by class, or Soft-NMS. See NonMaxSuppressionBase.
+    """The boxes with the highest scores among overlapping ones, class by class, or Soft-NMS. See SuppressionBase.
 
     The outputs are one triplet for each selected box; triplets of batch, class and score; and their number, [1]. With
     soft_nms_sigma above 0 (Soft-NMS), a box that overlaps a selected one is not removed; its score is multiplied by
@@ -117,7 +120,7 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
         score_threshold: TensorType | None = None,
         soft_nms_sigma: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.inferred(
+        return self.infer_outputs(
             boxes,
             scores,
             max_output_boxes_per_class,
@@ -135,7 +138,9 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
         score_threshold: Array | None = None,
         soft_nms_sigma: Array | None = None,
     ) -> tuple[Array, ...]:
-        return self.computed(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma)
+        return self.run_outputs(
+            boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold, soft_nms_sigma
+        )
 
 
 @operator("NonMaxSuppression", opset=5)

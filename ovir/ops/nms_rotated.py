@@ -40,7 +40,7 @@ class NMSRotated(SuppressionBase):
         score_threshold: TensorType,
     ) -> tuple[TensorType, ...]:
         thresholds = {"iou_threshold": iou_threshold, "score_threshold": score_threshold}
-        return self.inferred(boxes, scores, max_output_boxes_per_class, **thresholds)
+        return self.infer_outputs(boxes, scores, max_output_boxes_per_class, **thresholds)
 
     def overlaps(self, boxes: Array) -> Overlaps:
         return rotated_overlaps(boxes if self.clockwise else boxes * np.array([1, 1, 1, 1, -1], boxes.dtype))
@@ -53,4 +53,4 @@ class NMSRotated(SuppressionBase):
         iou_threshold: Array,
         score_threshold: Array,
     ) -> tuple[Array, ...]:
-        return self.computed(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)
+        return self.run_outputs(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)

@@ -63,7 +63,7 @@ class ProposalBase(Operator):
 
     # ----- inference
 
-    def inferred(
+    def infer_outputs(
         self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
     ) -> tuple[TensorType, TensorType]:
         """Return the types of the rows and of their scores."""
@@ -99,14 +99,14 @@ class ProposalBase(Operator):
 
     # ----- kernel
 
-    def computed(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
+    def run_outputs(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
         """Return the rows and their scores."""
         inputs = class_probs, bbox_deltas, image_shape
         images = self._images(*(PartialShape(a.shape) for a in inputs)).length
         scores, deltas, image = map(as_f32, inputs)
         height, width = self._image_size(image)
         rows = np.zeros((images, self.post_nms_topn, 5), np.float32)
-        probabilities = np.zeros((images, self.post_nms_topn), np.float32)
+        row_scores = np.zeros((images, self.post_nms_topn), np.float32)
         rows[:, :1, 0] = -1
         with np.errstate(all="ignore"):  # boxes can be infinite, or without area
             boxes, scores = self._boxes(scores, deltas, image, height, width)
@@ -116,10 +116,10 @@ class ProposalBase(Operator):
                 kept = keep_apart(candidates.size, self.post_nms_topn, overlaps, self.nms_thresh)
                 rows[row, : kept.size, 0] = row
                 rows[row, kept.size : kept.size + 1, 0] = -1
-                rows[row, : kept.size, 1:] = self._finished(chosen[kept], height, width)
-                probabilities[row, : kept.size] = scores[row, candidates[kept]]
+                rows[row, : kept.size, 1:] = self._finish(chosen[kept], height, width)
+                row_scores[row, : kept.size] = scores[row, candidates[kept]]
         dtype = class_probs.dtype
-        return stored(rows.reshape(-1, 5), dtype), stored(probabilities.reshape(-1), dtype)
+        return stored(rows.reshape(-1, 5), dtype), stored(row_scores.reshape(-1), dtype)
 
     def _image_size(self, image: Array) -> tuple[np.float32, np.float32]:
         """Check the numbers of image_shape and return the extent of the image along y and x."""
@@ -177,7 +177,7 @@ class ProposalBase(Operator):
         middle = np.float32(0 if self.is_tensorflow else (self.base_size - 1) / 2)
         return middle - reach, middle + reach
 
-    def _finished(self, boxes: Array, height: np.float32, width: np.float32) -> Array:
+    def _finish(self, boxes: Array, height: np.float32, width: np.float32) -> Array:
         ends = np.array([width, height, width, height], np.float32)
         boxes = clipped(boxes, ends) if self.clip_after_nms else boxes
         return boxes / ends if self.normalize else boxes
@@ -191,10 +191,10 @@ class Proposal1(ProposalBase):
     """
 
     def infer(self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType) -> TensorType:
-        return self.inferred(class_probs, bbox_deltas, image_shape)[0]
+        return self.infer_outputs(class_probs, bbox_deltas, image_shape)[0]
 
     def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> Array:
-        return self.computed(class_probs, bbox_deltas, image_shape)[0]
+        return self.run_outputs(class_probs, bbox_deltas, image_shape)[0]
 
 
 @operator("Proposal", opset=4)
@@ -207,7 +207,7 @@ class Proposal4(ProposalBase):
     def infer(
         self, class_probs: TensorType, bbox_deltas: TensorType, image_shape: TensorType
     ) -> tuple[TensorType, TensorType]:
-        return self.inferred(class_probs, bbox_deltas, image_shape)
+        return self.infer_outputs(class_probs, bbox_deltas, image_shape)
 
     def run(self, class_probs: Array, bbox_deltas: Array, image_shape: Array) -> tuple[Array, Array]:
-        return self.computed(class_probs, bbox_deltas, image_shape)
+        return self.run_outputs(class_probs, bbox_deltas, image_shape)

@@ -37,7 +37,7 @@ class CellBase(RecurrentBase):
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return (inputs["w"].size() + inputs["r"].size()) * inputs["x"][0]
 
-    def inferred(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
+    def infer_outputs(self, **inputs: TensorType | None) -> tuple[TensorType, ...]:
         """Return the types of the next states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
@@ -45,7 +45,7 @@ class CellBase(RecurrentBase):
         state = TensorType(element_type, PartialShape([sizes.get("batch", UNKNOWN), sizes.get("hidden", UNKNOWN)]))
         return (state, state) if "initial_cell_state" in inputs else (state,)
 
-    def computed(
+    def run_outputs(
         self,
         x: Array,
         states: Sequence[Array],
@@ -78,12 +78,12 @@ class RNNCell(CellBase, RnnBase):
     def infer(
         self, x: TensorType, initial_hidden_state: TensorType, w: TensorType, r: TensorType, b: TensorType
     ) -> tuple[TensorType, ...]:
-        return self.inferred(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self, x: Array, initial_hidden_state: Array, w: Array, r: Array, b: Array, *, out: Array | None = None
     ) -> Array:
-        return self.computed(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+        return self.run_outputs(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
 
 
 @operator("GRUCell", opset=3)
@@ -105,7 +105,7 @@ class GRUCell(CellBase, GruBase):
         r: TensorType,
         b: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.inferred(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.infer_outputs(X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self,
@@ -117,7 +117,7 @@ class GRUCell(CellBase, GruBase):
         *,
         out: Array | None = None,
     ) -> Array:
-        return self.computed(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
+        return self.run_outputs(x, (initial_hidden_state,), w, r, b, None if out is None else (out,))[0]
 
 
 @operator("LSTMCell", opset=4)
@@ -139,7 +139,7 @@ class LSTMCell4(CellBase, LstmBase):
         r: TensorType,
         b: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.inferred(
+        return self.infer_outputs(
             X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b
         )
 
@@ -154,7 +154,7 @@ class LSTMCell4(CellBase, LstmBase):
         *,
         out: tuple[Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.computed(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
 
 
 @operator("LSTMCell", opset=1)
@@ -182,7 +182,7 @@ class LSTMCell1(LSTMCell4):
         b: TensorType | None = None,
         p: TensorType | None = None,
     ) -> tuple[TensorType, ...]:
-        return self.inferred(
+        return self.infer_outputs(
             X=x, initial_hidden_state=initial_hidden_state, initial_cell_state=initial_cell_state, W=w, R=r, B=b, P=p
         )
 
@@ -205,4 +205,4 @@ class LSTMCell1(LSTMCell4):
             report(ignored.format("input_forget"))
         if p is not None and p.any():
             report(ignored.format("nonzero P"))
-        return self.computed(x, (initial_hidden_state, initial_cell_state), w, r, b, out)
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), w, r, b, out)

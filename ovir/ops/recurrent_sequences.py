@@ -53,7 +53,7 @@ class SequenceBase(RecurrentBase):
     def directions(self) -> int:
         return 2 if self.direction == "bidirectional" else 1
 
-    def inferred(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
+    def infer_outputs(self, sequence_lengths: TensorType, **inputs: TensorType) -> tuple[TensorType, ...]:
         """Return the types of Y and of the last states."""
         self.activation_functions()
         element_type = self.real_type(**inputs)
@@ -67,7 +67,7 @@ class SequenceBase(RecurrentBase):
         count = 2 if "initial_cell_state" in inputs else 1
         return TensorType(element_type, PartialShape([batch, directions, time, hidden])), *[state] * count
 
-    def computed(
+    def run_outputs(
         self,
         x: Array,
         states: Sequence[Array],
@@ -120,7 +120,7 @@ class HiddenSequenceBase(SequenceBase):
         r: TensorType,
         b: TensorType,
     ) -> tuple[TensorType, ...]:
-        return self.inferred(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
+        return self.infer_outputs(sequence_lengths, X=x, initial_hidden_state=initial_hidden_state, W=w, R=r, B=b)
 
     def run(
         self,
@@ -133,7 +133,7 @@ class HiddenSequenceBase(SequenceBase):
         *,
         out: tuple[Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.computed(x, (initial_hidden_state,), sequence_lengths, w, r, b, out)
+        return self.run_outputs(x, (initial_hidden_state,), sequence_lengths, w, r, b, out)
 
 
 @operator("RNNSequence", opset=5)
@@ -172,7 +172,7 @@ class LSTMSequence(SequenceBase, LstmBase):
         b: TensorType,
     ) -> tuple[TensorType, ...]:
         states = {"initial_hidden_state": initial_hidden_state, "initial_cell_state": initial_cell_state}
-        return self.inferred(sequence_lengths, X=x, **states, W=w, R=r, B=b)
+        return self.infer_outputs(sequence_lengths, X=x, **states, W=w, R=r, B=b)
 
     def run(
         self,
@@ -186,4 +186,4 @@ class LSTMSequence(SequenceBase, LstmBase):
         *,
         out: tuple[Array, Array, Array] | None = None,
     ) -> tuple[Array, ...]:
-        return self.computed(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b, out)
+        return self.run_outputs(x, (initial_hidden_state, initial_cell_state), sequence_lengths, w, r, b, out)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.kernels.suppression import descending, keep_apart, ranked, soften
+from ovir.kernels.suppression import descending, keep_apart, ranked, ranked_one, soften
 
 
 def rows(scores: list[list[float]], least: float, most: int | None = None) -> list[tuple[int, list[int]]]:
@@ -28,6 +28,15 @@ def test_ranked_is_a_stable_sort() -> None:
     scores[0, :2] = np.inf, -np.inf
     for row, indices in ranked(scores, np.ones(scores.shape, bool)):
         assert indices.tolist() == np.argsort(-scores[row], kind="stable").tolist()
+
+
+def test_ranked_one() -> None:
+    scores = np.float32([1, 3, 2, 3])
+    assert ranked_one(scores).tolist() == [1, 3, 2, 0]
+    assert ranked_one(scores, most=2).tolist() == [1, 3]
+    assert ranked_one(scores, scores != 2, 2).tolist() == [1, 3]
+    assert ranked_one(scores, scores < 3).tolist() == [2, 0]
+    assert ranked_one(scores, scores > 3).tolist() == []
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -38,7 +38,7 @@ def box_counts(
     return batches, scores[1], op.merge_dims("boxes", boxes=(boxes, 1), scores=(scores, 2))
 
 
-def smaller(a: Dimension, b: Dimension) -> Dimension:
+def min_dimension(a: Dimension, b: Dimension) -> Dimension:
     """Return the smaller of two sizes."""
     uppers = [d.upper for d in (a, b) if d.upper is not None]
     return Dimension(min(a.lower, b.lower), min(uppers, default=None))
@@ -50,7 +50,7 @@ def require_narrow_real(op: Operator, name: str, element_type: ElementType) -> N
     op.require_type(name, element_type, lambda t: t in (f32, f16, bf16), "f32, f16 or bf16")
 
 
-def folded(
+def infer_exact_shapes(
     op: Operator, types: tuple[ElementType, ...], shapes: tuple[PartialShape, ...], *inputs: TensorType | None
 ) -> tuple[TensorType, ...]:
     """Return outputs of these types and shapes; if all inputs are constants, the kernel determines the exact shapes."""
@@ -60,7 +60,7 @@ def folded(
     return tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
 
 
-# --------------------------------------------------------------------------- of each class
+# --------------------------------------------------------------------------- NMS of each class
 
 
 class SuppressionBase(Operator):
@@ -92,36 +92,38 @@ class SuppressionBase(Operator):
 
     value_inputs = ALL
 
-    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, most: Dimension) -> Dimension:
-        """Return the number of triplets; ``most`` is the limit per class."""
-        return Dimension(0, (smaller(boxes, most) * batches * classes).upper)
+    def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
+        """Return the number of triplets; ``max_boxes`` is the limit per class."""
+        return Dimension(0, (min_dimension(boxes, max_boxes) * batches * classes).upper)
 
     def triplets(
-        self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
+        self, boxes: TensorType, scores: TensorType, max_boxes: TensorType | None, **thresholds: TensorType | None
     ) -> PartialShape:
         """Check all inputs and return the shape of the triplets."""
         self.require_index_type("output_type", self.output_type, known=True)
         self.require_floats("boxes", boxes.element_type)
         self.require_floats("scores", scores.element_type)
         batches, classes, count = box_counts(self, boxes.shape, scores.shape, self.coordinates)
-        if most is not None:
-            self.require_integers("max_output_boxes_per_class", most.element_type)
-            self._require_number("max_output_boxes_per_class", most.shape)
+        if max_boxes is not None:
+            self.require_integers("max_output_boxes_per_class", max_boxes.element_type)
+            self._require_number("max_output_boxes_per_class", max_boxes.shape)
         for name, tensor in thresholds.items():
             if tensor is not None:
                 self.require_floats(name, tensor.element_type)
                 self._require_number(name, tensor.shape)
-        rows = self.rows(batches, classes, count, _known_limit(most, count))
+        rows = self.rows(batches, classes, count, _known_limit(max_boxes, count))
         # The largest integer may be used to express that there is no limit.
         return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower), 3])
 
-    def inferred(
-        self, boxes: TensorType, scores: TensorType, most: TensorType | None, **thresholds: TensorType | None
+    def infer_outputs(
+        self, boxes: TensorType, scores: TensorType, max_boxes: TensorType | None, **thresholds: TensorType | None
     ) -> tuple[TensorType, ...]:
         """Return the types of the triplets, of triplets of batch, class and score, and of their number."""
-        shape = self.triplets(boxes, scores, most, **thresholds)
+        shape = self.triplets(boxes, scores, max_boxes, **thresholds)
         types = self.output_type, f32, self.output_type
-        return folded(self, types, (shape, shape, PartialShape([1])), boxes, scores, most, *thresholds.values())
+        return infer_exact_shapes(
+            self, types, (shape, shape, PartialShape([1])), boxes, scores, max_boxes, *thresholds.values()
+        )
 
     def require_floats(self, name: str, element_type: ElementType) -> None:
         """Raise unless boxes, scores and thresholds may have the element type."""
@@ -138,11 +140,11 @@ class SuppressionBase(Operator):
     def overlaps(self, boxes: Array) -> Overlaps:
         """Return a function that computes how much the float32 boxes [n, coordinates] overlap each other."""
 
-    def selected(
+    def select_boxes(
         self,
         boxes: Array,
         scores: Array,
-        most: Array | None,
+        max_boxes: Array | None,
         iou_threshold: Array | None,
         score_threshold: Array | None,
         soft_nms_sigma: Array | None = None,
@@ -151,7 +153,7 @@ class SuppressionBase(Operator):
         batches, classes, count = scores.shape
         expected = (batches, count, self.coordinates)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
-        limit = class_limit(most, count)
+        limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
         boxes, rows = as_f32(boxes), as_f32(scores).reshape(batches * classes, count)
 
@@ -177,37 +179,37 @@ class SuppressionBase(Operator):
             sources, places, final = sources[order], places[order], final[order]
         return np.stack([*np.divmod(sources, max(classes, 1)), places], axis=1), final
 
-    def computed(self, *inputs: Array | None) -> tuple[Array, ...]:
-        """Return the arrays whose types ``inferred`` returns; ``inputs`` are the inputs of ``selected``."""
-        triplets, final = self.selected(*inputs)  # type: ignore[arg-type]
+    def run_outputs(self, *inputs: Array | None) -> tuple[Array, ...]:
+        """Return the arrays whose types ``infer_outputs`` returns; ``inputs`` are the inputs of ``select_boxes``."""
+        triplets, final = self.select_boxes(*inputs)  # type: ignore[arg-type]
         indices = triplets.astype(self.output_type.to_dtype(), copy=False)
         scores = triplets.astype(np.float32)
         scores[:, 2] = final
         return indices, scores, np.array([len(triplets)], indices.dtype)
 
 
-def class_limit(most: Array | None, boxes: int) -> int:
+def class_limit(max_boxes: Array | None, boxes: int) -> int:
     """Return how many boxes of a class max_output_boxes_per_class allows."""
-    limit = 0 if most is None else int(most.item())
+    limit = 0 if max_boxes is None else int(max_boxes.item())
     return boxes if limit < 0 else min(limit, boxes)
 
 
-def _known_limit(most: TensorType | None, boxes: Dimension) -> Dimension:
+def _known_limit(max_boxes: TensorType | None, boxes: Dimension) -> Dimension:
     """Return ``class_limit`` as far as it is known."""
-    if most is None:
+    if max_boxes is None:
         return Dimension(0, 0)
-    if most.constant is not None and most.constant.item() < 0:
+    if max_boxes.constant is not None and max_boxes.constant.item() < 0:
         return boxes
-    if most.value is None or most.value.lower.min() < 0:
+    if max_boxes.value is None or max_boxes.value.lower.min() < 0:
         return UNKNOWN
-    return most.value.dimensions()[0]
+    return max_boxes.value.dimensions()[0]
 
 
 def _number(array: Array | None) -> float:
     return 0.0 if array is None else float(np.float32(array.item()))
 
 
-# --------------------------------------------------------------------------- of each image
+# --------------------------------------------------------------------------- NMS of each image
 
 
 class ImageNmsBase(Operator):
@@ -244,17 +246,17 @@ class ImageNmsBase(Operator):
         return 0.0 if self.normalized else 1.0
 
     @abstractmethod
-    def admitted(self, scores: Array) -> Array:
+    def passes_threshold(self, scores: Array) -> Array:
         """Return which of the float32 scores pass ``score_threshold``."""
 
     @abstractmethod
-    def survivors(self, edges: Array, scores: Array) -> tuple[Array, Array]:
+    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
         """Select from candidates with edges [4, n] in the order of their scores; return their indices and new
         scores."""
 
     # ----- inference
 
-    def inferred(
+    def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
     ) -> tuple[TensorType, ...]:
         """Return the types of the outputs."""
@@ -263,25 +265,23 @@ class ImageNmsBase(Operator):
         for name, element_type in (("boxes", boxes), ("scores", scores)):
             require_narrow_real(self, name, element_type)
         row_type = self.merge_types(boxes, scores, names=("boxes", "scores"))
-        most = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
-        rows = Dimension(0, most.upper)
+        max_boxes = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
+        rows = Dimension(0, max_boxes.upper)
         shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
-        return folded(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
+        return infer_exact_shapes(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
 
     # ----- kernel
 
-    def computed(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
+    def run_outputs(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
         """Return the outputs for classes that share the boxes of their image."""
         images, classes, count = scores.shape
         expected = (images, count, 4)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         each = np.broadcast_to(boxes[:, np.newaxis], (images, classes, count, 4))
         places = np.broadcast_to(np.arange(images * count).reshape(images, 1, count), scores.shape)
-        return self.computed_of_images(boxes.dtype, zip(each, scores, places, strict=True))
+        return self.run_images(boxes.dtype, zip(each, scores, places, strict=True))
 
-    def computed_of_images(
-        self, row_dtype: np.dtype[Any], images: Iterable[tuple[Array, Array, Array]]
-    ) -> tuple[Array, ...]:
+    def run_images(self, row_dtype: np.dtype[Any], images: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, ...]:
         """Return the outputs for boxes [classes, boxes, 4], scores and indices [classes, boxes] of each image."""
         best = [self._best(*image) for image in images]
         rows = np.concatenate([np.empty((0, 6), np.float32), *(rows for rows, _ in best)])
@@ -296,13 +296,13 @@ class ImageNmsBase(Operator):
     def _best(self, boxes: Array, scores: Array, places: Array) -> tuple[Array, Array]:
         """Return the rows of one image, and the indices of their boxes."""
         scores = np.ascontiguousarray(as_f32(scores))
-        admitted = self.admitted(scores)
-        if 0 <= self.background_class < len(admitted):
-            admitted[self.background_class] = False
+        eligible = self.passes_threshold(scores)
+        if 0 <= self.background_class < len(eligible):
+            eligible[self.background_class] = False
         parts = [(np.empty((0, 6), np.float32), np.empty(0, np.int64))]
-        for label, candidates in ranked(scores, admitted, None if self.nms_top_k < 0 else self.nms_top_k):
+        for label, candidates in ranked(scores, eligible, None if self.nms_top_k < 0 else self.nms_top_k):
             chosen = as_f32(boxes[label].take(candidates, axis=0))
-            kept, final = self.survivors(np.ascontiguousarray(chosen.T), scores[label, candidates])
+            kept, final = self.suppress(np.ascontiguousarray(chosen.T), scores[label, candidates])
             rows = np.column_stack([np.full(kept.size, label, np.float32), final, chosen[kept]])
             parts.append((rows, places[label, candidates[kept]]))
         rows = np.concatenate([rows for rows, _ in parts])
@@ -316,4 +316,4 @@ class ImageNmsBase(Operator):
 
 
 def _at_most(size: Dimension, limit: int) -> Dimension:
-    return size if limit < 0 else smaller(size, Dimension(limit, limit))
+    return size if limit < 0 else min_dimension(size, Dimension(limit, limit))
