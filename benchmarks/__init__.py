@@ -1,1 +1,1 @@
-"""Each measures both sides in one process: `python -m benchmarks.gather`."""
+"""Benchmarks, each of which measures both sides in one process: ``python -m benchmarks.gather``."""

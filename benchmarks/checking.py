@@ -1,8 +1,8 @@
-"""Time `ovir.read_model` and `ovir.check` on large files, beside OpenVINO's `read_model` on the same.
+"""Time `ovir.read_model` and `ovir.check` on large files, against OpenVINO's `read_model`.
 
     python -m benchmarks.checking [--layers 12000] [--rounds 7] [--only NAME]
 
-All read a file in one process by turns. The processor's time is compared, because others may use the machine, too. The
+All read a file in one process by turns. Processor time is compared, because others may use the machine as well. The
 first two columns are medians of ratios to OpenVINO's time; the others are medians in ms, the last three of the stages
 of `ovir.check`.
 """
@@ -26,7 +26,8 @@ from ovir.checks.checker import check
 
 
 def blocks(path: Path, layers: int) -> None:
-    """Blocks of a product, a bias, an activation, a Reshape to a computed shape and a Transpose; 18 layers each."""
+    """Write blocks of a product, a bias, an activation, a Reshape to a computed shape and a Transpose; 18 layers
+    each."""
     data = ops.parameter([-1, 64], np.float32, name="data")
     rng = np.random.default_rng(0)
     x = data
@@ -41,7 +42,7 @@ def blocks(path: Path, layers: int) -> None:
 
 
 def chain(path: Path, layers: int) -> None:
-    """Sums with numbers that all differ, and activations; every tensor has a name."""
+    """Write additions of distinct numbers, and activations; every tensor has a name."""
     data = ops.parameter([1, 64, 32, 32], np.float32, name="data")
     x = data
     for i in range(layers // 3):
@@ -53,7 +54,7 @@ def chain(path: Path, layers: int) -> None:
 
 
 def annotated(path: Path, layers: int) -> None:
-    """The chain with an <rt_info> in every layer, as older releases wrote it."""
+    """Write the chain with an <rt_info> in every layer, as older releases do."""
     chain(path, layers)
     count = 0
 
@@ -67,7 +68,7 @@ def annotated(path: Path, layers: int) -> None:
 
 
 def convolutions(path: Path, layers: int) -> None:
-    """Blocks of a convolution with weights in f16, a bias, an activation and a sum; 7 layers each."""
+    """Write blocks of a convolution with f16 weights, a bias, an activation and a sum; 7 layers each."""
     data = ops.parameter([1, 32, 16, 16], np.float32, name="data")
     rng = np.random.default_rng(0)
     x = data
@@ -80,7 +81,7 @@ def convolutions(path: Path, layers: int) -> None:
 
 
 def numbers(path: Path, layers: int) -> None:
-    """Sums with 64 numbers that are others in each, and activations."""
+    """Write additions of 64 numbers that differ in each layer, and activations."""
     data = ops.parameter([1, 64], np.float32, name="data")
     rng = np.random.default_rng(0)
     x = data
@@ -90,7 +91,8 @@ def numbers(path: Path, layers: int) -> None:
 
 
 def distinct(path: Path, layers: int) -> None:
-    """Layers of which hardly two are alike: each slope, pattern and shape of data occurs once; 5 layers a turn."""
+    """Write layers hardly two of which are alike: each slope, pattern and shape of data occurs once; 5 layers a
+    turn."""
     data = ops.parameter([1, 1], np.float32, name="data")
     x = data
     size = 1
@@ -102,7 +104,7 @@ def distinct(path: Path, layers: int) -> None:
 
 
 def reordered(path: Path, layers: int) -> None:
-    """The blocks, the attributes of each element in the reverse of the order in which OpenVINO writes them."""
+    """Write the blocks with the attributes of each element in reverse order."""
     blocks(path, layers)
 
     def turn(match: re.Match[str]) -> str:
@@ -143,7 +145,7 @@ def _row(core: openvino.Core, path: Path, rounds: int) -> str:
         for name, run in runs.items():
             start = process_time()
             run()
-            if turn:  # the first round is to warm up
+            if turn:  # the first round is a warm-up
                 times[name].append(process_time() - start)
     theirs = times["OpenVINO"]
     ratios = [median(b / a for a, b in zip(theirs, times[name], strict=True)) for name in ("read_model", "check")]

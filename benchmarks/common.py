@@ -1,4 +1,4 @@
-"""What the benchmarks share: one-layer models on both sides, and timing that takes turns."""
+"""Helpers of the benchmarks: one-layer models on both sides, and timing in turns."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from ovir.core.arrays import Array
 
 Run = Callable[[], Any]
 
-# One measurement lasts at least so long, so that the clock and a single interruption do not matter.
+# One measurement lasts at least this long, so that the clock and a single interruption do not matter.
 MIN_SECONDS = 0.003
 
 
 def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvino.Core) -> dict[str, Run]:
-    """The model, written as IR and read by both sides: what infers it once, without copying inputs or outputs."""
+    """Write the model as IR, let both sides read it, and return their infer calls, which copy neither inputs nor
+    outputs."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"
         openvino.save_model(model, path, compress_to_fp16=False)
@@ -38,7 +39,7 @@ def infer_requests(model: openvino.Model, inputs: Sequence[Array], core: openvin
 
 
 def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
-    """The seconds of each run in each round; in a round all have their turn, so that a busy moment meets all."""
+    """Return the seconds of each run in each round; all run in each round, so that a busy moment affects all."""
     repeats = {}
     for name, run in runs.items():
         run()
@@ -47,7 +48,7 @@ def in_turns(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
     gc.disable()
     for _ in range(rounds):
         for name, run in runs.items():
-            run()  # once for the caches, which the other side has filled
+            run()  # once to refill the caches after the other side
             times[name].append(_seconds(run, repeats[name]))
     gc.enable()
     return times
@@ -65,7 +66,8 @@ def geometric_mean(values: Sequence[float]) -> float:
 
 
 def largest_difference(ours: Array, theirs: Array) -> float:
-    """How far results are apart, relative to the largest finite number; infinite where they do not compare."""
+    """Return the largest difference of the results, relative to the largest finite number; infinity if they do not
+    compare."""
     if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
         return float("inf")
     a, b = ours.astype(np.float64), theirs.astype(np.float64)

@@ -1,6 +1,6 @@
-"""Times convolutions against OpenVINO's CPU plugin at f32, both in this process, turn by turn.
+"""Time convolutions against OpenVINO's CPU plugin at f32, both in this process, turn by turn.
 
-usage: python benchmarks/convolution.py [REGEX]      the layers whose name matches; all without it
+usage: python benchmarks/convolution.py [REGEX]      the layers whose name matches, or all
 
 The ratio is ovir's time over OpenVINO's, each the best of many runs: below 1 ovir is the faster one.
 """
@@ -26,7 +26,7 @@ import ovir
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution: the filters of a grouped one have a dimension more than the data, transposed ones are marked."""
+    """A convolution: the filters of a grouped one have one dimension more than the data; transposed ones are marked."""
 
     name: str
     data: tuple[int, ...]
@@ -83,12 +83,12 @@ LAYERS = [
 
 
 def best_of(calls: list[Callable[[], Any]], seconds: float = 0.5) -> list[float]:
-    """The shortest time of each call in seconds; they take turns, so that a busy moment meets all of them."""
+    """Return the shortest time of each call in seconds; they take turns, so that a busy moment affects all of them."""
     best = [float("inf")] * len(calls)
     end = time.perf_counter() + seconds * len(calls)
     while time.perf_counter() < end:
         for i, call in enumerate(calls):
-            call()  # once for the caches, which the other one has filled
+            call()  # once to refill the caches after the other side
             start = time.perf_counter()
             call()
             best[i] = min(best[i], time.perf_counter() - start)
@@ -96,7 +96,7 @@ def best_of(calls: list[Callable[[], Any]], seconds: float = 0.5) -> list[float]
 
 
 def measure(layer: Layer, core: openvino.Core) -> tuple[float, float, float]:
-    """The seconds of ovir and of OpenVINO, and by how much of the largest value their results differ."""
+    """Return the seconds of ovir and of OpenVINO, and the difference of their results relative to the largest value."""
     model = layer.model()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.xml"

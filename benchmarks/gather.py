@@ -31,7 +31,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 Run = Callable[[], Any]
 
 SIDES = ("openvino", "onnxruntime", "numpy", "copy")
-# One measurement lasts at least so long, so that the clock and a single interruption do not matter.
+# One measurement lasts at least this long, so that the clock and a single interruption do not matter.
 MIN_SECONDS = 0.002
 
 
@@ -45,7 +45,7 @@ class Case:
     data_type: str = "f4"
     index_type: str = "i4"
     lowest: int = 0
-    """-1: some indices are negative."""
+    """-1 if some indices are negative."""
 
     def __str__(self) -> str:
         shapes = " ".join("x".join(map(str, shape)) or "scalar" for shape in (self.data, self.indices))
@@ -146,7 +146,7 @@ def with_onnxruntime(case: Case, data: Array, indices: Array) -> Run | None:
     )
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=8)
     options = onnxruntime.SessionOptions()
-    # Its threads would otherwise spin on while the next side is measured.
+    # Otherwise its threads spin while the next side is measured.
     options.add_session_config_entry("session.force_spinning_stop", "1")
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
     feed = {"data": data, "indices": indices}
@@ -157,7 +157,7 @@ def with_numpy(case: Case, data: Array, indices: Array) -> Run:
     if case.operation == "Gather" and not case.batch_dims:
         return lambda: np.take(data, indices, case.axis)
     if case.operation == "Gather":
-        # What take_along_axis needs to pick whole rows.
+        # take_along_axis needs these to pick whole rows.
         rank = data.ndim
         shape = (*indices.shape[:1], *(1,) * (case.axis - 1), *indices.shape[1:], *(1,) * (rank - case.axis - 1))
         indices = indices.reshape(shape)
@@ -172,7 +172,7 @@ def seconds(run: Run, repeat: int) -> float:
 
 
 def measure(case: Case, rounds: int) -> tuple[float, dict[str, float]]:
-    """Seconds that ovir needs, and the ratio to each other side."""
+    """Return the seconds that ovir needs, and the ratio to each other side."""
     rng = np.random.default_rng(0)
     size = case.data[case.axis]
     data = rng.integers(0, 100, case.data).astype(case.data_type)

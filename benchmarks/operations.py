@@ -30,7 +30,7 @@ Build = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Case:
-    """One layer: ``build`` makes it of a parameter for each input. An operation may stand for several outputs."""
+    """One layer: ``build`` makes it from a parameter for each input. An operation may have several outputs."""
 
     group: str
     name: str
@@ -340,7 +340,7 @@ def pooling() -> Members:
 
 def _max_pool(kernel: int, stride: int, pad: int) -> Build:
     pads = [pad, pad]
-    # Earlier than MaxPool-14, which OpenVINO runs in its reference.
+    # MaxPool-14 would run in OpenVINO's reference.
     return lambda x: openvino.opset8.max_pool(x, [stride] * 2, [1, 1], pads, pads, [kernel] * 2).output(0)
 
 

@@ -1,4 +1,4 @@
-"""Whole processes of both sides, in turns: ``python -m benchmarks.startup [--rounds N]``.
+"""Time whole processes of both sides, in turns: ``python -m benchmarks.startup [--rounds N]``.
 
 ``import ovir`` is compared with ``import numpy``; the commands with the shortest openvino script that reads the same
 file (for ``ovir run``: that compiles the model and infers the same inputs). A first round, which is not measured,
@@ -30,7 +30,7 @@ PAIRS: dict[str, tuple[Sequence[str], Sequence[str], float]] = {
     "ovir infer": (("-m", "ovir", "infer", _FILE), ("-c", _READ), 0.65),
     "ovir run": (("-m", "ovir", "run", _FILE, "--input", _INPUTS), ("-c", _INFER), 0.65),
 }
-"""By name: the arguments of Python on either side, and the largest ratio that is aimed at."""
+"""The arguments of Python on either side, and the target of the ratio, by name."""
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ PIXEL_SCALE = np.float32(1 / 16)
 
 
 def conv(x: Array, weights: Array, bias: Array) -> tuple[Array, Array]:
-    """3x3 convolution, stride 1, padding 1; also the im2col matrix [n,h,w,c*9], which the gradient needs."""
+    """Return a 3x3 convolution, stride 1, padding 1, and the im2col matrix [n,h,w,c*9], which the gradient needs."""
     padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
     windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), axis=(2, 3))
     columns = windows.transpose(0, 2, 3, 1, 4, 5).reshape(len(x), *x.shape[2:], -1)
@@ -35,7 +35,7 @@ def conv(x: Array, weights: Array, bias: Array) -> tuple[Array, Array]:
 
 
 def conv_gradients(dy: Array, columns: Array, weights: Array) -> tuple[Array, Array, Array]:
-    """The gradients of x, weights and bias."""
+    """Return the gradients of x, weights and bias."""
     n, out_channels, h, w = dy.shape
     rows = dy.transpose(0, 2, 3, 1).reshape(-1, out_channels)
     dw = (rows.T @ columns.reshape(len(rows), -1)).reshape(weights.shape)
@@ -48,21 +48,21 @@ def conv_gradients(dy: Array, columns: Array, weights: Array) -> tuple[Array, Ar
 
 
 def pool(x: Array) -> tuple[Array, NDArray[np.bool_]]:
-    """2x2 max pooling, stride 2; also the mask of the maxima (of equal ones the first) in [n,c,h,w,4] blocks."""
+    """Return 2x2 max pooling and the mask of the maxima (the first of equal ones) in [n,c,h,w,4] blocks."""
     n, c, h, w = x.shape
     blocks = x.reshape(n, c, h // 2, 2, w // 2, 2).transpose(0, 1, 2, 4, 3, 5).reshape(n, c, h // 2, w // 2, 4)
     return blocks.max(axis=-1), blocks.argmax(axis=-1)[..., None] == np.arange(4)
 
 
 def pool_gradient(dy: Array, mask: NDArray[np.bool_]) -> Array:
-    """The gradient goes to each block's maximum."""
+    """Route the gradient to the maximum of each block."""
     n, c, h, w = dy.shape
     blocks = (dy[..., None] * mask).reshape(n, c, h, w, 2, 2)
     return blocks.transpose(0, 1, 2, 4, 3, 5).reshape(n, c, 2 * h, 2 * w)
 
 
 def forward(weights: Weights, images: Array) -> tuple[Array, dict[str, Any]]:
-    """Probabilities, and whatever `gradients` will ask for."""
+    """Return the probabilities, and the intermediate results that `gradients` needs."""
     a1, columns1 = conv(images * PIXEL_SCALE, weights["conv1/weights"], weights["conv1/bias"])
     p1, mask1 = pool(np.maximum(a1, 0))
     a2, columns2 = conv(p1, weights["conv2/weights"], weights["conv2/bias"])
@@ -74,7 +74,7 @@ def forward(weights: Weights, images: Array) -> tuple[Array, dict[str, Any]]:
 
 
 def gradients(weights: Weights, probabilities: Array, labels: NDArray[np.int64], saved: dict[str, Any]) -> Weights:
-    """Of the mean cross entropy, for every weight."""
+    """Return the gradients of the mean cross entropy for every weight."""
     dlogits = (probabilities - np.eye(10, dtype=np.float32)[labels]) / np.float32(len(labels))
     dp2 = (dlogits @ weights["fc/weights"].T).reshape(saved["p2"].shape)
     da2 = pool_gradient(dp2, saved["mask2"]) * (saved["a2"] > 0)
@@ -86,7 +86,7 @@ def gradients(weights: Weights, probabilities: Array, labels: NDArray[np.int64],
 
 
 def train(images: Array, labels: NDArray[np.int64], epochs: int, rng: np.random.Generator) -> Weights:
-    """Adam, batches of 32, learning rate falling to zero along a cosine."""
+    """Train with Adam, batches of 32, and a learning rate that falls to zero along a cosine."""
     shapes = {"conv1/weights": (16, 1, 3, 3), "conv2/weights": (32, 16, 3, 3), "fc/weights": (128, 10)}
     fan_in = {"conv1/weights": 9, "conv2/weights": 144, "fc/weights": 128}
     weights: Weights = {n: rng.normal(0, (2 / fan_in[n]) ** 0.5, s).astype(np.float32) for n, s in shapes.items()}
@@ -129,7 +129,7 @@ class IrWriter:
         self.count = 0
 
     def add(self, kind: str, name: str, inputs: list[Tensor], outputs: list[Tensor], **data: object) -> Tensor:
-        """Appends a layer; returns its first output. MaxPool and SoftMax are opset8's, all others opset1's."""
+        """Append a layer and return its first output. MaxPool and SoftMax are opset8's, all others opset1's."""
         layer, opset = self.count, 8 if kind in ("MaxPool", "SoftMax") else 1
         self.count += 1
         self.layers += f'    <layer id="{layer}" name="{name}" type="{kind}" version="opset{opset}">\n'
@@ -139,7 +139,7 @@ class IrWriter:
         for side, tensors in (("input", inputs), ("output", outputs)):
             self.layers += f"      <{side}>\n" if tensors else ""
             for tensor in tensors:
-                # Only what stands at the model's ends has a tensor name.
+                # Only inputs and outputs of the model have tensor names.
                 names = f' names="{name}"' if side == "output" and name in ("image", "probabilities") else ""
                 self.layers += f'        <port id="{port}" precision="{tensor.precision}"{names}>\n'
                 self.layers += "".join(f"          <dim>{d}</dim>\n" for d in tensor.dims) + "        </port>\n"
@@ -152,7 +152,7 @@ class IrWriter:
         return outputs[0]._replace(layer=layer, port=len(inputs)) if outputs else Tensor(())
 
     def const(self, name: str, value: NDArray[Any]) -> Tensor:
-        """Appends a Const layer, and its value to the weights."""
+        """Append a Const layer, and its value to the weights."""
         blob = value.astype(value.dtype.newbyteorder("<")).tobytes()
         element_type, precision = ("i64", "I64") if value.dtype == np.int64 else ("f32", "FP32")
         data = {"element_type": element_type, "shape": ",".join(map(str, value.shape))}
@@ -162,10 +162,10 @@ class IrWriter:
 
 
 def export(weights: Weights, path: Path) -> None:
-    """Writes the network of `forward` as IR, version 11, with a dynamic batch."""
+    """Write the network of `forward` as IR, version 11, with a dynamic batch."""
     ir = IrWriter()
     x = ir.add("Parameter", "image", [], [Tensor((-1, 1, 8, 8))], shape="?,1,8,8", element_type="f32")
-    # The i64 pattern first, so that it lies at a multiple of 8; [0, -1] keeps the batch and joins the rest.
+    # The i64 pattern comes first, so that it lies at a multiple of 8; [0, -1] keeps the batch and joins the rest.
     pattern = ir.const("flatten/pattern", np.array([0, -1], np.int64))
     factor = ir.const("scale/factor", np.full((1, 1, 1, 1), PIXEL_SCALE))
     x = ir.add("Multiply", "scale", [x, factor], [Tensor(x.dims)], auto_broadcast="numpy")

@@ -1,7 +1,7 @@
-"""Writes the .bin and .npz files that stand beside the hand-written models in examples/xml.
+"""Write the .bin and .npz files next to the hand-written models in examples/xml.
 
-The expected outputs are written out as literals: they are the numbers to hold a kernel against, so no kernel
-made them. Keys are the Parameter names for inputs, and out0 for the first Result.
+The expected outputs are literals, so that they test the kernels instead of being made by them. Keys are the Parameter
+names for inputs, and out0 for the first Result.
 
     python examples/write_samples.py [--output-dir DIR]
 """

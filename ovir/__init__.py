@@ -1,6 +1,6 @@
-"""ovir reads OpenVINO IR, infers every shape, says what is wrong with a file, and runs it with NumPy.
+"""ovir reads OpenVINO IR, infers every shape, reports what is wrong with a file, and runs it with NumPy.
 
-``import ovir`` itself imports next to nothing: a public name is loaded when it is first used.
+``import ovir`` itself imports almost nothing: a public name is loaded on its first use.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name at its first use."""
+    """Load a public name on its first use."""
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,1 +1,1 @@
-"""Tools built on the model and the runtime, which know nothing of them; the command line prints what they find."""
+"""Tools built on the model and the runtime, which do not import them; the command line prints their results."""

@@ -1,4 +1,4 @@
-"""Why a dimension is dynamic: the input or state whose unknown size it comes from, or the layer that makes it."""
+"""Why a dimension is dynamic: the input or variable whose unknown size it comes from, or the layer that creates it."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from ovir.graph.model import Model
 from ovir.ops.base.bodies import BodyMap
 
 _FEW = 4
-"""Up to so many sizes of inputs are named; of more, those in between that they come by."""
+"""The most sizes of inputs that an explanation names; beyond that it names intermediate sizes."""
 
 
 class Cause(StrEnum):
     INPUT = "input"
-    """The size of an input of the model."""
+    """A size of an input of the model."""
     STATE = "state"
-    """The size of a state, which the last call has left."""
+    """A size of a variable, which the previous run has left."""
     COMPUTED = "computed"
     """Computed from other dynamic sizes."""
     ITERATION = "iteration"
@@ -33,20 +33,20 @@ class Cause(StrEnum):
     DATA = "data"
     """Depends on the values of tensors, not on shapes alone."""
     DECLARED = "declared"
-    """An operation whose shapes ovir does not infer: what the file says."""
+    """Declared in the file; ovir does not infer the operation."""
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where an unknown size first stands, as ``layer[axis]`` in the words of the table of ``ovir infer``."""
+    """The place where an unknown size first occurs, as ``layer[axis]`` in the notation of ``ovir infer``."""
 
     cause: Cause
     port: Port
     axis: int
     roots: tuple[str, ...]
-    """The sizes it goes back to: of inputs and states, or of layers that make them from data."""
+    """The sizes that it goes back to: of inputs and variables, or of layers that create them from data."""
     parents: tuple[str, ...] = ()
-    """The sizes that it is computed from in this layer."""
+    """The sizes from which this layer computes it."""
 
     def __str__(self) -> str:
         return f"{name_of(self.port)}[{self.axis}]"
@@ -59,12 +59,12 @@ def name_of(port: Port) -> str:
 
 
 def is_only_declared(layer: Layer) -> bool:
-    """Return whether ovir does not infer the operation: its shapes and types are what the file says."""
+    """Return whether ovir does not infer the operation, so that its shapes and types are only declared."""
     return not hasattr(layer.operator, "infer")
 
 
 class Origins:
-    """The origin of every unknown size of a model whose inference has passed."""
+    """The origin of every unknown size of a model that has been inferred."""
 
     def __init__(self, model: Model) -> None:
         self._origins: dict[int, Origin] = {}
@@ -84,7 +84,7 @@ class Origins:
                 yield axis, origin
 
     def explain(self, port: Port) -> str:
-        """Return why the dynamic dimensions of a port are so; an empty text for a static shape."""
+        """Return why the dynamic dimensions of a port are dynamic; an empty text for a static shape."""
         port = port.source or port
         if port.shape.rank is None:
             return "the rank is not known"
@@ -121,7 +121,7 @@ class Origins:
             self._compute(layer, open_sizes)
 
     def _open_axes(self, port: Port) -> list[int]:
-        """Return the axes of sizes whose origin is not known yet, each size once."""
+        """Return the axes of sizes whose origin is still unknown, each size once."""
         if port.shape.rank is None or port.shape.is_static:
             return []
         symbols = [0 if dim.is_static or dim.symbol in self._origins else dim.symbol for dim in port.shape]
@@ -134,7 +134,7 @@ class Origins:
     def _set(
         self, port: Port, axis: int, cause: Cause, variables: Iterable[int] = (), sample: Sample | None = None
     ) -> None:
-        """Record the origin of a size; with ``variables`` it goes back to their roots, or to those of ``sample``."""
+        """Record the origin of a size. With ``variables`` it goes back to their roots, else to those of ``sample``."""
         dim = port.shape[axis]
         origin = self._origin(port, axis, cause, variables, sample)
         self._origins[dim.symbol] = origin
@@ -150,7 +150,7 @@ class Origins:
         if not before:
             return Origin(cause, port, axis, (f"{name_of(port)}[{axis}]",))
         roots = tuple(dict.fromkeys(root for origin in before for root in origin.roots))
-        # An element of a tensor is no size that the table shows.
+        # The table does not show elements of tensors.
         parents = dict.fromkeys(p for o in before for p in ([str(o)] if o.axis >= 0 else o.parents))
         return Origin(cause, port, axis, roots if sample is None else sample.roots, tuple(parents))
 
@@ -183,7 +183,7 @@ class Origins:
             self._elements[port] = self._ids_of_elements(port, found)
 
     def _set_unfixed(self, layer: Layer, port: Port, axis: int) -> None:
-        """Record the origin of a size that is open whatever the known sizes of the inputs are."""
+        """Record the origin of a size that stays open even if the known sizes of the inputs are fixed."""
         unknown = [name_of(p.source) for p in layer.inputs if p.source is not None and p.shape.rank is None]
         if unknown:
             origin = self._origins[port.shape[axis].symbol] = Origin(Cause.RANK, port, axis, tuple(unknown))
@@ -196,7 +196,7 @@ class Origins:
         return list(dict.fromkeys(dim.symbol for shape in shapes for dim in shape if not dim.is_static))
 
     def _ids(self, port: Port) -> Ids | None:
-        """Return which variables the elements of an input are; None if none is known to be one."""
+        """Return the variables of the elements of an input; None if none is known."""
         source, value = port.source, port.type.value
         if source is not None and source in self._elements:
             return self._elements[source]
@@ -218,7 +218,7 @@ class Origins:
     # ----- bodies
 
     def _enter(self, layer: Layer, body: Model, wiring: BodyMap) -> None:
-        """Record the origins of sizes of a body's parameters, which differ from those outside."""
+        """Record the origins of sizes of a body's parameters that differ from the sizes outside."""
         changing = {edge.parameter for edge in wiring.back_edges}
         fed = {entry.parameter: entry for entry in wiring.inputs}
         for position, port in enumerate(body.inputs):
@@ -247,7 +247,7 @@ class Origins:
         self._set(port, axis, Cause.COMPUTED if known else Cause.DATA, known)
 
     def _iterated(self, layer: Layer, wiring: BodyMap) -> Iterator[int]:
-        """Yield the sizes of the axes along which inputs are sliced, which make the number of iterations."""
+        """Yield the sizes of the axes along which inputs are sliced; they determine the number of iterations."""
         for entry in wiring.inputs:
             if entry.axis is not None and entry.external >= 0 and layer.inputs[entry.external].shape.rank is not None:
                 dim = layer.inputs[entry.external].shape[entry.axis]

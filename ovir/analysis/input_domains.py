@@ -1,8 +1,8 @@
-"""Which values an input of a model may take: found by following it to the ports where not every number will do.
+"""The values that each input of a model accepts, found by following it to the layers that restrict it.
 
-An index must lie inside the data, a TopK's k may not exceed its axis, a pattern of Reshape must fit: each operation
-declares such ``domains``. ``input_domains`` walks from each Parameter forward through the layers that hand values on,
-and through the bodies of If, Loop and TensorIterator, to such ports.
+An index must lie inside the data, a TopK's k must not exceed its axis, a pattern of Reshape must match the data: each
+operation declares such ``domains``. ``input_domains`` follows each Parameter through the layers that pass values on
+unchanged, and through the bodies of If, Loop and TensorIterator.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from ovir.ops.base.operator import Operator
 
 
 def input_domains(model: Model) -> dict[Port, Domain]:
-    """Return the domain of every input that ends up where not every value will do."""
+    """Return the domain of every input whose values a layer restricts."""
     asked = _Asked()
     asked.visit(model)
     found: dict[Port, Domain] = {}
     for port in model.inputs:
-        for domain in reversed(asked.of.get(port, {})):  # the first reader comes first
+        for domain in reversed(asked.of.get(port, {})):  # the domain of the first reader counts
             found[port] = found[port].meet(domain) if port in found else domain
     return found
 
 
 class _Asked:
-    """What is asked of the values at output ports."""
+    """The domains that readers demand of output ports."""
 
     def __init__(self) -> None:
         self.of: dict[Port, dict[Domain, None]] = {}
 
     def visit(self, model: Model) -> None:
-        """Go through the layers from the last to the first, so that readers of a tensor come before its source."""
+        """Visit the layers from the last to the first, so that readers of a tensor come before its source."""
         for layer in reversed(model.layers):
             for body in layer.bodies.values():
                 self.visit(body)
@@ -49,7 +49,7 @@ class _Asked:
                     asked.update(dict.fromkeys(self._by(layer, layer.operator, port.index, inputs)))
 
     def _by(self, layer: Layer, op: Operator, position: int, inputs: Sequence[TensorType]) -> Iterator[Domain]:
-        """Yield what a layer asks of an input."""
+        """Yield the domains that a layer demands of an input."""
         for output in layer.outputs:
             for wanted in self.of.get(output, ()):
                 if (before := op.domain_before(position, inputs, wanted)) is not None:
@@ -66,7 +66,7 @@ class _Asked:
                 continue
             parameter = body.inputs[entry.parameter]
             yield from self.of.get(parameter, ())
-            # What the body hands out again unchanged, goes on outside.
+            # A parameter that the body returns unchanged is followed further outside of it.
             for item in wiring.outputs:
                 if body.outputs[item.result].source is parameter and 0 <= item.external < len(layer.outputs):
                     yield from self.of.get(layer.outputs[item.external], ())

@@ -1,4 +1,4 @@
-"""Where the time of a run goes: a listener that holds a watch on each layer."""
+"""A listener that measures the time of each layer in a run."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ovir.graph.layers import Layer
 
 @dataclass
 class Timing:
-    """Seconds spent in a layer, or in all layers of a type. The time in a body counts for its layers, not for the
-    If, Loop or TensorIterator around them."""
+    """Seconds spent in a layer, or in all layers of a type. Time in a body counts for its layers, not for the If, Loop
+    or TensorIterator around them."""
 
     name: str
     type: str
@@ -22,11 +22,11 @@ class Timing:
 
 
 class Profile:
-    """Give it to a run as a listener; ``layers`` and ``types`` tell then, the slowest first."""
+    """A listener of a run; afterwards ``layers`` and ``types`` hold the times, the slowest first."""
 
     def __init__(self) -> None:
         self._timings: dict[Layer, Timing] = {}
-        self._open: list[tuple[float, float]] = []  # of the layers now running: start, and seconds in inner layers
+        self._open: list[tuple[float, float]] = []  # the running layers: start, and seconds in inner layers
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         self._open.append((perf_counter(), 0.0))
@@ -45,14 +45,14 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """The time in all kernels together."""
+        """Return the time in all kernels together."""
         return sum(timing.seconds for timing in self._timings.values())
 
     def layers(self) -> list[Timing]:
         return sorted(self._timings.values(), key=lambda t: -t.seconds)
 
     def types(self) -> list[Timing]:
-        """The layers summed by operation type; ``name`` is the type, too."""
+        """Return the times summed by operation type; ``name`` is the type as well."""
         sums: dict[str, Timing] = {}
         for timing in self._timings.values():
             total = sums.setdefault(timing.type, Timing(timing.type, timing.type))

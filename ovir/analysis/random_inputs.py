@@ -1,6 +1,6 @@
-"""Inputs for a model that comes without any: sizes for what is dynamic, and seeded random values.
+"""Random inputs for a model: sizes for dynamic dimensions, and seeded values.
 
-Values stay where the model can work on them: see ``ovir.analysis.input_domains``.
+Values stay in the range that the model accepts: see ``ovir.analysis.input_domains``.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ovir.graph.model import Model, ShapeLike
 from ovir.ops.base.domains import Domain
 
 BATCH, OTHER = 1, 8
-"""The sizes that are tried first: for the first axis, and for any other."""
+"""The sizes that are tried first: for the first axis, and for the others."""
 SIZES = (1, 3, 2, 4, 16, 32, 64, 128, 224, 256, 512, 1024, 5, 6, 7, 9, 10, 12, 14, 20, 24)
-"""What is tried next, in this order, until inference accepts it."""
+"""The sizes that are tried next, in this order, until inference accepts one."""
 
 
 @dataclass(frozen=True)
 class RandomInput:
-    """A random input, and what its values are kept to (None: nothing in particular)."""
+    """A random input, and the domain of its values (None: unrestricted)."""
 
     port: Port
     array: Array
@@ -41,11 +41,11 @@ class RandomInput:
 
 
 def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> dict[int, tuple[int, ...]]:
-    """Give every input a static shape; those chosen, by position of the input, are returned.
+    """Give every input a static shape and return the chosen shapes by position of the input.
 
-    ``given`` are shapes of inputs that are not to be chosen. The first axis becomes 1 and others 8, or
-    the size that a given input has on that axis; where inference refuses that, each dynamic dimension gets the
-    first of ``SIZES`` that it accepts. ModelError, the model unchanged, when nothing fits.
+    ``given`` are shapes that the caller has chosen. The first axis becomes 1 and others 8, or the size that a given
+    input has on that axis; if inference rejects that, each dynamic dimension becomes the first of ``SIZES`` that it
+    accepts. If no sizes are accepted, raise ModelError and leave the model unchanged.
     """
     before = {i: port.shape for i, port in enumerate(model.inputs)}
     fixed = {i: as_shape(shape) for i, shape in (given or {}).items()}
@@ -64,7 +64,7 @@ def fix_shapes(model: Model, given: Mapping[int, ShapeLike] | None = None) -> di
 
 
 def _sizes_by_axis(before: Mapping[int, PartialShape], fixed: Mapping[int, PartialShape]) -> dict[int, int]:
-    """For each axis, the size that some given input has there where it was free."""
+    """Return, for each axis, the size of a given input whose dimension there was dynamic."""
     sizes: dict[int, int] = {}
     for i, shape in fixed.items():
         for axis, dim in enumerate(shape.dims if shape.rank is not None else ()):
@@ -88,7 +88,7 @@ def _first_choice(shape: PartialShape, likely: Mapping[int, int]) -> PartialShap
 def _search(
     model: Model, shapes: dict[int, PartialShape], open_inputs: Sequence[int], likely: Mapping[int, int]
 ) -> bool:
-    """Fix one dimension after another, those to come still open; whether all could be."""
+    """Fix one dimension after another, with later ones open; return whether all could be fixed."""
     for i in open_inputs:
         if shapes[i].rank is None and not _first_accepted(model, shapes, i, _ranks()):
             return False
@@ -116,9 +116,9 @@ def _first_accepted(model: Model, shapes: dict[int, PartialShape], i: int, trial
 
 
 def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None) -> list[RandomInput]:
-    """One random array for each input (or for those at the positions ``only``), whose shapes must be static.
+    """Return one random array for each input (or for the positions in ``only``), whose shapes must be static.
 
-    The same seed gives the same values, whichever inputs are asked for.
+    The same seed gives the same values, whichever inputs are requested.
     """
     domains = input_domains(model)
     made = []
@@ -131,7 +131,8 @@ def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None
 
 
 def _domain_by_name(port: Port) -> Domain | None:
-    """A mask is compared and multiplied before it matters, which a walk cannot follow: its name must do."""
+    """Return the domain of an input that its name shows to be a mask, whose use the walk over the graph cannot
+    follow."""
     names = (*port.names, port.layer.name)
     if not port.element_type.is_real and any("mask" in name.lower() for name in names):
         return Domain(1, 1, why="a mask")
@@ -158,7 +159,7 @@ def _draw(rng: np.random.Generator, element_type: ElementType, shape: tuple[int,
 
 
 def _range_of(element_type: ElementType) -> tuple[float, float]:
-    """The least and the largest integer of a type that are safe to draw."""
+    """Return the smallest and the largest integer of a type that are safe to draw."""
     bits = min(element_type.bits, 24 if element_type.is_real else 62)
     if element_type.kind == "signed":
         return -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
@@ -166,7 +167,8 @@ def _range_of(element_type: ElementType) -> tuple[float, float]:
 
 
 def _usual(element_type: ElementType) -> tuple[float, float]:
-    """Bytes are pixels or quantized numbers and take every value; other integers are counts and ids."""
+    """Return the usual range of a type: bytes are pixels or quantized numbers and take every value, other integers are
+    counts and ids."""
     return _range_of(element_type) if element_type.bits <= 8 else (0, 9)
 
 

@@ -1,9 +1,9 @@
-"""What the unknown sizes that a layer makes depend on, found by asking its inference with samples.
+"""Find what the unknown sizes that a layer creates depend on, by running its inference on sample sizes.
 
-Every unknown size goes back to roots: sizes of inputs or states, or sizes that data decides. All unknown sizes and
-numbers that a layer is given are set to samples, so that inference says which sizes of its outputs follow from shapes
-alone. Then they are set to what they become as one root after another changes: the sizes that change with it depend on
-it. Where sizes must be equal, so that inference does not let one root change alone, the sizes are left open instead.
+Every unknown size goes back to roots: sizes of inputs or variables, or sizes that data determines. First, all unknown
+sizes and elements of the layer's inputs are set to samples, and inference shows which sizes of the outputs follow from
+shapes alone. Then one root after another is changed: the sizes that change with it depend on it. If sizes must be
+equal, inference rejects the change of one root alone; those sizes are left open instead.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ from ovir.inference.known_values import infer_with_values
 from ovir.ops.base.operator import Operator
 
 SAMPLES = (224, 192)
-"""Sizes that inference is asked with, one after the other: numbers with many divisors."""
+"""The sample sizes, tried in order: numbers with many divisors."""
 
 Ids = NDArray[np.int64]
-"""The variable that each element of a tensor is: its symbol, or a number below 0; 0 for none."""
+"""The variable of each element of a tensor: its symbol, or a number below 0; 0 for none."""
 Outputs = tuple[TensorType, ...]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Numbers that a variable, an unknown size or element, has together with those of the others."""
+    """The numbers that stand for a variable (an unknown size or element) in each trial."""
 
     base: tuple[float, ...]
-    """For each of ``SAMPLES``."""
+    """The number for each of ``SAMPLES``."""
     roots: tuple[str, ...]
     changed: Mapping[str, float]
-    """By root: the number in the first world as that root changes, where inference tells."""
+    """The number in the first trial when a root changes, by root, if inference determines it."""
 
     def at(self, world: int | str) -> float:
-        """Return the number in a world: one of ``SAMPLES``, or the first of them with one root changed."""
+        """Return the number in a trial: one of ``SAMPLES``, or the first of them with one root changed."""
         return self.base[world] if isinstance(world, int) else self.changed.get(world, self.base[0])
 
 
 @dataclass(frozen=True)
 class Given:
-    """An input of a layer: its type, and which variables its elements are."""
+    """An input of a layer: its type and the variables of its elements."""
 
     tensor: TensorType
     ids: Ids | None
@@ -67,7 +67,7 @@ class Dependence:
     """What an unknown size or number depends on."""
 
     variables: tuple[int, ...]
-    """Those of the layer's inputs; empty: on the values of tensors, whatever the shapes are."""
+    """Variables of the layer's inputs; if empty, the values of tensors decide, whatever the shapes are."""
     sample: Sample
 
 
@@ -86,10 +86,10 @@ def dependences(
 ) -> dict[Place, Dependence] | None:
     """Return what each place depends on; None if inference accepts no samples.
 
-    ``samples`` has the variables that are known, ``ranks`` the outputs' (-1: not to be looked at).
+    ``samples`` holds the known variables, ``ranks`` the ranks of the outputs (-1: ignored).
     """
     own = {v: samples[v] for v in _variables(inputs) if v in samples}
-    # After many layers sizes may have become too small, as those of a valid convolution: then they start anew.
+    # After many layers, for example convolutions without padding, samples may be too small; then new ones are used.
     for tried in (own, _anew(inputs, own)):
         search = _Search(_Probe(op, inputs, tried, ranks), tried)
         if search.world is not None:
@@ -98,7 +98,7 @@ def dependences(
 
 
 class _Search:
-    """What the outputs of one layer depend on."""
+    """A search for what the outputs of one layer depend on."""
 
     def __init__(self, probe: _Probe, samples: Mapping[int, Sample]) -> None:
         self._probe = probe
@@ -111,7 +111,7 @@ class _Search:
         self._open: dict[int, Outputs | None] = {}
 
     def _with_changed(self, root: str) -> Outputs | None:
-        """Return the outputs as a root changes; None where inference refuses that, or its numbers are not known."""
+        """Return the outputs with one root changed; None if inference rejects the change or the numbers are unknown."""
         known = self.world == 0 and all(root in s.changed for s in self._samples.values() if root in s.roots)
         return self._probe.outputs((), root) if known else None
 
@@ -136,7 +136,7 @@ class _Search:
         return Dependence(variables, Sample(base, tuple(moved), {r: n for r, n in changed.items() if r in moved}))
 
     def _opening(self, place: Place) -> list[int]:
-        """Return the variables that leave a place open when they are open themselves."""
+        """Return the variables that leave a place open if they are open themselves."""
         assert self.world is not None
         found = []
         for variable in self._samples:
@@ -145,7 +145,7 @@ class _Search:
             outputs = self._open[variable]
             if outputs is not None and not _is_known(outputs, place):
                 found.append(variable)
-        # Sizes that must be equal fix each other: none of them alone makes the result unknown.
+        # Sizes that must be equal determine each other, so that none of them alone makes the result unknown.
         return found or self._probe.needed(place, self._samples, self.world)
 
 
@@ -161,7 +161,7 @@ class _Probe:
         self._ranks = ranks
 
     def outputs(self, free: Collection[int], world: int | str) -> Outputs | None:
-        """Return the outputs with the variables ``free`` left open; None where inference fails or a rank changes."""
+        """Return the outputs with the variables ``free`` left open; None if inference fails or a rank changes."""
         types = [_fixed(given, self._samples, free, world) for given in self._inputs]
         try:
             outputs = infer_with_values(self._op, types)
@@ -173,7 +173,7 @@ class _Probe:
         return outputs if alike else None
 
     def needed(self, place: Place, variables: Iterable[int], world: int) -> list[int]:
-        """Return variables that together leave a place open, none of which can be spared."""
+        """Return a minimal set of variables that together leave a place open."""
         free = list(variables)
         for variable in list(free):
             others = [v for v in free if v != variable]
@@ -184,7 +184,7 @@ class _Probe:
 
 
 def _anew(inputs: Iterable[Given], samples: Mapping[int, Sample]) -> dict[int, Sample]:
-    """Return samples that only keep to the bounds of the sizes."""
+    """Return new samples, which depend only on the bounds of the sizes."""
     shapes = [given.tensor.shape for given in inputs if given.tensor.shape.rank is not None]
     sizes = {dim.symbol: dim for shape in shapes for dim in shape}
     result = {}
@@ -206,7 +206,7 @@ def _variables(inputs: Iterable[Given]) -> list[int]:
 
 
 def _fixed(given: Given, samples: Mapping[int, Sample], free: Collection[int], world: int | str) -> TensorType:
-    """Return the type of an input with all variables but those ``free`` set to their samples."""
+    """Return the type of an input with all variables except ``free`` set to their samples."""
     shape = given.tensor.shape
     if shape.rank is not None and not shape.is_static:
         fixed = {dim.symbol for dim in shape if not dim.is_static and dim.symbol not in free} & samples.keys()

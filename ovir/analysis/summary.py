@@ -1,4 +1,4 @@
-"""What a model is, in numbers: operations, parameters, bytes, multiply-accumulates, states."""
+"""A model in numbers: operations, parameters, bytes, multiply-accumulates, variables."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Parameters:
     tensors: int = 0
     elements: int = 0
     bytes: int = 0
-    """In the weights file, where types of less than a byte are packed."""
+    """Their size in the weights file, where types of less than a byte are packed."""
 
 
 @dataclass
 class State:
-    """A variable: what ReadValue and Assign share."""
+    """A variable, which ReadValue and Assign share."""
 
     name: str
     type: str
@@ -43,27 +43,27 @@ class Summary:
     inputs: list[Port]
     outputs: list[Port]
     layers: int
-    """Those in bodies count, too."""
+    """The number of layers, including those in bodies."""
     operations: dict[str, int]
     """Layers by type, the most frequent first."""
     opsets: list[str]
     parameters: dict[str, Parameters]
-    """By element type."""
+    """Constants by element type."""
     weights_bytes: int
-    """Bytes of the weights file that constants point to; those that several share count once."""
+    """Bytes of the weights file that constants use; shared bytes count once."""
     file_bytes: int | None
-    """The size of the weights file, None where there is none."""
+    """The size of the weights file, None if there is none."""
     macs: int
-    """Multiply-accumulates of the layers whose shapes are static; those in a body, for one iteration."""
+    """Multiply-accumulates of the layers with static shapes; a body counts for one iteration."""
     macs_unknown: list[str] = field(default_factory=list)
-    """The layers that would count, had they static shapes."""
+    """The number of layers whose multiply-accumulates are unknown because their shapes are not static."""
     states: list[State] = field(default_factory=list)
     not_run: dict[str, int] = field(default_factory=dict)
     """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
 
 
 def summarize(model: Model, weights: str | None = None) -> Summary:
-    """The numbers of a model. ``weights`` is the path of its weights, where that is not the .bin beside it."""
+    """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""
     layers = list(all_layers(model))
     macs = {layer: multiply_accumulates(layer) for layer in layers}
     known = {layer: count for layer, count in macs.items() if count is not None}
@@ -87,7 +87,7 @@ def summarize(model: Model, weights: str | None = None) -> Summary:
 
 
 def not_run(model: Model) -> dict[str, int]:
-    """How many layers have no kernel, by operation version. What nothing depends on need not be run."""
+    """Return how many layers have no kernel, by operation version; dead layers are left out."""
     layers = (layer for layer in all_layers(model) if not layer.is_dead and layer.type not in ("Parameter", "Result"))
     return dict(Counter(_version(layer) for layer in layers if not hasattr(layer.operator, "run")).most_common())
 
@@ -112,7 +112,7 @@ def _parameters(layers: Iterable[Layer]) -> dict[str, Parameters]:
 
 
 def _covered_bytes(layers: Iterable[Layer]) -> int:
-    """The size of the union of all constants' byte ranges."""
+    """Return the size of the union of all constants' byte ranges."""
     covered, end = 0, 0
     for start, stop in sorted((c.offset, c.offset + c.size) for c in _constants(layers)):
         covered += max(stop - max(start, end), 0)
@@ -141,7 +141,7 @@ def _states(layers: Iterable[Layer]) -> list[State]:
 
 
 def multiply_accumulates(layer: Layer) -> Dimension | None:
-    """Return how many a layer takes, as an interval; None for an operation that is not counted."""
+    """Return the multiply-accumulates of a layer as an interval; None for an operation that is not counted."""
     if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
         return None
     inputs = layer.operator.named([port.type for port in layer.inputs])

@@ -1,4 +1,4 @@
-"""What can be said of a tensor in one line: its range, its mean, what is not finite in it."""
+"""A summary of a tensor in one line: its range, its mean and its non-finite values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ovir.core.element_types import ElementType
 
 @dataclass(frozen=True)
 class Stats:
-    """Of the finite values; None where there is none, or where they are no numbers."""
+    """Statistics of the finite values; None if there are none, or if they are not numbers."""
 
     minimum: float | int | None = None
     maximum: float | int | None = None
@@ -22,7 +22,7 @@ class Stats:
 
 
 def stats(array: Array) -> Stats:
-    """The statistics of an array of any element type; strings have none."""
+    """Return the statistics of an array of any element type; strings have none."""
     if array.dtype.kind in "TUSO" or array.size == 0:
         return Stats()
     values = as_numbers(array)
@@ -38,7 +38,8 @@ def stats(array: Array) -> Stats:
 
 
 def as_numbers(array: Array) -> Array:
-    """The array in a type that NumPy computes with: the small types of ml_dtypes widened, booleans as 0 and 1."""
+    """Return the array in a type that NumPy computes with: small types of ml_dtypes are widened, booleans become 0
+    and 1."""
     if array.dtype.kind == "b":
         return array.view(np.uint8)
     if array.dtype.kind == "V" or array.dtype.type.__module__ != "numpy":
@@ -48,7 +49,7 @@ def as_numbers(array: Array) -> Array:
 
 
 def type_name(array: Array) -> str:
-    """The element type of an array, NumPy's name where OpenVINO has none."""
+    """Return the name of an array's element type, NumPy's name if OpenVINO has none."""
     try:
         return str(ElementType.from_dtype(array.dtype))
     except ValueError:
@@ -56,7 +57,7 @@ def type_name(array: Array) -> str:
 
 
 def likely_classes(array: Array) -> list[tuple[int, float]] | None:
-    """For rows of probabilities: each row's most probable class. None for any other tensor."""
+    """Return the most probable class of each row of probabilities; None for any other tensor."""
     if array.ndim != 2 or array.shape[1] < 2 or not array.size or array.dtype.kind not in "fV":
         return None
     values = as_numbers(array)

@@ -1,7 +1,7 @@
-"""Everything that is wrong with an IR file, not the first thing only.
+"""The checker, which reports everything that is wrong with an IR file, not only the first error.
 
-Reading tells what is wrong with the XML, the graph and the attributes; inference, with types and shapes; what they
-need not know, the rules tell: one small function for one code, in the files of ``rules/``.
+Reading reports faults of the XML, the graph and the attributes; inference reports faults of types and shapes.
+Everything else is left to the rules in ``rules/``, each of which is a small function for one code.
 """
 
 from ovir.checks.checker import check

@@ -1,4 +1,4 @@
-"""Reads a file, infers it, and asks every rule."""
+"""The checker: it reads a file, infers it and applies every rule."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ovir.ir.source import Source
 from ovir.ops.infrastructure import Const
 
 Clock = Callable[[str, float], None]
-"""Told of each stage, ``reading``, ``inference`` and ``rules``, and the seconds it took."""
+"""A function called with each stage, ``reading``, ``inference`` and ``rules``, and the seconds that it took."""
 
 
 def check(
@@ -48,77 +48,77 @@ def check(
     skip: Collection[str] = (),
     clock: Clock | None = None,
 ) -> list[Diagnostic]:
-    """All diagnostics of a file, in its order: errors, warnings and advice.
+    """Return all diagnostics of a file, in the order of its lines: errors, warnings and infos.
 
-    ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and what
-    depends on the data of constants is not looked at. ``runtime`` is an OpenVINO release such as
-    ``"2022.3"``: what it cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules need not run.
-    ``clock`` is told what took how long.
+    ``model`` and ``weights`` are those of ``read_model``. Without ``need_weights`` no weights are opened, and nothing
+    that depends on the data of constants is checked. ``runtime`` is an OpenVINO release such as ``"2022.3"``: what it
+    cannot read is an error. ``skip`` names codes (``OVIR510``) whose rules are not run. ``clock`` is called with the
+    time of each stage.
 
-    A diagnostic that only follows from another is left out; warnings and notes that repeat are summed up. Nothing is
-    raised for a file that is wrong or unreadable; InputError for what is none of a file.
+    A diagnostic that only follows from another is left out; repeated warnings and infos are summed up. A file that is
+    wrong or unreadable raises nothing; an argument that is no file or content of one raises InputError.
     """
     if isinstance(model, Model):
-        message = "check() takes a file or its content, not a Model: a Model has been checked when it was read"
+        message = "check() expects a file or its content, not a Model, which was checked when it was read"
         raise InputError(diagnose(USAGE, message, hint="its diagnostics are in model.diagnostics"))
     if isinstance(runtime, str):
         runtime = parse_release(runtime)
     with without_garbage_collection():
-        diagnostics = _look(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
+        diagnostics = _collect(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
     rank = list(Severity)
     return sum_up(sorted(diagnostics, key=lambda d: (d.line or 0, d.column or 0, rank.index(d.severity))))
 
 
-def _look(
+def _collect(
     model: Source,
     weights: Any,
     need_weights: bool,
     runtime: tuple[int, int] | None,
     skip: Collection[str],
-    tell: Clock,
+    clock: Clock,
 ) -> Diagnostics:
-    """What is found; nothing of the model is left when it returns."""
+    """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
     start = perf_counter()
     document = load(model, weights, diagnostics, need_weights=need_weights)
     read = perf_counter()
-    tell("reading", read - start)
+    clock("reading", read - start)
     if document is not None:
         _infer(document, diagnostics)
         if document.model.version == 10:
             check_names(document.model, diagnostics)
-        tell("inference", perf_counter() - read)
+        clock("inference", perf_counter() - read)
         inferred = perf_counter()
         context = Context(document.root, document.file, document.weights, document.model, runtime)
         _apply_rules(context, skip, diagnostics)
         if FOREIGN_WEIGHTS.id not in skip:
             fold_foreign_weights(context, diagnostics)
-        tell("rules", perf_counter() - inferred)
+        clock("rules", perf_counter() - inferred)
         for part in context.models:
             part.dispose()
     return diagnostics
 
 
 def _infer(document: Document, diagnostics: Diagnostics) -> None:
-    """Infer with what is declared in place of what is in doubt; if that is no reason to refuse the file, also without.
+    """Infer with the declared types where inference contradicts them, then without them, as ``read_model`` does.
 
-    What ``read_model`` then refuses is told of the layers in doubt, and of the first that a parameter or constant in
-    doubt feeds: the rest follows.
+    The second pass runs only if the first found no reason to reject the file. Its errors are reported for contradicted
+    layers, and for the first layer that a contradicted parameter or constant feeds: later errors follow from these.
     """
     infer_into(document.model, diagnostics, trust_declared=True)
     _blame_constants(document.model, diagnostics)
-    doubts = [d for d in diagnostics if d.code in _DOUBTS]
-    for doubt in doubts:
-        if doubt.code == OUTSIDE_SPEC.id:
-            diagnostics.discard(doubt)  # the rules tell it of constants, a run of what is computed
-    if diagnostics.fatal or not doubts:
+    contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
+    for contradiction in contradictions:
+        if contradiction.code == OUTSIDE_SPEC.id:
+            diagnostics.discard(contradiction)  # the rules report it for constants, a run for computed values
+    if diagnostics.fatal or not contradictions:
         return
-    infer_into(document.model, plainly := Diagnostics())
-    refused = _near(document.model, plainly.fatal, doubts)
-    if not refused and not any(d.severity is Severity.ERROR for d in doubts):
-        refused = plainly.fatal[:1]
-    for error in refused:
-        causes = [d for d in doubts if d.layer == error.layer and d.severity is Severity.ERROR]
+    infer_into(document.model, strict := Diagnostics())
+    rejected = _first_errors(document.model, strict.fatal, contradictions)
+    if not rejected and not any(d.severity is Severity.ERROR for d in contradictions):
+        rejected = strict.fatal[:1]
+    for error in rejected:
+        causes = [d for d in contradictions if d.layer == error.layer and d.severity is Severity.ERROR]
         for cause in causes:
             diagnostics.discard(cause)
         exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id]
@@ -129,25 +129,25 @@ def _infer(document: Document, diagnostics: Diagnostics) -> None:
 
 
 def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
-    """Of layers that fail beside most others that read the same constant, tell of the first alone."""
+    """Keep only the first diagnostic of layers that fail together with most other readers of one constant."""
     failed: dict[str | None, Diagnostic] = {}
-    for found in diagnostics.fatal:
-        if found.code.startswith(_OF_OPERATIONS):
-            failed.setdefault(found.layer, found)
+    for error in diagnostics.fatal:
+        if error.code.startswith(_OF_OPERATIONS):
+            failed.setdefault(error.layer, error)
     if len(failed) < _MANY_PAST_END:
         return
     for layer in model.layers:
         if not isinstance(layer.operator, Const):
             continue
         readers = {port.layer.title: None for output in layer.outputs for port in output.readers}
-        told = [failed[title] for title in readers if title in failed]
-        if len(told) < _MANY_PAST_END or 2 * len(told) < len(readers):
+        related = [failed[title] for title in readers if title in failed]
+        if len(related) < _MANY_PAST_END or 2 * len(related) < len(readers):
             continue
-        first, *others = sorted(told, key=lambda found: found.line or 0)
-        for found in told:
-            diagnostics.discard(found)
-            del failed[found.layer]
-        hint = f"{len(others)} other layers that read {layer.title} fail: perhaps its value is wrong"
+        first, *others = sorted(related, key=lambda error: error.line or 0)
+        for error in related:
+            diagnostics.discard(error)
+            del failed[error.layer]
+        hint = f"{len(others)} other layers that read {layer.title} fail: its value may be wrong"
         diagnostics.add(replace(first, hint=hint))
 
 
@@ -155,25 +155,25 @@ _OF_OPERATIONS = ("OVIR3", "OVIR4")
 _MANY_PAST_END = 3
 
 
-def _near(model: Model, errors: list[Diagnostic], doubts: list[Diagnostic]) -> list[Diagnostic]:
-    """The errors in layers in doubt, and for each parameter or constant in doubt the first in a layer that it feeds."""
-    doubted = {d.layer for d in doubts}
-    own = {d.layer for d in doubts if d.code in _OWN_DOUBTS}
+def _first_errors(model: Model, errors: list[Diagnostic], contradictions: list[Diagnostic]) -> list[Diagnostic]:
+    """Return the errors of contradicted layers, and the first that follows each contradicted parameter or constant."""
+    contradicted = {d.layer for d in contradictions}
+    own = {d.layer for d in contradictions if d.code in _OWN}
     feeding = {
         layer.title: {port.source.layer.title for port in layer.inputs if port.source is not None} & own
         for layer in model.layers
     }
-    near, told = [], set[str | None]()
+    first, covered = [], set[str | None]()
     for error in errors:
         fed_by = feeding.get(error.layer or "", set())
-        if error.layer in doubted or not fed_by <= told:
-            near.append(error)
-        told |= fed_by
-    return near
+        if error.layer in contradicted or not fed_by <= covered:
+            first.append(error)
+        covered |= fed_by
+    return first
 
 
-_OWN_DOUBTS = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
-_DOUBTS = _OWN_DOUBTS | {
+_OWN = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
+_CONTRADICTIONS = _OWN | {
     code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)
 }
 
@@ -190,6 +190,6 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
             continue
         try:
             diagnostics.extend(rule(context))
-        except Exception as error:  # a fault of ovir's own must not hide what else there is
+        except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
             diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

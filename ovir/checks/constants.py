@@ -1,4 +1,4 @@
-"""What rules ask of the inputs of a layer: the constants they are, and the values that they may take."""
+"""Inputs of a layer that are constants, and the values that its operation accepts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def constant_of(port: Port) -> Array | None:
 
 
 def layer_domains(layer: Layer) -> Iterator[tuple[Port, DomainRule]]:
-    """Yield the inputs of a layer whose values its operation restricts, each with the rule."""
+    """Yield each input of a layer whose values its operation restricts, with the restriction."""
     op = layer.operator
     if op is not None and op.domains:
         for name, port in zip(input_names(type(op)), layer.inputs, strict=False):

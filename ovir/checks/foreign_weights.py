@@ -1,4 +1,4 @@
-"""Recognize the weights of another model, and put one diagnostic in place of all that follow from them."""
+"""Recognize the weights of another model, and replace the diagnostics that follow from them by one."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ def _ids(*codes: Code) -> frozenset[str]:
 
 
 _OF_CONSTANTS = _ids(NON_FINITE, BOOLEAN_BYTES, STRING_DATA)
-"""Diagnostics at a constant whose bytes are perhaps not meant for it."""
+"""Diagnostics of a constant whose bytes may belong to another one."""
 _OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, INDEX_RANGE)
-"""Diagnostics at a layer that perhaps reads an integer that is not meant for it."""
+"""Diagnostics of a layer that may read such a constant as an integer."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
     | _ids(DECLARED_SHAPE, INPUT_SHAPE, RANK, TOO_LARGE, BODY, VARIABLE_TYPE, PAST_END, UNUSED_BYTES)
     | _ids(F16_OVERFLOW, ZERO_DIVISOR, NARROWED, ZERO_SCALE, NO_OP, NEGATIVE_INDEX, DUPLICATE_CONSTANT, CANCELLED)
 )
-"""What depends on the values of constants."""
+"""Diagnostics that depend on the values of constants."""
 
 
 def fold_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
-    """Replace what follows from weights of another model by one error, where they are surely such."""
+    """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear."""
     if context.weights.missing or not any(d.code in _FOLLOWING for d in diagnostics):
         return
     constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
@@ -78,7 +78,7 @@ def fold_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     kinds = [
         (len(past_end), "lie past its end"),
         (len(wild), f"hold numbers such as {next(iter(wild.values()), 0)}, which no axis, shape or index can be"),
-        (len(odd), "hold values that cannot be meant, such as NaN, or make the layers that read them fail"),
+        (len(odd), "hold implausible values such as NaN, or make the layers that read them fail"),
     ]
     listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
     following = [d for d in diagnostics if d.code in _FOLLOWING]
@@ -88,11 +88,11 @@ def fold_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     )
     for found in following:
         diagnostics.discard(found)
-    hint = "give the .bin that was written with the .xml, then check again"
+    hint = "pass the .bin that was written with the .xml, then check again"
     diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
 
 
-_FEW = 3  # so many constants do not go wrong by other faults at the same time
+_FEW = 3  # other faults do not affect so many constants at the same time
 
 
 def _has_bytes(layer: Layer) -> bool:
@@ -100,7 +100,7 @@ def _has_bytes(layer: Layer) -> bool:
 
 
 def _size(layer: Layer) -> int:
-    size = layer.attributes.get("size")  # the layer has no operator where the bytes are past the end
+    size = layer.attributes.get("size")  # a layer whose bytes are past the end has no operator
     return size if isinstance(size, int) else 0
 
 
@@ -110,7 +110,8 @@ def _end(layer: Layer) -> int:
 
 
 def _wild_number(layer: Layer) -> int | None:
-    """Return a number of a few 64-bit integers that is no size, axis or index, nor means an open end."""
+    """Return a number from a short 64-bit constant that can be no size, axis or index, nor mean an open end; else
+    None."""
     op = layer.operator
     if (
         not isinstance(op, Const)
@@ -125,13 +126,13 @@ def _wild_number(layer: Layer) -> int | None:
     return int(found[0]) if found.size else None
 
 
-_MOST_BYTES = 512  # of a constant that is a list of axes, sizes or indices
+_MOST_BYTES = 512  # the largest size of a list of axes, sizes or indices
 _LARGEST_SIZE = 2.0**40
-_OPEN_END = 2.0**33  # so near to the largest of i64 are the numbers that writers put for "to the end"
+_OPEN_END = 2.0**33  # writers put numbers so close to the largest i64 for "to the end"
 
 
 def _odd(constants: Collection[Layer], diagnostics: Diagnostics, known: Collection[Layer]) -> list[Layer]:
-    """Return the other constants that diagnostics are about, or about the layers that read them as integers."""
+    """Return the other constants with diagnostics, or whose readers have some because of an integer."""
     of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
     of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not Severity.INFO}
     return [

@@ -10,19 +10,20 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 
 Release = tuple[int, int]
-"""A release such as 2022.3, without the number of its patch."""
+"""A release such as 2022.3, without its patch number."""
 
 RELEASES = {
     (2020, 1): 1, (2020, 2): 2, (2020, 4): 3, (2021, 1): 4, (2021, 2): 5, (2021, 3): 6, (2021, 4): 7, (2022, 1): 8,
     (2022, 2): 9, (2022, 3): 10, (2023, 0): 11, (2023, 1): 12, (2023, 2): 13, (2024, 0): 14, (2024, 5): 15,
     (2025, 0): 16, (2026, 4): 17,
 }  # fmt: skip
-"""The newest opset of each OpenVINO release that brought one; from its page on available operation sets."""
+"""The newest opset of each OpenVINO release that introduced one. Source: OpenVINO's page on available operation
+sets."""
 
 _OF_YEARS = {
     2020: (1, 4), 2021: (1, 4), 2022: (1, 3), 2023: (0, 3), 2024: (0, 6), 2025: (0, 4), 2026: (0, 4),
 }  # fmt: skip
-"""The first and the last release of each year; from the list of published packages."""
+"""The first and the last release of each year. Source: the list of published packages."""
 
 IR_VERSION_11 = (2022, 1)
 """The first release that reads IR version 11."""
@@ -31,11 +32,12 @@ ELEMENT_TYPES_SINCE: dict[ElementType, Release] = {
     nf4: (2023, 2), string: (2023, 3), f8e4m3: (2024, 0), f8e5m2: (2024, 0), f8e8m0: (2024, 3), f4e2m1: (2024, 3),
     u2: (2024, 5), u3: (2024, 5), u6: (2024, 5),
 }  # fmt: skip
-"""The first release that knows an element type; measured with the published packages. All releases know the others."""
+"""The first release that supports an element type, measured with the published packages; all releases support the
+others."""
 
 
 def newest_opset(release: Release) -> int:
-    """Return the newest opset that a release knows, 0 for one before the first."""
+    """Return the newest opset that a release supports, 0 for a release older than all of them."""
     return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
 
 
@@ -44,7 +46,7 @@ def release_text(release: Release) -> str:
 
 
 def parse_release(text: str) -> Release:
-    """Return ``2022.3`` or ``2024.5.1`` as (2022, 3) or (2024, 5); InputError for a release that is not known."""
+    """Parse ``2022.3`` or ``2024.5.1`` as (2022, 3) or (2024, 5); raise InputError for an unknown release."""
     match = re.fullmatch(r"(\d{4})\.(\d{1,2})(\.\d+)*", text, re.ASCII)
     if match is None:
         raise _refused(f"{text!r} is not an OpenVINO release, such as '2022.3'")
@@ -53,14 +55,14 @@ def parse_release(text: str) -> Release:
     oldest, newest = (years[0], _OF_YEARS[years[0]][0]), (years[-1], _OF_YEARS[years[-1]][1])
     if release < oldest:
         raise _refused(
-            f"OpenVINO {text} reads neither IR version 10 nor 11; {release_text(oldest)} is the first that does"
+            f"OpenVINO {text} reads neither IR version 10 nor 11; the first release that does is {release_text(oldest)}"
         )
     if release > newest:
-        raise _refused(f"OpenVINO {text} is newer than the releases that this ovir knows, up to {release_text(newest)}")
+        raise _refused(f"OpenVINO {text} is newer than the releases that ovir supports, up to {release_text(newest)}")
     first, last = _OF_YEARS[release[0]]
     if not first <= release[1] <= last:
         of_year = f"{release_text((release[0], first))} to {release_text((release[0], last))}"
-        raise _refused(f"there is no OpenVINO release {text}: those of the year are {of_year}")
+        raise _refused(f"there is no OpenVINO release {text}: that year has releases {of_year}")
     return release
 
 

@@ -1,4 +1,4 @@
-"""Sum up diagnostics that repeat: what stands in hundreds of layers of a file has one cause."""
+"""Sum up repeated diagnostics, as a fault that occurs in hundreds of layers usually has one cause."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 
 SHOWN = 3
-"""Up to this many equal diagnostics are reported one by one; this many examples are in the sum of more."""
+"""Up to this many equal diagnostics are reported one by one; a sum of more shows this many examples."""
 
 
 def sum_up(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
-    """Return the diagnostics in their order, with those that repeat summed up in the first of them.
+    """Return the diagnostics in order, with repeated ones summed up in the first of them.
 
-    Warnings and notes repeat where code and message are equal, or only the code where it is declared as ``summed``.
-    Errors are never summed up.
+    Warnings and infos repeat if code and message are equal, or only the code if it is declared as ``summed``. Errors
+    are never summed up.
     """
     groups: dict[object, list[Diagnostic]] = {}
     for found in diagnostics:
@@ -34,9 +34,11 @@ def _key(found: Diagnostic) -> object:
 def _sum(group: list[Diagnostic]) -> Diagnostic:
     first, *others = group
     examples = [_example(found, first) for found in others[: SHOWN - 1]]
-    return replace(first, message=f"{first.message}; {len(others)} more of this kind, as {' and '.join(examples)}")
+    return replace(
+        first, message=f"{first.message}; {len(others)} more of this kind, for example {' and '.join(examples)}"
+    )
 
 
 def _example(found: Diagnostic, first: Diagnostic) -> str:
-    place = f"on line {found.line}" if found.line is not None else found.layer or "without a line"
+    place = f"on line {found.line}" if found.line is not None else found.layer or "on an unknown line"
     return place if found.message == first.message else f"{place} ({found.message})"

@@ -1,4 +1,4 @@
-"""What a rule is: a function that looks at a model which has been read, and yields diagnostics of one kind."""
+"""The form of a rule: a function that looks at a model and yields the diagnostics of one code."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from ovir.ops.infrastructure import Blob, Const
 
 @dataclass(frozen=True)
 class Context:
-    """What the rules look at."""
+    """What rules can look at: the model, its file and its weights."""
 
     root: etree._Element
     file: str | None
     weights: Weights
     model: Model
     runtime: tuple[int, int] | None = None
-    """The OpenVINO release that is to read the file, as (2022, 3)."""
+    """The OpenVINO release that is meant to read the file, as (2022, 3)."""
 
     @cached_property
     def models(self) -> list[Model]:
-        """The model and all bodies in it, each once."""
+        """Return the model and all bodies in it, each once."""
         found = [self.model]
-        for model in found:  # which grows while it is walked
+        for model in found:  # the list grows while it is walked
             found.extend(body for layer in model.layers for body in layer.bodies.values())
         return found
 
     @cached_property
     def layers(self) -> list[Layer]:
-        """The layers of all of them."""
+        """Return the layers of the model and of all bodies."""
         return [layer for model in self.models for layer in model.layers]
 
     @cached_property
@@ -55,9 +55,9 @@ class Context:
 
     @cached_property
     def large(self) -> list[tuple[Port, int]]:
-        """The output ports of tensors of more than 2**30 elements, and how many each has at the least.
+        """Return the output ports of tensors of more than 2**30 elements, each with its smallest number of elements.
 
-        Those are left out that are no larger than what their layer is given: they follow.
+        Tensors that are no larger than an input of their layer are left out, as the cause lies in that input.
         """
         found = []
         bits: dict[Port | None, int] = {}
@@ -71,7 +71,7 @@ class Context:
 
     @cached_property
     def constants(self) -> list[Constant]:
-        """The constants that have data in the weights, those of one place and type together."""
+        """Return the constants with data in the weights; constants of the same place and type are one."""
         found: dict[Blob | None, Constant] = {}
         for layer in self.by_type.get("Const", ()):
             if (
@@ -84,15 +84,15 @@ class Context:
 
 
 _WHOLE_BLOCKS = {u3: 8, u6: 4}
-"""Types whose values come in blocks of so many, in 3 bytes."""
+"""Types of which so many values are packed into 3 bytes."""
 
 
 @dataclass(eq=False)
 class Constant:
-    """Bytes in the weights, and the layers that are this constant."""
+    """A range of bytes in the weights, and the Const layers that use it."""
 
     op: Const
-    """Of the first of them."""
+    """The operator of the first layer."""
     layers: list[Layer] = field(default_factory=list)
 
     @property
@@ -101,7 +101,7 @@ class Constant:
 
     @cached_property
     def needed(self) -> int:
-        """The bytes that its shape and type take."""
+        """Return the number of bytes that the shape and type need."""
         count = prod(self.op.shape)
         if self.op.element_type in _WHOLE_BLOCKS:
             return -(-count // _WHOLE_BLOCKS[self.op.element_type]) * 3
@@ -109,7 +109,7 @@ class Constant:
 
     @cached_property
     def data(self) -> Array | None:
-        """Its array; None where the bytes are no data, or no weights are looked at."""
+        """Return the array; None if the bytes are invalid or no weights are read."""
         try:
             return self.op.data
         except OperatorError:
@@ -124,7 +124,7 @@ def diagnostic(
     hint: str | None = None,
     severity: Severity | None = None,
 ) -> Diagnostic:
-    """A diagnostic at a layer, at one of its ports, or elsewhere; in a layer that is dropped, at most a warning."""
+    """Return a diagnostic at a layer, a port or another place; in a dead layer, an error becomes a warning."""
     layer = at.layer if isinstance(at, Port) else at if isinstance(at, Layer) else None
     if layer is not None and layer.is_dead and severity is None and code.severity is Severity.ERROR:
         severity = Severity.WARNING
@@ -136,13 +136,13 @@ def diagnostic(
 Rule = Callable[[Context], Iterator[Diagnostic]]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
-"""Each by the code of its diagnostics."""
+"""The rules by the code of their diagnostics."""
 WHOLE_GRAPH: set[str] = set()
-"""The codes of rules on what is not there; where layers could not be read, their diagnostics would only follow."""
+"""The codes of rules that look for something missing; they do not run if layers could not be read."""
 
 
 def rule(code: Code, *, whole_graph: bool = False) -> Callable[[R], R]:
-    """Register a function as the rule for ``code``; one for ``whole_graph`` is not asked about a graph with holes."""
+    """Register a function as the rule for ``code``; ``whole_graph`` rules do not run on incomplete graphs."""
 
     def register(function: R) -> R:
         if code.id in RULES:

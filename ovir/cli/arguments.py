@@ -1,4 +1,4 @@
-"""Arguments that several commands take, and what they mean."""
+"""Arguments that several commands share, and their meaning."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ovir.graph.model import Model
 from ovir.inference.declared import SHAPES
 from ovir.ir.reader import read_model
 
-Commands = Any  # argparse names the type of add_subparsers' result only in private
+Commands = Any  # argparse has no public name for the type that add_subparsers returns
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
-    """Help as wide as the terminal. argparse makes a formatter for each argument, for which it imports shutil."""
+    """Help as wide as the terminal. argparse creates a formatter for each argument and would import shutil for it."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=_terminal_width() - 2)
@@ -32,14 +32,14 @@ def _terminal_width() -> int:
         return int(columns)
     try:
         return os.get_terminal_size().columns or 80
-    except OSError:  # the output is no terminal
+    except OSError:  # stdout is not a terminal
         return 80
 
 
 def add_command(
     commands: Commands, name: str, run: Callable[[argparse.Namespace], int], summary: str, examples: str
 ) -> argparse.ArgumentParser:
-    """A subcommand with its help."""
+    """Add a subcommand with its help."""
     parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
@@ -76,13 +76,13 @@ def add_json(parser: argparse.ArgumentParser) -> None:
 
 
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
-    """The model that the arguments name, in the shapes that they give."""
+    """Return the model that the arguments name, in the shapes that they give."""
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
         found = model.inference_diagnostics
         model.reshape(shapes)
-        # What the file declares is meant for its own shapes: that it differs for others is no news.
+        # The declarations of a file hold for its own shapes: that they differ for others is expected.
         about_shapes = {code.id for code in SHAPES}
         differences = (d for d in found if d.code in about_shapes)
         others = (d for d in model.inference_diagnostics if d.code not in about_shapes)
@@ -91,14 +91,14 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
 
 
 def file_name(text: str) -> str:
-    """The type of an argument that names a file."""
+    """Convert the text of an argument that names a file."""
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is empty")
     return text
 
 
 def check_target(option: str, text: str) -> None:
-    """Refuse a file that cannot be written before the work that would end with it."""
+    """Raise an error for an output file that cannot be written, before the work that produces it."""
     from pathlib import Path
 
     path = Path(text)
@@ -113,7 +113,7 @@ def check_target(option: str, text: str) -> None:
 
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
-    """``--shape`` texts -> the shape for each input given, by position."""
+    """Return the shape of each input that ``--shape`` texts give, by position."""
     shapes: dict[int, PartialShape] = {}
     for text in texts:
         name, shape_text = split_name(model, text)
@@ -132,7 +132,7 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
 
 
 def split_name(model: Model, text: str) -> tuple[str | None, str]:
-    """``NAME=rest`` in two. Names may hold ``=`` themselves: the first split that gives an input's name counts."""
+    """Split ``NAME=rest``; names may contain ``=``, so the first split that gives an input's name counts."""
     splits = [(text[:i], text[i + 1 :]) for i, c in enumerate(text) if c == "="]
     if not splits:
         return None, text
@@ -144,11 +144,11 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
 
 
 def find_input(model: Model, name: str) -> int:
-    """The position of an input by name, or by the number of its position."""
+    """Return the position of an input, given by name or by the number of its position."""
     known = any(name in port.names or name == port.layer.name for port in model.inputs)
     return model.input_index(int(name) if name.isdecimal() and not known else name)
 
 
 def misused(message: str, hint: str | None = None) -> Any:
-    """Raise the error of a wrong usage."""
+    """Raise the error of wrong usage."""
     raise InputError(diagnose(USAGE, message, hint=hint))

@@ -1,4 +1,4 @@
-"""``ovir check``: everything that is wrong with IR files."""
+"""``ovir check``: report everything that is wrong with IR files."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
         for (name, in_folder), (found, took) in zip(files, results, strict=True):
             progress.advance()
             if in_folder and any(d.code == NOT_IR.id for d in found):
-                continue  # a folder may hold XML of other kinds
+                continue  # a folder may hold other XML files
             checked.append(name)
             output.times.update(took)
             wanted = [d for d in found if settings.reports(d, name)]
@@ -137,7 +137,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Output:
-    """Prints the diagnostics in the form that the arguments ask for."""
+    """Prints diagnostics in the form that the arguments request."""
 
     def __init__(self, arguments: argparse.Namespace, failing: Sequence[Severity]) -> None:
         self.form = "none" if arguments.sarif == "-" or arguments.write_baseline else arguments.format
@@ -148,12 +148,12 @@ class _Output:
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Print the diagnostics of a file in the forms that need not wait for the others."""
+        """Print the diagnostics of a file in the forms that do not need those of later files."""
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
             say(coloured(found) if self.form == "text" else annotation(found))
 
     def finish(self, files: int, diagnostics: Sequence[Diagnostic], known: int) -> None:
-        """Print and write what is said of all files."""
+        """Print and write what concerns all files together."""
         if self.form == "json":
             say_json([found.to_dict() for found in diagnostics])
         if self.form == "summary":
@@ -171,7 +171,7 @@ class _Output:
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
-    """Write what can be lived with; a file that cannot be read is no such thing."""
+    """Write the diagnostics to the baseline, except those of unreadable files, which are always reported."""
     from ovir.checks.baseline import write_baseline
 
     known = [found for found in diagnostics if not must_be_reported(found)]
@@ -187,7 +187,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:
-    """Return the settings of the nearest configuration file, with the options of the command line in their place."""
+    """Return the settings of the nearest configuration file, overridden by the options of the command line."""
     settings = Settings() if arguments.no_config else find_settings(os.curdir)
     given: dict[str, Any] = {
         "select": None if arguments.select is None else _codes("--select", arguments.select),
@@ -214,7 +214,7 @@ def _refuse_contradictions(arguments: argparse.Namespace) -> None:
 
 
 def _release(text: str) -> tuple[int, int]:
-    """The type of ``--runtime``."""
+    """Convert the text of ``--runtime``."""
     from ovir.checks.releases import parse_release
 
     try:

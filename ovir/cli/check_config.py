@@ -1,4 +1,4 @@
-"""What is to be checked and reported: the options of ``ovir check``, from its command line and from a file."""
+"""Settings of ``ovir check``, from its command line and from a configuration file."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from ovir.diagnostics.errors import InputError
 
 @dataclass(frozen=True)
 class Settings:
-    """The options that a file can set, too."""
+    """The options that a configuration file can set as well."""
 
     select: tuple[str, ...] = ()
-    """Codes, or their beginnings; none means all."""
+    """Codes, or beginnings of codes; none means all."""
     ignore: tuple[str, ...] = ()
     fail_on: Severity = Severity.ERROR
     no_weights: bool = False
@@ -28,13 +28,13 @@ class Settings:
     per_path_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Codes to ignore in files whose path from ``folder``, or whose name, matches a pattern."""
     folder: str = "."
-    """The folder of the file that sets them."""
+    """The folder of the configuration file."""
 
     def wants(self, code: str) -> bool:
         return (not self.select or code.startswith(self.select)) and not (self.ignore and code.startswith(self.ignore))
 
     def reports(self, found: Diagnostic, file: str) -> bool:
-        """Return whether a diagnostic on a file is wanted."""
+        """Return whether a diagnostic of a file is requested."""
         return must_be_reported(found) or (self.wants(found.code) and not found.code.startswith(self._ignored_in(file)))
 
     def _ignored_in(self, file: str) -> tuple[str, ...]:
@@ -49,14 +49,16 @@ class Settings:
 
 
 def must_be_reported(found: Diagnostic) -> bool:
-    """Return whether it is never left out: a file that was not checked at all would seem to have passed."""
+    """Return whether a diagnostic cannot be ignored; otherwise a file that was not checked would seem to have
+    passed."""
     return is_unreadable(found) and found.code != NO_WEIGHTS.id
 
 
 def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return codes, or their beginnings, in full: ``402`` and ``ovir402`` mean ``OVIR402``. ValueError for others."""
+    """Return codes, or beginnings of codes, in full: ``402`` and ``ovir402`` mean ``OVIR402``; raise ValueError for
+    others."""
     codes = []
-    known = sorted(code for code in CODES if code < "OVIR8")  # the others are of runs and of wrong usage
+    known = sorted(code for code in CODES if code < "OVIR8")  # the other codes belong to runs and wrong usage
     for part in filter(None, (part.strip() for text in texts for part in text.split(","))):
         code = f"OVIR{part}" if part.isdecimal() else part.upper()
         if not re.fullmatch(r"OVIR\d{0,3}", code, re.ASCII) or not any(k.startswith(code) for k in known):
@@ -69,7 +71,7 @@ def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def find_settings(folder: str) -> Settings:
-    """Return the settings of the nearest ovir.toml, or pyproject.toml with them, in a folder or one that it is in."""
+    """Return the settings of the nearest ovir.toml, or pyproject.toml that has some, in a folder or its parents."""
     folder = os.path.abspath(folder)
     while True:
         for name, tables in _TABLES.items():
@@ -82,7 +84,7 @@ def find_settings(folder: str) -> Settings:
 
 
 _TABLES = {"ovir.toml": ("check", "tool.ovir.check"), "pyproject.toml": ("tool.ovir.check",)}
-"""The files, and the tables in them that hold settings."""
+"""The configuration files, and the table in each that holds settings."""
 
 
 def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
@@ -90,7 +92,7 @@ def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
         raw = file.read()
     if b"check" not in raw:
         return None
-    import tomllib  # takes longer to import than most files to check
+    import tomllib  # importing it takes longer than checking most files
 
     try:
         text = raw.decode()

@@ -1,4 +1,4 @@
-"""The files that ``ovir check`` looks at, and the work on each."""
+"""The files that ``ovir check`` reads, and the work on each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Checked = tuple[list[Diagnostic], dict[str, float]]
 
 
 def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagnostic]]:
-    """Return every file to check, each once, with whether it was found in a folder; and what is wrong with folders."""
+    """Return every file to check, each once, with whether it was found in a folder; and the errors of folders."""
     found: dict[str, tuple[str, bool]] = {}
     wrong: list[Diagnostic] = []
     for name in given:
@@ -34,7 +34,7 @@ def find_files(given: Sequence[str]) -> tuple[list[tuple[str, bool]], list[Diagn
 
 
 def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
-    """Return the .xml files in a folder and its subfolders; a folder that cannot be read is added to ``wrong``."""
+    """Return the .xml files in a folder and its subfolders; add a folder that cannot be read to ``wrong``."""
 
     def refused(error: OSError) -> None:
         wrong.append(diagnose(UNREADABLE, f"cannot read the folder: {error.strerror}", Place(str(error.filename))))
@@ -44,7 +44,7 @@ def _inside(folder: str, wrong: list[Diagnostic]) -> list[str]:
 
 
 def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
-    """Return the error where the folders hold .xml files and no model: nothing was checked, so nothing has passed."""
+    """Return an error if the folders hold .xml files but no model, because a run that checked nothing must not pass."""
     folder = next(name for name in given if os.path.isdir(name))
     message = f"no OpenVINO IR was found: {plural(files, '.xml file')} with another root element than <net>"
     return diagnose(UNREADABLE, message, Place(folder))
@@ -53,7 +53,7 @@ def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
 def check_each(
     names: Sequence[str], weights: str | None, settings: Settings, extensions: Sequence[str]
 ) -> Iterator[Checked]:
-    """Yield what is found in each file in order, by several processes where there are many files."""
+    """Yield the diagnostics of each file in order, computed by several processes if there are many files."""
     one = partial(
         _check_file,
         weights=weights,
@@ -65,13 +65,13 @@ def check_each(
     if workers < 2 or len(names) < _FEW:
         yield from map(one, names)
         return
-    from concurrent.futures import ProcessPoolExecutor  # takes longer to import than a small file to check
+    from concurrent.futures import ProcessPoolExecutor  # importing it takes longer than checking a small file
 
     with ProcessPoolExecutor(workers, initializer=load_extensions, initargs=(extensions,)) as pool:
         yield from pool.map(one, names)
 
 
-_FEW = 4  # files; so few are checked before other processes are ready
+_FEW = 4  # files; fewer are checked before other processes have started
 
 
 def _check_file(

@@ -1,4 +1,4 @@
-"""How ``ovir check`` prints diagnostics: as texts, JSON, SARIF, annotations of GitHub, or counted."""
+"""Output of ``ovir check``: diagnostics as text, JSON, SARIF, annotations of GitHub, or counts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "
 
 
 def coloured(found: Diagnostic) -> str:
-    """Return the diagnostic as a text, its severity in colour on a terminal that shows colours."""
+    """Return the diagnostic as a text, with its severity in colour on a terminal that supports it."""
     text = str(found)
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return text
@@ -26,7 +26,7 @@ def coloured(found: Diagnostic) -> str:
 
 
 def annotation(found: Diagnostic) -> str:
-    """Return the diagnostic as a command of GitHub Actions, which shows it beside the line.
+    """Return the diagnostic as a command of GitHub Actions, which shows it next to the line.
 
     Source: workflow commands, in the documentation of GitHub Actions
     """
@@ -47,13 +47,13 @@ def _escaped_property(text: str) -> str:
 
 
 def counts_of(diagnostics: Sequence[Diagnostic]) -> str:
-    """Return how many errors, warnings and notes there are, as a text."""
+    """Return the numbers of errors, warnings and infos as a text."""
     counts = Counter(found.severity for found in diagnostics)
     return ", ".join(plural(counts[s], _NOUNS[s]) for s in Severity if counts[s]) or "nothing found"
 
 
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print how often each code was found, and what was found in each file, the worst first."""
+    """Print the count of each code, and the counts of each file, the worst first."""
     by_code = Counter((found.code, found.severity) for found in diagnostics)
     files = {code: len({d.file for d in diagnostics if d.code == code}) for code, _ in by_code}
     rows = [

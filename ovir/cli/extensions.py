@@ -26,7 +26,7 @@ def add_extension(parser: argparse.ArgumentParser) -> None:
 
 
 def load_extensions(files: Iterable[str]) -> None:
-    """Run each module once in this process; InputError for one that cannot be run."""
+    """Run each module once in this process; raise InputError if one cannot be run."""
     for file in files:
         path = os.path.realpath(file)
         if path not in _loaded:
@@ -43,7 +43,7 @@ def _load(file: str, path: str) -> None:
     loader = SourceFileLoader(name, path)
     module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=path))
     module.__file__ = path
-    sys.modules[name] = module  # dataclasses, among others, look their module up
+    sys.modules[name] = module  # dataclasses, among others, look up their module by name
     try:
         loader.exec_module(module)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""``ovir infer``: the shapes and types of every layer, what is dynamic, and why."""
+"""``ovir infer``: the shapes and types of every layer, and why they are dynamic."""
 
 from __future__ import annotations
 

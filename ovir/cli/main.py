@@ -1,4 +1,4 @@
-"""The command ``ovir``: chooses the subcommand, turns every failure into one message and an exit status."""
+"""The command ``ovir``: it selects the subcommand and turns every failure into one message and an exit status."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage
 
 
 def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
-    """Return the parser for the commands named; the modules of the others are not imported."""
+    """Return the parser for the given commands; the modules of the others are not imported."""
     result = argparse.ArgumentParser(
         prog="ovir",
         description="Read, check, understand and run OpenVINO IR (.xml + .bin), with nothing but NumPy.",
@@ -50,27 +50,27 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
 
 
 def command() -> NoReturn:
-    """Run the command line of this process and end the process."""
+    """Run the command line of this process and exit."""
     status = main()
     gc.freeze()  # the interpreter's last collections need not walk objects that end with the process
     sys.exit(status)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line; the exit status."""
+    """Run the command line and return the exit status."""
     _open_closed_streams()
     try:
         status = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read the output has closed it (`ovir infer model.xml | head`). Python flushes once more at its end.
+        # The reader has closed the output (`ovir infer model.xml | head`). Python flushes once more on exit.
         _silence(sys.stdout)
         _silence(sys.stderr)
         return BROKEN_PIPE
     except KeyboardInterrupt:
         complain("interrupted")
         return INTERRUPTED
-    except OSError as error:  # of no file with a name: of stdout, or a full disk
+    except OSError as error:  # an error of stdout, or of a full disk
         _silence(sys.stdout)
         with contextlib.suppress(OSError):
             complain(f"ovir: error: cannot write the output: {error.strerror or error}")
@@ -98,21 +98,24 @@ def _refuse(command: argparse.ArgumentParser, unknown: Sequence[str]) -> NoRetur
 
 
 def _open_closed_streams() -> None:
-    """Python has None for what the shell has closed (``>&-``), and the next file opened would take its place."""
+    """Open a null device for each standard stream that the shell has closed (``>&-``).
+
+    Python sets such streams to None, and the next opened file would take their place.
+    """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  # stays open to the end
 
 
 def _silence(stream: TextIO) -> None:
-    """Let what is still to be written go nowhere."""
+    """Discard everything that is still to be written."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _run(argv: Sequence[str] | None) -> int:
     try:
         arguments = _parse(sys.argv[1:] if argv is None else argv)
-    except SystemExit as stop:  # argparse has said what it had to say
+    except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     try:
         status: int = arguments.run(arguments)
@@ -143,7 +146,7 @@ def _run(argv: Sequence[str] | None) -> int:
 
 
 def _print_trace() -> None:
-    """Print where the exception comes from if the environment asks for it."""
+    """Print the traceback of the exception if the environment requests it."""
     if os.environ.get("OVIR_DEBUG") == "1":
         import traceback  # only needed here
 

@@ -23,7 +23,7 @@ class Entry:
     name: str
     opset: int
     opsets: str
-    """Those that hold this version, as ``8-16``."""
+    """The opsets that contain this version, as ``8-16``."""
     cls: type[Operator] | None
 
     @property
@@ -32,12 +32,12 @@ class Entry:
 
     @property
     def runs(self) -> bool:
-        """A Parameter runs by being fed."""
+        """Return whether ovir runs the operation; a Parameter runs by being fed."""
         return hasattr(self.cls, "run") or self.cls is Parameter
 
     @property
     def doc(self) -> str:
-        """The first sentence of its documentation."""
+        """Return the first sentence of its documentation."""
         text = " ".join((self.cls.__doc__ or "").split("\n\n")[0].split()) if self.cls else ""
         return text.split(". ")[0].rstrip(".:")
 

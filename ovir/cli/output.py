@@ -1,4 +1,4 @@
-"""How commands print: tables, JSON and numbers on stdout, messages on stderr."""
+"""Output of the commands: tables, JSON and numbers on stdout, messages on stderr."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from ovir.diagnostics.text import escaped
 
 
 def say(text: str = "") -> None:
-    """A line of the result."""
+    """Print a line of the result."""
     _write(sys.stdout, text)
 
 
 def complain(text: str) -> None:
-    """A message to the user."""
-    sys.stdout.flush()  # what came before is to stand before
+    """Print a message to the user on stderr."""
+    sys.stdout.flush()  # keeps earlier output first
     _write(sys.stderr, text)
 
 
@@ -29,7 +29,8 @@ def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def say_json(value: Any) -> None:
-    """JSON that every parser reads, in ASCII; what is not finite is a text, and a list of numbers takes one line."""
+    """Print JSON in ASCII that every parser reads: non-finite numbers become texts, and a list of numbers takes one
+    line."""
     from json import dumps
 
     say(_laid_out(_plain(value), "", dumps))
@@ -46,8 +47,11 @@ def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
 
 
 def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str = "") -> None:
-    """Print a table. A column whose head begins with ``>`` is set to the right. A terminal folds long cells;
-    elsewhere a row is a line."""
+    """Print a table.
+
+    A column whose heading begins with ``>`` is aligned to the right. A terminal folds long cells; elsewhere a row is a
+    line.
+    """
     heads = [head.lstrip(">") for head in columns]
     to_right = [head.startswith(">") for head in columns]
     cells = [[escaped(str(cell)) for cell in row] for row in rows]
@@ -77,7 +81,7 @@ def columns_of(text: str) -> int:
 
 def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
     """Return the lines of a table that folds long cells at the width of the terminal."""
-    import shutil  # these take longer to import than most commands need
+    import shutil  # importing these takes longer than most commands run
 
     from rich.console import Console
     from rich.table import Table
@@ -95,7 +99,7 @@ def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequenc
 
 
 def number(value: float | int | None) -> str:
-    """A value in at most some seven figures."""
+    """Return a value with about seven significant figures."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.6g}"
@@ -106,7 +110,7 @@ def count(value: int) -> str:
 
 
 def size(value: int) -> str:
-    """Bytes for people."""
+    """Return a number of bytes in readable units."""
     amount = float(value)
     for unit in ("bytes", "kB", "MB", "GB"):
         if amount < 1000 or unit == "GB":
@@ -116,7 +120,7 @@ def size(value: int) -> str:
 
 
 def listed_layers(counts: Mapping[str, int]) -> str:
-    """Kinds of layers with how many there are: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
+    """Return kinds of layers with their counts: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
     amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]
     return ", ".join(f"{kind} ({amount})" for kind, amount in zip(counts, amounts, strict=True))
 
@@ -126,7 +130,7 @@ def plural(amount: int, noun: str) -> str:
 
 
 def _write(stream: Any, text: str) -> None:
-    """A line, with what the stream's encoding lacks written as an escape."""
+    """Write a line, with characters escaped that the stream's encoding lacks."""
     try:
         print(text, file=stream)
     except UnicodeEncodeError:

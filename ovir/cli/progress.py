@@ -1,4 +1,4 @@
-"""Progress bars: of long runs, as a listener of the executor, and of many files."""
+"""Progress bars: for long runs, as a listener of the executor, and for many files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PATIENCE = 1.0
 
 
 class ProgressBar:
-    """Counts the layers of the model itself, not those of its bodies."""
+    """A progress bar that counts the layers of the model, without those in bodies."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -48,7 +48,7 @@ class ProgressBar:
 
 
 class FileProgress:
-    """Counts files, once that has taken a while, on a terminal."""
+    """A progress bar that counts files; it appears after a while, and only on a terminal."""
 
     def __init__(self, total: int) -> None:
         self.total = total
@@ -64,7 +64,7 @@ class FileProgress:
             self._shown[0].stop()
 
     def advance(self) -> None:
-        """One more file is done."""
+        """Count one more file."""
         self.done += 1
         late = perf_counter() - self._start > PATIENCE
         if self._shown is None and late and self.done < self.total and sys.stderr.isatty():
@@ -73,7 +73,7 @@ class FileProgress:
             self._shown[0].update(self._shown[1], completed=self.done)
 
     def print(self, say: Callable[[], None]) -> None:
-        """Call ``say``, which prints, without the bar in its way."""
+        """Call ``say``, which prints, while the bar is hidden."""
         if self._shown is not None:
             self._shown[0].stop()
         say()

@@ -1,4 +1,4 @@
-"""What `ovir run` prints of a run: tables for people, JSON for programs."""
+"""What ``ovir run`` prints: tables for people, JSON for programs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from ovir.analysis.random_inputs import RandomInput
 
 IN_FULL = 1024
-"""JSON has the values of tensors of up to so many elements."""
+"""JSON contains the values of tensors of up to this many elements."""
 FIRST_VALUES = 6
 SLOWEST = 20
-"""So many layers the table of the profile shows; JSON has all."""
+"""The table of the profile shows this many layers; JSON contains all of them."""
 
 
 @dataclass
 class Report:
-    """Of one run."""
+    """The results of one run."""
 
     model: Model
     feeds: Mapping[int, Array]

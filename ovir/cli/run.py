@@ -1,4 +1,4 @@
-"""``ovir run``: run a model on files or on random numbers, and say what came out."""
+"""``ovir run``: run a model on files or random numbers and show the outputs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _pattern(text: str) -> str:
     import warnings
 
     try:
-        with warnings.catch_warnings(action="ignore"):  # of what a later Python may read in another way
+        with warnings.catch_warnings(action="ignore"):  # warnings about syntax that a later Python may change
             re.compile(text)
     except (re.error, OverflowError, RecursionError) as error:
         raise argparse.ArgumentTypeError(readable(f"'{text}' is not a regular expression: {error}")) from None
@@ -197,19 +197,19 @@ def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
 def _inputs(
     model: Model, arguments: argparse.Namespace
 ) -> tuple[dict[int, Array], list[RandomInput], dict[int, tuple[int, ...]]]:
-    """The arrays by position of the input; which of them are random; which shapes were chosen."""
+    """Return the arrays by position of the input, the random ones among them, and the chosen shapes."""
     feeds = _given_inputs(model, arguments.input)
     missing = [i for i in range(len(model.inputs)) if i not in feeds]
     if not missing:
         return feeds, [], {}
     if feeds and arguments.seed is None:
-        # A run on some real inputs and some random ones is hardly what one wants, unless one asks for it.
+        # Mixing given and random inputs is rarely intended, so it must be requested.
         listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
         hint = "with --seed N random values are made for what is not given"
         raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
-    from ovir.analysis.random_inputs import fix_shapes, random_inputs  # not needed for inputs that are given
+    from ovir.analysis.random_inputs import fix_shapes, random_inputs  # given inputs do not need it
 
-    # A given array that does not fit is refused later, as it would be without random ones beside it.
+    # A given array of a wrong shape is rejected later, as without random inputs.
     shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
     try:
         chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
@@ -264,7 +264,7 @@ def _given_inputs(model: Model, texts: Sequence[str]) -> dict[int, Array]:
 
 
 def _split_key(source: str) -> tuple[str, str | None]:
-    """``file.npz:key`` in two, unless a file has that very name (or the colon is that of a drive)."""
+    """Split ``file.npz:key``, unless a file has that very name or the colon belongs to a drive."""
     if os.path.exists(source):
         return source, None
     head, colon, key = source.partition(".npz:")

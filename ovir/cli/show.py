@@ -1,4 +1,4 @@
-"""``ovir show``: what a model is."""
+"""``ovir show``: a summary of a model."""
 
 from __future__ import annotations
 

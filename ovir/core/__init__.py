@@ -1,1 +1,1 @@
-"""What everything else is made of: element types, shapes, known values, arrays."""
+"""The basic types of ovir: element types, dimensions, shapes, known values, arrays."""

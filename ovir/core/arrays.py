@@ -1,4 +1,4 @@
-"""The type of the arrays that hold tensors' numbers."""
+"""The type of the arrays that hold the numbers of tensors."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Dimensions: what is known of one size of a tensor before it exists.
+"""Dimensions: what is known of one size of a tensor.
 
 A ``Dimension`` is immutable. Its text follows OpenVINO's notation: ``1``, ``?``, ``2..5``.
 """
@@ -19,16 +19,16 @@ _symbol_ids = itertools.count(1)
 
 
 def new_symbol() -> int:
-    """A fresh symbol: the identity of a size that is unknown but equal wherever the symbol stands."""
+    """Return a new symbol, which identifies one unknown size wherever it occurs."""
     return next(_symbol_ids)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dimension:
-    """A size known to lie in ``[lower, upper]``; ``upper`` None means no bound.
+    """A size known to lie in ``[lower, upper]``; ``upper`` is None if there is no bound.
 
-    ``symbol`` (0: none) says which unknown size it is, so that two dynamic dimensions can be known
-    to be equal. It takes no part in comparison.
+    ``symbol`` (0: none) identifies an unknown size, so that two dynamic dimensions can be known to be equal. Comparison
+    ignores it.
     """
 
     lower: int = 0
@@ -47,17 +47,17 @@ class Dimension:
 
     @property
     def length(self) -> int:
-        """The size of a static dimension; ValueError otherwise."""
+        """Return the size of a static dimension; raise ValueError for any other."""
         if self.lower != self.upper:
-            raise ValueError(f"dimension {self} has no single length")
+            raise ValueError(f"dimension {self} is not static: it has no length")
         return self.lower
 
     def compatible(self, other: Dimension) -> bool:
-        """Whether some size lies in both."""
+        """Return whether the two intervals have a size in common."""
         return (other.upper is None or self.lower <= other.upper) and (self.upper is None or other.lower <= self.upper)
 
     def merged_with(self, other: Dimension) -> Dimension | None:
-        """The sizes that both allow (this one's symbol first), or None when there are none."""
+        """Return the sizes that both allow (with this one's symbol if it has one), or None if there are none."""
         if self is other or (self.lower == self.upper == other.lower == other.upper):
             return self
         lower = max(self.lower, other.lower)
@@ -68,7 +68,7 @@ class Dimension:
         return Dimension(lower, upper, self.symbol or other.symbol)
 
     def broadcast_with(self, other: Dimension) -> Dimension | None:
-        """The size of NumPy broadcasting (1 gives way), or None where the two cannot meet."""
+        """Return the size of NumPy broadcasting (1 gives way), or None if the two sizes differ."""
         if self.is_static and self.lower == 1:
             return other
         if other.is_static and other.lower == 1:
@@ -86,12 +86,12 @@ class Dimension:
         return self.lower <= size and (self.upper is None or size <= self.upper)
 
     def union(self, other: Dimension) -> Dimension:
-        """The smallest interval that holds both."""
+        """Return the smallest interval that contains both."""
         upper = None if self.upper is None or other.upper is None else max(self.upper, other.upper)
         return Dimension(min(self.lower, other.lower), upper, self.symbol if self.symbol == other.symbol else 0)
 
     def map(self, function: Callable[[int], int]) -> Dimension:
-        """``function``, which must not decrease, over both bounds; results below 0 count as 0."""
+        """Apply ``function``, which must not decrease, to both bounds; results below 0 count as 0."""
         upper = None if self.upper is None else max(function(self.upper), 0)
         return Dimension(max(function(self.lower), 0), upper)
 
@@ -114,15 +114,15 @@ class Dimension:
         return Dimension(self.lower * other.lower, _bound(self.upper, other.upper, lambda a, b: a * b))
 
     def __floordiv__(self, divisor: int) -> Dimension:
-        """Every size divided by ``divisor``, which must be positive, rounded down."""
+        """Return the sizes divided by ``divisor``, which must be positive, rounded down."""
         return self if divisor == 1 else self.map(lambda size: size // divisor)
 
     def ceil_div(self, divisor: int) -> Dimension:
-        """Every size divided by ``divisor``, which must be positive, rounded up."""
+        """Return the sizes divided by ``divisor``, which must be positive, rounded up."""
         return self if divisor == 1 else self.map(lambda size: -(-size // divisor))
 
     def exact_div(self, divisor: int) -> Dimension | None:
-        """The sizes whose product with ``divisor`` lies in this; None when there are none."""
+        """Return the sizes whose product with ``divisor`` lies in this dimension; None if there are none."""
         if divisor == 1:
             return self
         result = Dimension(-(-self.lower // divisor), None if self.upper is None else self.upper // divisor)
@@ -139,7 +139,7 @@ class Dimension:
 
     @classmethod
     def parse(cls, text: str) -> Dimension:
-        """From ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; ValueError when it is none."""
+        """Parse ``?``, ``-1``, ``7``, ``2..5``, ``2..`` or ``..5``; raise ValueError for any other text."""
         text = text.strip()
         if text in ("?", "-1"):
             return cls()
@@ -148,14 +148,14 @@ class Dimension:
             lower = parse_integer(low) if low.strip() or not dots else 0
             upper = lower if not dots else parse_integer(high) if high.strip() else None
         except OutOfRangeError:
-            raise ValueError(f"'{shortened(text)}' is not a dimension: a size is at most {MAX_SIZE}") from None
+            raise ValueError(f"'{shortened(text)}' is not a dimension: the largest size is {MAX_SIZE}") from None
         except ValueError:
-            raise ValueError(f"'{shortened(text)}' is not a dimension: write 7, ?, -1 or an interval as 2..5") from None
+            raise ValueError(f"'{shortened(text)}' is not a dimension: expected 7, ?, -1 or 2..5") from None
         return _interval(lower, upper, shortened(text))
 
 
 def _operand(value: Dimension | int) -> Dimension:
-    """What a size is added to or multiplied by: in arithmetic, numbers may be larger than sizes."""
+    """Return an operand of arithmetic as a dimension; it may be larger than the largest size."""
     return sized(value) if type(value) is int and value > MAX_SIZE else as_dimension(value)
 
 
@@ -164,25 +164,28 @@ def _bound(a: int | None, b: int | None, function: Callable[[int, int], int]) ->
 
 
 def _interval(lower: int, upper: int | None, text: object) -> Dimension:
-    """A Dimension of bounds that a user or a file gives, ``text`` as they gave them."""
+    """Return the dimension of bounds that a user or a file gives; messages quote ``text``."""
     if lower < 0 and lower == upper:
-        raise ValueError(f"'{text}' is not a dimension: a size is not negative, and -1 stands for an unknown one")
+        raise ValueError(f"'{text}' is not a dimension: expected a size of at least 0, or -1 for an unknown one")
     if lower < 0 or (upper is not None and upper < lower):
-        raise ValueError(f"'{text}' is not a dimension: bounds must be 0 <= lower <= upper")
+        raise ValueError(f"'{text}' is not a dimension: expected bounds with 0 <= lower <= upper")
     if max(lower, upper or 0) > MAX_SIZE:
-        raise ValueError(f"'{text}' is not a dimension: a size is at most {MAX_SIZE}")
+        raise ValueError(f"'{text}' is not a dimension: the largest size is {MAX_SIZE}")
     return sized(lower) if lower == upper else Dimension(lower, upper)
 
 
 @lru_cache(1024)
 def sized(size: int) -> Dimension:
-    """The static dimension of a size, which must not be negative; common ones are made once."""
+    """Return the static dimension of a size, which must not be negative; common ones are cached."""
     return Dimension(size, size)
 
 
 def as_dimension(value: DimensionLike) -> Dimension:
-    """A Dimension from itself, from a size (-1: unknown), from bounds (an upper one of -1: none) or from a text such
-    as ``2..5``; ValueError when it is none."""
+    """Return the dimension of a size (-1: unknown), of bounds (an upper bound of -1: none), or of a text such as
+    ``2..5``.
+
+    A Dimension is returned as given. Raise ValueError for anything else.
+    """
     if isinstance(value, Dimension):
         return value
     if isinstance(value, str):
@@ -194,14 +197,14 @@ def as_dimension(value: DimensionLike) -> Dimension:
         return sized(value)
     size = _size(value, value)
     if size < -1:
-        raise ValueError(f"{size} is not a dimension: use -1 for an unknown size")
+        raise ValueError(f"{size} is not a dimension: expected a size, or -1 for an unknown one")
     return UNKNOWN if size == -1 else _interval(size, size, size)
 
 
 def _size(value: Any, given: object) -> int:
     if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
         return int(value)
-    raise ValueError(f"{given!r} is not a dimension: write an integer, (2, 5) or '2..5' for an interval, or -1")
+    raise ValueError(f"{given!r} is not a dimension: expected an integer, -1 for an unknown size, (2, 5) or '2..5'")
 
 
 UNKNOWN = Dimension()
@@ -209,7 +212,7 @@ DimensionLike = Dimension | int | str | tuple[int, int]
 
 
 def product(dims: Iterable[Dimension]) -> Dimension:
-    """The product of dimensions, 1 for none."""
+    """Return the product of dimensions; it is 1 if there are none."""
     result = Dimension(1, 1)
     for dim in dims:
         result = result * dim

@@ -17,9 +17,9 @@ from ovir.diagnostics.spelling import did_you_mean
 class ElementType:
     """One of OpenVINO's element types.
 
-    ``bits`` is the size of a value in the weights file; ``dtype`` the NumPy dtype a tensor of this
-    type has in memory. Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one
-    value (for nf4: one 4-bit code) a byte.
+    ``bits`` is the size of a value in the weights file; ``dtype`` is the NumPy dtype of a tensor of this type in
+    memory. Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one value (for nf4: one 4-bit code)
+    per byte.
     """
 
     name: str
@@ -28,10 +28,10 @@ class ElementType:
     dtype: np.dtype[Any] | None
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return ElementType.parse, (self.name,)  # each exists once, and is compared as such
+        return ElementType.parse, (self.name,)  # each type exists once, and is compared by identity
 
     def to_dtype(self) -> np.dtype[Any]:
-        """The NumPy dtype (ml_dtypes' where NumPy has none); ValueError for ``dynamic``."""
+        """Return the NumPy dtype (ml_dtypes' where NumPy has none); raise ValueError for ``dynamic``."""
         if self.dtype is None:
             raise ValueError("element type 'dynamic' has no NumPy dtype")
         return self.dtype
@@ -46,11 +46,11 @@ class ElementType:
 
     @property
     def is_integral(self) -> bool:
-        """An integer number; boolean is not one."""
+        """Return whether it is an integer type; boolean is not one."""
         return self.kind in ("signed", "unsigned")
 
     def merged_with(self, other: ElementType) -> ElementType | None:
-        """The type that both can be (dynamic gives way), or None where they differ."""
+        """Return the type that both can be (dynamic gives way), or None if they differ."""
         if other.is_dynamic or other == self:
             return self
         return other if self.is_dynamic else None
@@ -63,18 +63,18 @@ class ElementType:
 
     @classmethod
     def parse(cls, text: str) -> ElementType:
-        """From a ``precision`` or ``element_type`` text, in any case; ValueError when it is none."""
+        """Parse a ``precision`` or ``element_type`` text, in any case; raise ValueError if it names no element type."""
         key = text.strip().lower()
         found = _BY_NAME.get(_ALIASES.get(key, key))
         if found is None:
             meant = did_you_mean(key, (*_BY_NAME, *_ALIASES), "{}", cutoff=0.5)
-            hint = meant or "such as f32, i64, u8, boolean, string"
+            hint = meant or "expected one such as f32, i64, u8, boolean or string"
             raise ValueError(f"'{shortened(text)}' is not an element type; {hint}")
         return found
 
     @classmethod
     def from_dtype(cls, dtype: Any) -> ElementType:
-        """The element type of a NumPy dtype; ValueError when OpenVINO has none."""
+        """Return the element type of a NumPy dtype; raise ValueError if OpenVINO has none."""
         dtype = np.dtype(dtype)
         if dtype.kind in "USOT":
             return string

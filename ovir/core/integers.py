@@ -1,6 +1,6 @@
-"""Integers as texts give them: ASCII digits, perhaps with a sign, within 64 bits.
+"""Parsing of integers: ASCII digits with an optional sign, within 64 bits.
 
-Python's own ``int`` also takes ``1_0`` and the digits of other scripts, and knows no bound.
+Python's own ``int`` also takes ``1_0`` and the digits of other scripts, and has no bound.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ MAX_SIZE = INT64[-1]
 """The largest size of a dimension."""
 
 _DIGITS = re.compile(r"([+-]?)0*([0-9]+)", re.ASCII)
-_LONGEST = 20  # digits of a number of 64 bits
+_LONGEST = 20  # the most digits of a 64-bit number
 
 
 class OutOfRangeError(ValueError):
@@ -21,9 +21,9 @@ class OutOfRangeError(ValueError):
 
 
 def parse_integer(text: str, allowed: range = INT64) -> int:
-    """The integer that a text is; ValueError (OutOfRangeError) says what is wrong with it."""
+    """Parse an integer; raise ValueError, or OutOfRangeError if it does not lie in ``allowed``."""
     if text.isdecimal() and text.isascii() and len(text) < _LONGEST and (plain := int(text)) in allowed:
-        return plain  # as nearly all are
+        return plain  # the usual case
     match = _DIGITS.fullmatch(text.strip(" \t\r\n"))
     if match is None:
         raise ValueError(f"'{shortened(text)}' is not an integer")
@@ -36,5 +36,5 @@ def parse_integer(text: str, allowed: range = INT64) -> int:
 
 
 def shortened(text: str, length: int = 60) -> str:
-    """A text as a message quotes it: its beginning only, where it is long."""
+    """Return a text for use in a message, cut off if it is long."""
     return text if len(text) <= length else f"{text[:length]}..."

@@ -1,4 +1,4 @@
-"""What the machine has."""
+"""Properties of the machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cache
 
 @cache
 def physical_memory() -> int | None:
-    """Bytes of main memory; None where the system does not tell."""
+    """Return the size of main memory in bytes; None if the system does not provide it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):

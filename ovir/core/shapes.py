@@ -1,4 +1,4 @@
-"""Partial shapes: what is known of the sizes of a tensor before it exists.
+"""Partial shapes: what is known of the sizes of a tensor.
 
 A ``PartialShape`` is immutable. Its text follows OpenVINO's notation: ``[1,?,2..5]``, ``[...]``.
 """
@@ -15,16 +15,16 @@ from ovir.core.dimensions import UNKNOWN, Dimension, DimensionLike, as_dimension
 
 
 class PartialShape:
-    """A shape of which rank and sizes may be partly unknown.
+    """A shape whose rank and sizes may be partly unknown.
 
-    ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Sizes past the end
-    of an unknown rank read as unknown, so that most inference needs no case for it.
+    ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Every dimension of a shape of unknown
+    rank reads as unknown, so that most inference needs no special case.
     """
 
     __slots__ = ("_dims", "_has_symbols", "_identity", "_is_static", "_least_size")
 
     def __init__(self, dims: Iterable[DimensionLike] | None = None) -> None:
-        # What is asked often is computed once.
+        # These are read often, so they are computed once.
         self._identity: object = None
         self._is_static: bool | None = None
         self._has_symbols: bool | None = None
@@ -35,12 +35,12 @@ class PartialShape:
 
     @property
     def rank(self) -> int | None:
-        """The number of dimensions, None when unknown."""
+        """Return the number of dimensions, None if it is unknown."""
         return None if self._dims is None else len(self._dims)
 
     @property
     def dims(self) -> tuple[Dimension, ...]:
-        """The dimensions; ValueError for an unknown rank."""
+        """Return the dimensions; raise ValueError for an unknown rank."""
         if self._dims is None:
             raise ValueError("a shape of unknown rank has no list of dimensions")
         return self._dims
@@ -53,25 +53,25 @@ class PartialShape:
 
     @property
     def least_size(self) -> int:
-        """The smallest number of elements; 0 where the rank is unknown."""
+        """Return the smallest number of elements; 0 if the rank is unknown."""
         if self._least_size is None:
             self._least_size = 0 if self._dims is None else prod([d.lower for d in self._dims])
         return self._least_size
 
     def to_tuple(self) -> tuple[int, ...]:
-        """The sizes of a static shape; ValueError otherwise."""
+        """Return the sizes of a static shape; raise ValueError for any other."""
         return tuple(d.length for d in self.dims)
 
     @property
     def has_symbols(self) -> bool:
-        """Whether each size is known or has a symbol, as far as there are sizes."""
+        """Return whether the rank is known and each size is known or has a symbol."""
         if self._has_symbols is None:
             self._has_symbols = self._dims is None or all(d.symbol or d.is_static for d in self._dims)
         return self._has_symbols
 
     @property
     def identity(self) -> object:
-        """Equal for shapes that are equal in their symbols, too; hashable."""
+        """Return a hashable object that is equal for shapes of equal dimensions and symbols."""
         if self._identity is None:
             dims = None if self._dims is None else tuple([(d.lower, d.upper, d.symbol) for d in self._dims])
             self._identity = (dims,)
@@ -84,7 +84,7 @@ class PartialShape:
         return iter(self.dims)
 
     def __getitem__(self, axis: int) -> Dimension:
-        """One dimension; unknown where the rank is unknown."""
+        """Return one dimension; it is unknown if the rank is unknown."""
         return UNKNOWN if self._dims is None else self._dims[axis]
 
     def __eq__(self, other: object) -> bool:
@@ -104,7 +104,7 @@ class PartialShape:
     # ----- derived shapes
 
     def with_dim(self, axis: int, dim: Dimension | int) -> PartialShape:
-        """The same with one dimension replaced; an unknown rank stays so."""
+        """Return the shape with one dimension replaced; an unknown rank stays unknown."""
         if self._dims is None:
             return self
         dims = list(self._dims)
@@ -112,7 +112,7 @@ class PartialShape:
         return PartialShape(dims)
 
     def slice(self, start: int | None = None, stop: int | None = None) -> PartialShape:
-        """The dimensions [start:stop]; an unknown rank stays so."""
+        """Return the dimensions [start:stop]; an unknown rank stays unknown."""
         return self if self._dims is None else PartialShape(self._dims[start:stop])
 
     def __add__(self, other: PartialShape) -> PartialShape:
@@ -121,9 +121,9 @@ class PartialShape:
         return PartialShape(self._dims + other._dims)
 
     def merged_with(self, other: PartialShape, except_axis: int | None = None) -> PartialShape | None:
-        """What both shapes allow, None where they contradict each other.
+        """Return what both shapes allow, None if they contradict each other.
 
-        On ``except_axis`` (normalised) this shape's dimension is kept as it is.
+        On ``except_axis`` (normalised) this shape's dimension is kept.
         """
         if self._dims is None:
             return other
@@ -140,7 +140,7 @@ class PartialShape:
         return PartialShape(dims)
 
     def broadcast_with(self, other: PartialShape) -> PartialShape | None:
-        """The shape of NumPy broadcasting, None where the two cannot meet."""
+        """Return the shape of NumPy broadcasting, None if the shapes do not broadcast."""
         if self._dims is None or other._dims is None:
             return PartialShape(None)
         dims: list[Dimension] = []
@@ -153,7 +153,7 @@ class PartialShape:
         return PartialShape(reversed(dims))
 
     def compatible(self, other: PartialShape) -> bool:
-        """Whether some static shape fits both."""
+        """Return whether a static shape exists that matches both."""
         mine, theirs = self._dims, other._dims
         if mine is None or theirs is None or mine is theirs:
             return True
@@ -162,24 +162,24 @@ class PartialShape:
         )
 
     def union(self, other: PartialShape) -> PartialShape:
-        """The tightest shape that holds both."""
+        """Return the tightest shape that contains both."""
         if self._dims is None or other._dims is None or len(self._dims) != len(other._dims):
             return PartialShape(None)
         return PartialShape(a.union(b) for a, b in zip(self._dims, other._dims, strict=True))
 
     def contains(self, shape: Sequence[int]) -> bool:
-        """Whether a static shape is one of those that this allows."""
+        """Return whether a static shape is one of those that this shape allows."""
         if self._dims is None:
             return True
         return len(shape) == len(self._dims) and all(d.contains(s) for d, s in zip(self._dims, shape, strict=True))
 
     def size(self) -> Dimension:
-        """The number of elements."""
+        """Return the number of elements."""
         return product(self._dims) if self._dims is not None else UNKNOWN
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From ``[1,?,2..5]`` or ``1,?,2..5``; ``...`` is an unknown rank, an empty text a scalar."""
+        """Parse ``[1,?,2..5]`` or ``1,?,2..5``; ``...`` is an unknown rank, an empty text a scalar."""
         text = text.strip()
         if text[:1] + text[-1:] in ("[]", "{}", "()"):
             text = text[1:-1].strip()
@@ -190,14 +190,17 @@ class PartialShape:
 
 @lru_cache(4096)
 def static_shape(sizes: tuple[int, ...]) -> PartialShape:
-    """The shape of these sizes; equal ones are one object, as models hold few shapes many times."""
+    """Return the shape of these sizes; equal ones are one object, as models repeat few shapes many times."""
     return PartialShape(sizes)
 
 
 def as_shape(value: PartialShape | Sequence[DimensionLike] | str) -> PartialShape:
-    """A PartialShape from itself, a list of dimensions, or a text; ValueError when it is none."""
+    """Return the shape of a list of dimensions or of a text, or a PartialShape as given; raise ValueError for anything
+    else."""
     if isinstance(value, PartialShape):
         return value
     if not isinstance(value, (str, Iterable)):
-        raise ValueError(f"{value!r} is neither a list of dimensions nor a text such as [1,?,2..5], or [...]")
+        raise ValueError(
+            f"{value!r} is not a shape: expected a list of dimensions or a text such as [1,?,2..5] or [...]"
+        )
     return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

@@ -1,4 +1,4 @@
-"""String tensors as bytes: UTF-8 text, and where in it each string begins and ends."""
+"""String tensors as bytes: UTF-8 text, and where each string begins and ends in it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,22 @@ from ovir.diagnostics.errors import OperatorError
 
 
 def join_strings(strings: Array) -> tuple[Array, Array]:
-    """All strings, row by row, as one u8 tensor, and the ends of each in it (int64, 1-D)."""
+    """Return all strings, in row-major order, as one u8 tensor, and the end of each in it (int64, 1-D)."""
     encoded = [str(item).encode() for item in strings.flat]
     ends = np.cumsum([len(item) for item in encoded], dtype=np.int64)
     return np.frombuffer(b"".join(encoded), np.uint8), ends
 
 
 def split_strings(text: Array, begins: Array, ends: Array) -> Array:
-    """The strings ``text[begin:end]``, in the shape of ``begins``. OperatorError where that is outside of the text, or
-    not UTF-8."""
+    """Return the strings ``text[begin:end]``, in the shape of ``begins``.
+
+    Raise OperatorError if a range lies outside the text or its bytes are not UTF-8.
+    """
     wrong = (begins < 0) | (ends < begins) | (ends > text.size)
     if wrong.any():
         first = int(wrong.reshape(-1).argmax())
         begin, end = int(begins.reshape(-1)[first]), int(ends.reshape(-1)[first])
-        raise OperatorError(f"string {first} is said to be bytes [{begin}, {end}) of a text of {text.size}")
+        raise OperatorError(f"string {first} has bytes [{begin}, {end}), outside the text of {text.size} bytes")
     whole = text.tobytes()
     items = []
     for number, (begin, end) in enumerate(zip(begins.flat, ends.flat, strict=True)):

@@ -1,6 +1,6 @@
-"""What inference knows of a tensor: its element type, its shape and, where it is small, its known value.
+"""What inference knows of a tensor: its element type, its shape and, if it is small, its known value.
 
-A known value is deferred: it is computed when an operation first asks for it. An ``Evaluation`` computes those of all
+A known value is deferred: it is computed when an operation first needs it. An ``Evaluation`` computes those of all
 outputs of one operation.
 """
 
@@ -52,7 +52,7 @@ class Evaluation:
 
 
 class TensorType:
-    """Element type, partial shape and, where some of its elements are known, the value of a tensor. Immutable.
+    """Element type, partial shape and, if any of its elements are known, the known value of a tensor. Immutable.
 
     Two are equal if they agree in element type and shape.
     """
@@ -68,7 +68,7 @@ class TensorType:
 
     @property
     def value(self) -> Value | None:
-        """What is known of the elements; computed when it is first asked for."""
+        """Return what is known of the elements; it is computed on first use."""
         if self._evaluation is not None:
             self._value = self._evaluation.value(self._index)
             self._evaluation = None
@@ -76,23 +76,23 @@ class TensorType:
 
     @property
     def may_have_value(self) -> bool:
-        """Whether anything may be known of the elements. Nothing is computed to find out."""
+        """Return whether anything may be known of the elements, without computing it."""
         return self._evaluation is not None or self._value is not None
 
     @property
     def pending(self) -> Evaluation | None:
-        """The evaluation that has yet to compute the value; None where there is none to compute."""
+        """Return the evaluation that has yet to compute the value; None if there is nothing to compute."""
         evaluation = self._evaluation
         return evaluation if evaluation is not None and evaluation.values is None else None
 
     @property
     def constant(self) -> NDArray[Any] | None:
-        """The array when all elements are known."""
+        """Return the array if all elements are known, else None."""
         value = self.value
         return value.constant if value is not None else None
 
     def bounds_or_unknown(self) -> Value | None:
-        """The value, or an unbounded one where the shape is static and small; None otherwise."""
+        """Return the known value, or an unbounded one if the shape is static and small, else None."""
         value = self.value
         if value is not None or not self.shape.is_static:
             return value
@@ -140,5 +140,5 @@ class TensorType:
 
 
 def constant_type(array: NDArray[Any], element_type: ElementType | None = None) -> TensorType:
-    """The type of a known array; ``element_type`` where the dtype alone does not tell (u1, nf4)."""
+    """Return the type of a constant; ``element_type`` is needed if the dtype does not determine it (u1, nf4)."""
     return TensorType(element_type or ElementType.from_dtype(array.dtype), PartialShape(array.shape), Value(array))

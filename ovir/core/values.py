@@ -1,7 +1,7 @@
 """Known values: an interval and a symbol for each element of a small tensor.
 
-A ``Value`` is what carries a shape computed by ShapeOf, Gather, Concat and arithmetic into Reshape, Broadcast or
-Range.
+A ``Value`` carries a shape that ShapeOf, Gather, Concat and arithmetic compute to the operation that uses it, such as
+Reshape, Broadcast or Range.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from ovir.core.element_types import ElementType, f64, nf4
 from ovir.core.shapes import PartialShape
 
 MAX_ELEMENTS = 4096
-"""A value that is not a constant of the file is followed up to this many elements."""
+"""The most elements of a known value that is not a constant of the file."""
 
 EXACT = 2.0**53
-"""From here on float64 does not tell one integer from the next."""
+"""The first float64 from which on neighbouring integers are no longer distinct."""
 
 Bounds = NDArray[np.floating[Any]]
 
 
 def bounds_dtype(element_type: ElementType) -> np.dtype[np.floating[Any]]:
-    """What bounds are held and computed in: of reals what kernels compute in, so that bounds that meet are a result."""
+    """Return the dtype of bounds: for real numbers the one that kernels compute in, so that bounds that meet are
+    exact."""
     return np.dtype(np.float32 if element_type.is_real and element_type not in (f64, nf4) else np.float64)
 
 
 @dataclass(frozen=True)
 class Value:
-    """Per element a lower and an upper bound (infinite where there is none) and a symbol.
+    """A lower and an upper bound (infinite where there is none) and a symbol for each element.
 
-    Bounds are floats (see ``bounds_dtype``) so that infinity needs no case of its own. An integer of 2**53 or more is
-    held as one that is at least 2**53, and likewise below 0: what bounds say is always true.
-    ``constant`` is the exact array, in its own dtype, when the content is wholly known; it may be given as a function
-    that reads it when it is first looked at.
+    Bounds are floats (see ``bounds_dtype``), so that infinity needs no special case. An integer of 2**53 or more is
+    held as one that is at least 2**53, and likewise below 0, so that bounds are never wrong. ``constant`` is the exact
+    array, in its own dtype, if every element is known; it may be given as a function that reads it on first use.
     """
 
     _constant: NDArray[Any] | Callable[[], NDArray[Any]] | None = None
@@ -62,7 +62,7 @@ class Value:
 
     @cached_property
     def symbols(self) -> NDArray[np.int64]:
-        """The symbol of each element, 0 for none."""
+        """Return the symbol of each element, 0 for none."""
         return np.zeros(self.lower.shape, np.int64) if self._symbols is None else self._symbols
 
     @property
@@ -71,14 +71,14 @@ class Value:
 
     @cached_property
     def identity(self) -> object:
-        """Equal for values that are equal in bounds and symbols; hashable."""
+        """Return a hashable object that is equal for values of equal bounds and symbols."""
         if self.constant is not None:
             numbers = self.constant.tolist() if self.constant.dtype.kind == "T" else self.constant.tobytes()
             return str(numbers) if isinstance(numbers, list) else numbers
         return self.lower.tobytes(), self.upper.tobytes(), self.symbols.tobytes()
 
     def _as_bounds(self, below: float, above: float) -> Bounds:
-        """The constant, with the two bounds given in place of integers that are too small or too large."""
+        """Return the constant as bounds; ``below`` and ``above`` replace integers beyond the exact range."""
         assert self.constant is not None
         element_type = ElementType.from_dtype(self.constant.dtype)
         bounds = self.constant.astype(bounds_dtype(element_type))
@@ -88,7 +88,7 @@ class Value:
 
     @property
     def is_unknown(self) -> NDArray[np.bool_]:
-        """Which elements have no bounds. If they are real numbers they can be NaN, which no bounds hold."""
+        """Return which elements have no bounds. A real number without bounds can be NaN, which no bounds contain."""
         return np.isinf(self.lower) & np.isinf(self.upper)
 
     @property
@@ -96,7 +96,7 @@ class Value:
         return self.constant.size if self.constant is not None else self.lower.size
 
     def dimensions(self) -> list[Dimension]:
-        """The elements as sizes, row by row; a bound below 0 counts as 0."""
+        """Return the elements as sizes, in row-major order; a bound below 0 counts as 0."""
         if self.constant is not None:
             return [Dimension(int(x), int(x)) for x in np.maximum(self.constant.ravel(), 0)]
         columns = (part.ravel().tolist() for part in (self.lower, self.upper, self.symbols))
@@ -114,12 +114,12 @@ def from_bounds(
     upper: NDArray[Any],
     symbols: NDArray[np.int64] | None = None,
 ) -> Value | None:
-    """A value from computed bounds, constant where they meet; None when nothing at all is known.
+    """Return a value with computed bounds, a constant where they meet; None if nothing is known.
 
-    They are brought into the element type as a result is. Nothing is known of an integer that wraps around.
+    The bounds are converted to the element type like a result. An integer that may wrap around is unknown.
     """
     lower, upper = (_in_type(element_type, np.asarray(bounds)) for bounds in (lower, upper))
-    # An operation on infinite bounds (0 * inf, inf - inf) can leave NaN: nothing is known there.
+    # An operation on infinite bounds (0 * inf, inf - inf) can return NaN: the element is unknown.
     lower = np.where(np.isnan(lower), -np.inf, lower)
     upper = np.where(np.isnan(upper), np.inf, upper)
     if element_type.is_integral:
@@ -133,7 +133,7 @@ def from_bounds(
 def from_moved(
     element_type: ElementType, lower: Bounds, upper: Bounds, symbols: NDArray[np.int64] | None = None
 ) -> Value | None:
-    """The same from bounds of elements of this type, where nothing was computed."""
+    """Return a value with bounds that were moved, not computed, and already are of this element type."""
     if np.array_equal(lower, upper) and np.isfinite(lower).all():
         return Value(lower.astype(element_type.to_dtype()), lower, upper)
     if np.isinf(lower).all() and np.isinf(upper).all() and (symbols is None or not symbols.any()):
@@ -142,7 +142,7 @@ def from_moved(
 
 
 def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
-    """Bounds as the element type holds them, integers without what is behind the point."""
+    """Convert bounds to the element type; integers are truncated."""
     if element_type.is_integral:
         return np.trunc(bounds.astype(np.float64))
     if element_type.is_real and element_type != nf4:
@@ -152,14 +152,15 @@ def _in_type(element_type: ElementType, bounds: NDArray[Any]) -> Bounds:
 
 
 def _wraps(element_type: ElementType, bounds: Bounds) -> NDArray[np.bool_]:
-    """Which bounds the integer type cannot hold; no bound is none, as sizes are taken to fit."""
+    """Return which bounds exceed the range of the integer type; infinite ones do not count, as sizes are taken to
+    fit."""
     signed = element_type.kind == "signed"
     end = 2.0 ** (element_type.bits - signed)
     return np.isfinite(bounds) & ((bounds < -end * signed) | (bounds >= end))
 
 
 def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Value | None:
-    """The value of a 1-D tensor that holds these sizes, as ShapeOf gives."""
+    """Return the value of a 1-D tensor that holds these sizes, as ShapeOf returns it."""
     dims = list(dims)
     return from_bounds(
         element_type,
@@ -170,7 +171,8 @@ def from_dimensions(element_type: ElementType, dims: Iterable[Dimension]) -> Val
 
 
 def is_small(shape: PartialShape) -> bool:
-    """Whether the content of a tensor is worth following; NumPy has no huge arrays, not even without elements."""
+    """Return whether values of this shape are small enough to follow; NumPy rejects huge arrays even without
+    elements."""
     if shape.rank is None or any(dim.upper is None for dim in shape.dims):
         return False
     sizes = [dim.upper or 0 for dim in shape.dims]
@@ -178,4 +180,4 @@ def is_small(shape: PartialShape) -> bool:
 
 
 _MOST_EMPTY = 1 << 40
-"""Of sizes of a tensor without elements, which NumPy multiplies without the zeros."""
+"""A bound on the product of the nonzero sizes of an empty tensor, which NumPy computes without the zeros."""

@@ -1,4 +1,4 @@
-"""Every kind of diagnostic: its number, which is never reused, what it means, and how grave it is.
+"""Every kind of diagnostic: its number, which is never reused, its meaning and its severity.
 
 1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx subgraphs and state,
 7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each.
@@ -18,21 +18,21 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A kind of diagnostic. ``severity`` is what ``check`` says of it."""
+    """A kind of diagnostic. ``severity`` is the one that ``check`` reports."""
 
     id: str
     meaning: str
     severity: Severity = Severity.ERROR
     unusable: bool = False
-    """Whether the file, not what it says, is at fault: it is not there, is something else, or ends in its middle."""
+    """Whether the file itself is at fault, not its content: it is missing, of another format, or truncated."""
     tolerated: bool = False
-    """Whether a reader can live with it, although it is an error: ``read_model`` only warns."""
+    """Whether a reader recovers from the error: ``read_model`` only warns."""
     summed: bool = False
-    """Whether ``check`` reports many of them in one file as one, whatever their messages say."""
+    """Whether ``check`` sums up diagnostics of this code in one file even if their messages differ."""
 
 
 CODES: dict[str, Code] = {}
-"""All of them by number."""
+"""All codes by id, such as ``OVIR402``."""
 
 
 def _code(number: int, meaning: str, severity: Severity = Severity.ERROR, **kind: bool) -> Code:
@@ -181,7 +181,7 @@ UNKNOWN_RANK = _info(707, "an input of the model has an unknown rank")
 
 RUN = _code(801, "a value that an operation cannot work on")
 NOT_SUPPORTED = _code(802, "an operation or variant that ovir does not execute")
-OUTSIDE_SPEC = _code(803, "a value on which devices may differ, as the specification excludes it")
-BAD_INPUT = _code(901, "an input tensor does not fit the model")
+OUTSIDE_SPEC = _code(803, "a value that the specification excludes, and on which devices may differ")
+BAD_INPUT = _code(901, "an input tensor does not match the model")
 USAGE = _code(902, "a call with arguments that do not fit")
 INTERNAL = _code(999, "ovir itself failed")

@@ -1,4 +1,4 @@
-"""Collect the diagnostics of one reading, inference or check."""
+"""A collection of the diagnostics of one reading, inference or check."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ovir.diagnostics.errors import ModelError, OvirError
 
 
 class Diagnostics:
-    """Collects the diagnostics of one reading."""
+    """A collection of diagnostics, in order and without duplicates."""
 
     def __init__(self) -> None:
-        self._found: dict[Diagnostic, None] = {}  # ordered, each once
+        self._found: dict[Diagnostic, None] = {}  # a dict keeps the order and drops duplicates
         self._added: list[Diagnostic] = []
 
     def add(self, found: Diagnostic) -> None:
@@ -22,16 +22,16 @@ class Diagnostics:
         self._found.setdefault(found)
 
     @property
-    def told(self) -> int:
-        """How many have been added, equal ones included."""
+    def added(self) -> int:
+        """Return how many diagnostics have been added, including duplicates."""
         return len(self._added)
 
-    def errors_since(self, told: int) -> list[Diagnostic]:
-        """Return the errors no reader can live with that were added after the first ``told`` diagnostics."""
-        return [found for found in self._added[told:] if _is_fatal(found)]
+    def errors_since(self, count: int) -> list[Diagnostic]:
+        """Return the errors from which no reader recovers among those added after the first ``count`` diagnostics."""
+        return [found for found in self._added[count:] if _is_fatal(found)]
 
     def discard(self, found: Diagnostic) -> None:
-        """Take back what another diagnostic says, too."""
+        """Remove a diagnostic that another one includes."""
         self._found.pop(found, None)
 
     def extend(self, found: Iterable[Diagnostic]) -> None:
@@ -48,7 +48,7 @@ class Diagnostics:
         severity: Severity | None = None,
         port: int | None = None,
     ) -> None:
-        """Add a diagnostic; the arguments are those of ``diagnostic``."""
+        """Add a diagnostic; the arguments are those of ``diagnose``."""
         self.add(diagnose(code, message, place, severity=severity, hint=hint, port=port))
 
     def __iter__(self) -> Iterator[Diagnostic]:
@@ -59,19 +59,19 @@ class Diagnostics:
 
     @property
     def fatal(self) -> list[Diagnostic]:
-        """The errors that no reader can live with."""
+        """Return the errors from which no reader recovers."""
         return [found for found in self if _is_fatal(found)]
 
     @property
     def non_fatal(self) -> list[Diagnostic]:
-        """The others, none of them graver than a warning."""
+        """Return the other diagnostics, with errors turned into warnings."""
         fatal = set(self.fatal)
         return [
             replace(d, severity=Severity.WARNING) if d.severity is Severity.ERROR else d for d in self if d not in fatal
         ]
 
     def raise_errors(self, kind: type[OvirError] = ModelError) -> None:
-        """Raise ``kind`` with every error that no reader can live with; nothing happens where there is none."""
+        """Raise ``kind`` with every error from which no reader recovers, if there are any."""
         if fatal := self.fatal:
             raise kind(*fatal)
 

@@ -32,13 +32,13 @@ class Diagnostic:
         return f"{head}{self.severity}[{self.code}] {layer}{readable(self.message)}{hint}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON, names and values in full; what is not known is left out."""
+        """Return the diagnostic for JSON, with names and values in full and without unknown fields."""
         return {key: value for key, value in asdict(self).items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in which file something stands; what is unknown is None."""
+    """A place in a file; unknown fields are None."""
 
     file: str | None = None
     line: int | None = None
@@ -56,7 +56,7 @@ def diagnose(
     port: int | None = None,
     column: int | None = None,
 ) -> Diagnostic:
-    """A diagnostic at a place, as grave as its code says unless ``severity`` says otherwise."""
+    """Return a diagnostic at a place, with the severity of its code unless ``severity`` is given."""
     p = place or Place()
     return Diagnostic(
         code.id, severity or code.severity, message, p.layer, p.layer_id, port, p.file, p.line, column, hint

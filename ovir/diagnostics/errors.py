@@ -1,4 +1,4 @@
-"""The errors that a user of ovir can meet; each carries its diagnostics."""
+"""The errors that ovir raises; each carries its diagnostics."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 
 
 class OvirError(Exception):
-    """The base of every error that a user of ovir can meet; ``diagnostics`` has one or more diagnostics."""
+    """The base class of the errors that ovir raises; ``diagnostics`` holds one or more diagnostics."""
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
@@ -15,7 +15,7 @@ class OvirError(Exception):
 
     @property
     def diagnostic(self) -> Diagnostic:
-        """The first diagnostic."""
+        """Return the first diagnostic."""
         return self.diagnostics[0]
 
     def __str__(self) -> str:
@@ -25,27 +25,27 @@ class OvirError(Exception):
 
 
 class ReadError(OvirError):
-    """A file that is not there, not readable or not XML."""
+    """A file that is missing, not readable or not XML."""
 
 
 class ModelError(OvirError):
-    """A model that is wrong: its structure, an attribute, a shape or a type."""
+    """A model with a wrong structure, attribute, shape or type."""
 
 
 class RunError(OvirError):
-    """A run that failed on its values."""
+    """A run that failed because of the values in it."""
 
 
 class InputError(OvirError, ValueError):
-    """Arguments that do not fit the model: an input's name, type or shape."""
+    """Arguments that do not match the model: an input's name, type or shape."""
 
 
 class NotFoundError(InputError, KeyError, IndexError):
-    """A name or position at which there is nothing."""
+    """A name or position that does not exist."""
 
 
 class OperatorError(Exception):
-    """Raised inside an operation, which does not know where it stands; its caller adds the place."""
+    """An error raised inside an operation, which does not know its place in a model; the caller adds the place."""
 
     def __init__(self, message: str, code: Code | None = None, hint: str | None = None) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ class OperatorError(Exception):
         self.code = code
         self.hint = hint
         self.line: int | None = None
-        """Of the part of the layer that is at fault, where the operation knows it."""
+        """The line of the faulty part of the layer, if the operation knows it."""
 
 
 OWN_FAULT = "this is a fault of ovir; please report it"
-"""The hint for what should never happen."""
+"""The hint of an error that should never occur."""

@@ -1,4 +1,4 @@
-"""Warnings that kernels issue about the values they are given."""
+"""Warnings of kernels about values that they are given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _sink: ContextVar[Callable[[Code, str], None] | None] = ContextVar("ovir_kernel_
 
 @contextmanager
 def reporting_to(sink: Callable[[Code, str], None]) -> Iterator[None]:
-    """While it lasts, ``report`` calls ``sink``, which knows the running layer and may raise."""
+    """Let ``report`` call ``sink`` inside the context; the sink knows the running layer and may raise."""
     token = _sink.set(sink)
     try:
         yield
@@ -22,7 +22,7 @@ def reporting_to(sink: Callable[[Code, str], None]) -> Iterator[None]:
 
 
 def report(message: str, code: Code = OUTSIDE_SPEC) -> None:
-    """Called by a kernel that meets values on which the specification is silent and devices differ."""
+    """Report values on which the specification is silent and devices differ; called by kernels."""
     sink = _sink.get()
     if sink is not None:
         sink(code, message)

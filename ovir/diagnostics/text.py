@@ -1,24 +1,25 @@
-"""Texts for people: names and values made short and printable."""
+"""Shorten names and values and make them printable."""
 
 from __future__ import annotations
 
 import re
 
 LONGEST = 100
-"""So many characters of a name or value a message shows."""
-_SHOWN = 10_000  # of a whole text: no message is longer, except for such a name or value in it
+"""The most characters of a name or value that a message shows."""
+_SHOWN = 10_000  # of a whole text: only one with such a name or value in it is longer
 
 # A name in quotes, a list, or a word; parts of paths are words.
 _PARTS = re.compile(r"(?<!\w)'.*?'(?!\w)|\[[^\[\]]*\]|[^\s/\\'\[\]]+", re.DOTALL)
 
 
 def escaped(text: str) -> str:
-    """The text in one line, with what a terminal would not show (or obey) as Python writes it in a string."""
+    """Return the text in one line; characters that a terminal does not show, or obeys, are escaped as in Python
+    strings."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def readable(text: str) -> str:
-    """The same, with names and values of more than ``LONGEST`` characters shortened."""
+    """Return the escaped text, with names and values of more than ``LONGEST`` characters shortened."""
     return escaped(_PARTS.sub(lambda part: _shortened(part[0], LONGEST), _shortened(text, _SHOWN)))
 
 

@@ -1,1 +1,1 @@
-"""Files beside the model: tensors, SARIF."""
+"""Files other than models: tensors and SARIF."""

@@ -1,4 +1,4 @@
-"""Diagnostics as SARIF 2.1.0, which code hosts and editors show beside the line."""
+"""Diagnostics as SARIF 2.1.0, which code hosts and editors show next to the line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def to_sarif(diagnostics: Iterable[Diagnostic], version: str) -> dict[str, Any]:
-    """A SARIF log with one run; ``version`` is ovir's."""
+    """Return a SARIF log with one run; ``version`` is that of ovir."""
     found = list(diagnostics)
     used = sorted({d.code for d in found})
     driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code]) for code in used]}
@@ -57,6 +57,6 @@ def _result(found: Diagnostic, rule: int) -> dict[str, Any]:
 
 
 def _uri(path: str) -> str:
-    """A path as a relative or file URI reference; what a URI does not allow is escaped."""
+    """Return a path as a relative or file URI reference, with characters escaped that a URI does not allow."""
     text = quote(os.fsencode(path.replace("\\", "/")))
     return f"file://{text}" if text.startswith("/") else text

@@ -1,7 +1,7 @@
-"""Tensors in .npy and .npz files, with the element types that these formats lack.
+"""Tensors in .npy and .npz files, including element types that these formats lack.
 
-NumPy's formats know no bf16, f8 or 4-bit types: their bits are stored as unsigned integers, under the key
-with the type's name behind two underscores (``mask__bf16``). Strings are stored as fixed-width unicode.
+NumPy's formats lack bf16, f8 and 4-bit types: their bits are stored as unsigned integers, under a key that ends with
+two underscores and the type's name (``mask__bf16``). Strings are stored as fixed-width unicode.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ RAW_TYPES = {t.name: t for t in (bf16, f8e4m3, f8e5m2, f8e8m0, f4e2m1, i4, u4, u
 """The element types that are stored as raw bits."""
 
 _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, OverflowError, SyntaxError)
-"""What NumPy and zipfile raise on files that are not what they seem."""
+"""The exceptions that NumPy and zipfile raise on broken files."""
 
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The arrays of an .npz by key, raw ones in their type. ReadError for a file that is none."""
+    """Return the arrays of an .npz by key, raw ones in their type; raise ReadError for any other file."""
     loaded = _load(path)
     if not isinstance(loaded, dict):
         raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
@@ -35,7 +35,7 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
-    """One array: that of an .npy, or of an .npz the one under ``key``, or under ``wanted``, or the only one."""
+    """Return the array of an .npy, or that of an .npz under ``key``, under ``wanted``, or its only one."""
     arrays = _load(path)
     if not isinstance(arrays, dict):
         if key is not None:
@@ -51,7 +51,7 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
 
 
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write an .npz, under exactly this path and deterministically; OSError where that cannot be done."""
+    """Write an .npz under exactly this path, deterministically; raise OSError if it cannot be written."""
     target = os.fspath(path)
     try:
         with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
@@ -61,12 +61,12 @@ def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
                 with archive.open(entry, "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)
     except OSError as error:
-        error.filename = error.filename or str(target)  # a full disk does not tell of which file
+        error.filename = error.filename or str(target)  # the error of a full disk does not name the file
         raise
 
 
 def with_element_type(array: Array, element_type: ElementType) -> Array:
-    """An array whose dtype an .npy could not name (bf16 is read as two raw bytes) in the type it is meant to have."""
+    """Return the array in its intended type if an .npy could not name that type (bf16 is read as two raw bytes)."""
     if array.dtype.kind == "V" and element_type.name in RAW_TYPES:
         dtype = element_type.to_dtype()
         if array.dtype.itemsize == dtype.itemsize:
@@ -99,7 +99,7 @@ def _decoded(key: str, array: Array) -> tuple[str, Array]:
 
 
 def _safe(name: str) -> str:
-    """A name as an entry of a zip archive: control characters and lone surrogates as %XX."""
+    """Escape control characters and lone surrogates of a name as %XX, for an entry of a zip archive."""
     return "".join(c if c.isprintable() or c == " " else f"%{ord(c):02X}" for c in name)
 
 
@@ -107,7 +107,7 @@ def _safe(name: str) -> str:
 
 
 def _load(path: str | os.PathLike[str]) -> Array | dict[str, Array]:
-    """The array of an .npy, or the arrays of an .npz by key; nothing in a file is unpickled."""
+    """Return the array of an .npy, or the arrays of an .npz by key; nothing is unpickled."""
     try:
         with open(path, "rb") as file:
             head = file.read(6)

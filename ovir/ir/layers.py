@@ -269,7 +269,7 @@ class LayerReader:
             layer.attributes = attributes.copy()
             return
         layer.attributes = dict(items)
-        reported = self.diagnostics.told
+        reported = self.diagnostics.added
         layer.type = opsets.canonical_type(layer.type) or layer.type
         if cls is None:
             self._unresolved(layer)
@@ -283,7 +283,7 @@ class LayerReader:
         layer.operator = cls.from_parsed(values)
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
-        elif self.diagnostics.told == reported and _is_shared(layer.operator, layer):
+        elif self.diagnostics.added == reported and _is_shared(layer.operator, layer):
             self._operators[key] = layer.type, layer.operator, layer.attributes.copy()
 
     def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:

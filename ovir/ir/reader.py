@@ -192,7 +192,7 @@ class _Reader:
 
     def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> Model:
         """Read the layers and edges of a <net> or a body; what cannot be read is added to ``gaps``."""
-        known = self.diagnostics.told
+        known = self.diagnostics.added
         found: list[Layer] = []
         groups = element.findall("layers")
         if not groups:

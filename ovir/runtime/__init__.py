@@ -1,1 +1,1 @@
-"""Runs models: the plan, the executor, infer requests."""
+"""Running of models: the plan, the executor, infer requests."""

@@ -1,4 +1,4 @@
-"""The public face of running: compile a model, make infer requests, read results."""
+"""The public interface of running: compile a model, create infer requests, read results."""
 
 from __future__ import annotations
 
@@ -25,16 +25,22 @@ from ovir.runtime.state import Variable, Variables
 
 
 class CompiledModel:
-    """A model ready to run. Calling it runs its own infer request; others are made by
-    ``create_infer_request`` and share nothing but constants."""
+    """A model ready to run.
+
+    A call runs the model's own infer request; ``create_infer_request`` creates others, which share nothing but
+    constants.
+    """
 
     def __init__(
         self, model: Model, *, threads: int | None = None, strict: bool = False, keep_compressed: bool = False
     ) -> None:
-        """``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the
-        specification excludes is an error, where otherwise OpenVINO's reference is followed with a warning. With
-        ``keep_compressed`` large weights stay as the file has them and are restored at each use: memory stays near the
-        file's size, and runs take longer."""
+        """Plan the model.
+
+        ``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the specification
+        excludes is an error; otherwise OpenVINO's reference is followed with a warning. With ``keep_compressed`` large
+        weights stay compressed and are restored at each use: memory stays near the size of the file, and runs take
+        longer.
+        """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
         self.model = model
@@ -43,13 +49,13 @@ class CompiledModel:
         self.keep_compressed = keep_compressed
         self._revision = model.revision
         self._lock = threading.Lock()
-        self._plan = make_plan(model, keep_compressed=keep_compressed)  # what cannot run is said here
+        self._plan = make_plan(model, keep_compressed=keep_compressed)  # raises the error of operations that cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
-        """The plan in which the layers named in ``keep`` are run as steps."""
+        """Return the plan in which the layers named in ``keep`` run as steps."""
         missing = frozenset(keep) - self._plan.step_names
         if not missing:
             return self._plan
@@ -59,7 +65,7 @@ class CompiledModel:
             return self._last_tapped[1]
 
     def check_revision(self) -> None:
-        """InputError when the model has been given other shapes since it was compiled."""
+        """Raise InputError if the model has been given other shapes since it was compiled."""
         if self.model.revision != self._revision:
             message = "the model has been inferred anew since it was compiled"
             hint = "compile it again after reshape()"
@@ -74,7 +80,7 @@ class CompiledModel:
         return self.model.outputs
 
     def create_infer_request(self) -> InferRequest:
-        """A request with buffers and state of its own."""
+        """Return a new request with its own buffers and variables."""
         return InferRequest(self)
 
     def __call__(
@@ -85,7 +91,7 @@ class CompiledModel:
         listeners: Sequence[Listener] = (),
         share_outputs: bool = False,
     ) -> Results:
-        """Run once. See ``InferRequest.infer``."""
+        """Run the model once. See ``InferRequest.infer``."""
         with self._lock:
             if self._request is None:
                 self._request = self.create_infer_request()
@@ -93,8 +99,10 @@ class CompiledModel:
 
 
 class InferRequest:
-    """Runs a compiled model; owns buffers and the state of ReadValue and Assign. One run at a time: each thread wants
-    a request of its own."""
+    """An object that runs a compiled model and owns the buffers and the variables of ReadValue and Assign.
+
+    It runs one call at a time: each thread needs its own request.
+    """
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
@@ -113,9 +121,9 @@ class InferRequest:
     ) -> Results:
         """Run the model on ``inputs``: a mapping from name, position or Port, a list, or one array.
 
-        ``taps`` are layer names whose outputs ``results.taps`` will hold. With ``share_outputs`` the
-        arrays belong to the request, which overwrites them at its next call.
-        InputError where an input does not fit the model, RunError where a layer fails.
+        ``taps`` are layer names whose outputs ``results.taps`` will hold. With ``share_outputs`` the arrays belong to
+        the request, which overwrites them in its next call. Raise InputError if an input does not match the model,
+        RunError if a layer fails.
         """
         if not self._busy.acquire(blocking=False):
             message = "this request is running; create_infer_request() makes another for another thread"
@@ -154,7 +162,7 @@ class InferRequest:
         return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
 
     def _executor_of(self, plan: Plan) -> Executor:
-        """The executor of a plan; besides the usual one, that of the last taps is kept."""
+        """Return the executor of a plan; besides the usual one, that of the latest taps is cached."""
         if plan is self._executor.plan:
             return self._executor
         if plan is not self._tapped.plan:
@@ -162,11 +170,11 @@ class InferRequest:
         return self._tapped
 
     def reset_state(self) -> None:
-        """Forget what Assign has stored; ReadValue starts from its initial value again."""
+        """Reset the variables; ReadValue starts from its initial value again."""
         self._variables.reset()
 
     def query_state(self) -> list[Variable]:
-        """The variables that have been used so far, each with ``name``, ``value`` and ``reset()``."""
+        """Return the variables that have been used so far, each with ``name``, ``value`` and ``reset()``."""
         return list(self._variables)
 
 
@@ -209,7 +217,7 @@ class Results(Mapping[Any, Array]):
         return len(self._arrays)
 
     def to_dict(self) -> dict[str, Array]:
-        """One entry per output, by a name that is its own (a repeated name is numbered)."""
+        """Return one entry per output, under a name of its own (a repeated name is numbered)."""
         named: dict[str, Array] = {}
         for port, array in zip(self._ports, self._arrays, strict=True):
             name, count = port.any_name, 1
@@ -221,7 +229,7 @@ class Results(Mapping[Any, Array]):
 
 
 def _output_keys(ports: Sequence[Port]) -> dict[str, int]:
-    """Every name of an output: tensor names first, then those of the Result and of its producer."""
+    """Return every name of an output: tensor names first, then those of the Result and of its producer."""
     keys: dict[str, int] = {}
     for index, port in enumerate(ports):
         for name in port.names:
@@ -241,9 +249,9 @@ def compile_model(
     strict: bool = False,
     keep_compressed: bool = False,
 ) -> CompiledModel:
-    """Prepare a model, or the IR file at a path, to be run. Options: see ``CompiledModel``."""
+    """Compile a model, or the IR file at a path. Options: see ``CompiledModel``."""
     if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # a convenience only: the runtime does not need the reader
+        from ovir.ir.reader import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed)

@@ -1,4 +1,4 @@
-"""Kernels of layers that read compressed weights: they restore them block by block, and never hold them whole."""
+"""Kernels of layers that read compressed weights and restore them block by block, never as a whole."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from ovir.ops.base.operator import Kernel
 from ovir.runtime.decompression import CompressedWeights, Decompressions
 from ovir.runtime.failures import applied_operator
 
-# Elements that are multiplied at once: for each product BLAS wakes its threads, which takes long on a busy machine.
+# Elements per product: BLAS wakes its threads for each, which takes long on a busy machine.
 _PANEL = 1 << 22
 
 
 def readers_by_blocks(
     model: Model, found: Decompressions, shown: Callable[[Layer], bool]
 ) -> dict[Layer, tuple[Port, Kernel]]:
-    """The layers that can restore the weights themselves: the port of the weights, and the kernel without that input.
+    """Return the layers that can restore the weights themselves: the port of the weights, and the kernel without that
+    input.
 
-    Weights that nobody else reads, and that are not ``shown`` for themselves, are then absorbed.
+    Weights that no other layer reads, and that are not ``shown``, are absorbed.
     """
     kept = {weights.port: weights for weights in found.kept.values()}
     readers: dict[Layer, tuple[Port, Kernel]] = {}

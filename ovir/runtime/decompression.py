@@ -1,10 +1,10 @@
 """Compressed weights: constants of few bits, with the arithmetic that restores them.
 
-A file says (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 do the
-arithmetic in f32 as well; so does the plan, which thus neither rounds on the way nor keeps what stands between.
+A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
+for the arithmetic as well; the plan does the same, so that it neither rounds in between nor keeps intermediate results.
 
-Weights are restored once, when the plan is made; or, with ``keep_compressed``, at each use, and then by slices along
-their first axis wherever the layer that reads them can work so.
+Weights are restored once, when the plan is made; or, with ``keep_compressed``, at each use, by slices along their first
+axis if the layer that reads them can work on slices.
 """
 
 from __future__ import annotations
@@ -30,11 +30,14 @@ Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
 
 BLOCK = 1 << 18
-"""Elements that are restored together, so that they and what they are made from stay in a cache."""
+"""Elements that are restored together, so that they and their sources stay in a cache."""
 
 _MOST_LAYERS = 100
-"""Layers that together restore one result, each counted once for every reader among them. Exporters write fewer than
-ten; a limit keeps hostile chains from exhausting the stack, and diamonds from being computed again and again."""
+"""The most layers that together restore one result, each counted once for every reader among them.
+
+Exporters write fewer than ten. The limit keeps hostile chains from exhausting the stack, and diamonds from being
+computed repeatedly.
+"""
 
 _NARROW = (f16, bf16)
 
@@ -44,7 +47,7 @@ _NARROW = (f16, bf16)
 
 @dataclass(frozen=True, eq=False)
 class CompressedWeights:
-    """What comes out of ``port``, which depends on constants alone: in f32, or as it stands if they are its own."""
+    """The value of ``port``, which depends only on constants, in f32 or in the type of the constants."""
 
     port: Port
 
@@ -54,7 +57,7 @@ class CompressedWeights:
 
     @cached_property
     def has_slices(self) -> bool:
-        """Whether slices along the first axis can be had without the rest."""
+        """Return whether slices along the first axis can be restored without the rest."""
         return bool(self.shape) and self.shape[0] > 1 and _has_slices(self.port)
 
     def slices(self, which: Selection) -> Array:
@@ -69,7 +72,7 @@ class CompressedWeights:
         return out
 
     def blocks(self, which: slice, elements: int) -> Iterator[slice]:
-        """A range of slices in parts of about so many elements."""
+        """Yield a range of slices in parts of about the given number of elements."""
         step = max(elements // max(prod(self.shape[1:]), 1), 1)
         return (slice(i, min(i + step, which.stop)) for i in range(which.start, which.stop, step))
 
@@ -100,14 +103,14 @@ def _has_slices(port: Port) -> bool:
 
 
 def _rows_from(port: Port) -> tuple[int, ...] | None:
-    """Return how many slices of each input make a slice of the output; None where they cannot be had."""
+    """Return how many slices of each input make a slice of the output; None if slices do not map to slices."""
     op = port.layer.operator
     assert op is not None
     return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
 
 
 def _restored(port: Port, which: Selection | None) -> Array:
-    """The slices chosen of what comes out of a port, all of them for None; in f32."""
+    """Return the selected slices of a port's value in f32; all of them if the selection is None."""
     layer, op = port.layer, port.layer.operator
     sources = _sources(layer)
     assert op is not None
@@ -124,7 +127,7 @@ def _restored(port: Port, which: Selection | None) -> Array:
     ]
     if _is_arithmetic(layer):
         first = parts[0]
-        # The parts are nobody else's, so that the first may become the result.
+        # No one else holds the parts, so the first may be overwritten with the result.
         fits = first.flags.c_contiguous and np.broadcast_shapes(*(part.shape for part in parts)) == first.shape
         result = op.run(*parts, out=first if fits else None)
     elif which is None:
@@ -154,7 +157,7 @@ def _within(which: Selection | None, count: int) -> Selection | None:
 
 
 def _is_arithmetic(layer: Layer) -> bool:
-    """Return whether compressed weights may come through every input."""
+    """Return whether compressed weights may enter through every input."""
     return layer.operator is not None and layer.operator.restores == ALL
 
 
@@ -166,16 +169,16 @@ class Decompressions:
     """The compressed weights of a model."""
 
     folded: dict[Layer, CompressedWeights] = field(default_factory=dict)
-    """By the layer at which they come out: those that are restored when the plan is made."""
+    """Weights that are restored when the plan is made, by the layer that returns them."""
     kept: dict[Layer, CompressedWeights] = field(default_factory=dict)
-    """Those that are restored at each use."""
+    """Weights that are restored at each use."""
     absorbed: set[Layer] = field(default_factory=set)
-    """The layers before them, where nothing else reads their results."""
+    """The layers before them whose results nothing else reads."""
 
 
 def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compressed: bool = False) -> Decompressions:
-    """All that the model holds; layers that are ``shown`` for themselves are not absorbed."""
-    restoring: dict[Layer, int] = {}  # how many layers are run to restore what comes out of each
+    """Return all compressed weights of the model; layers that are ``shown`` are not absorbed."""
+    restoring: dict[Layer, int] = {}  # how many layers run to restore the output of each
     for layer in model.layers:
         if _restores(layer, restoring):
             count = 1 + sum(restoring[source.layer] for source in _restoring_sources(layer))
@@ -208,7 +211,7 @@ def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compr
 
 
 def _restores(layer: Layer, restoring: Collection[Layer]) -> bool:
-    """Whether a layer has a part in restoring, as the layers before it have."""
+    """Return whether a layer is part of a decompression, given that the layers before it are."""
     sources = _sources(layer)
     if isinstance(layer.operator, Const):
         return layer.operator.element_type.is_real or layer.operator.element_type.is_integral
@@ -233,9 +236,9 @@ def _converts_to_f32(layer: Layer) -> bool:
 
 
 def _is_worth_keeping(layer: Layer) -> bool:
-    """Whether it takes less memory to hold what the layer's result is made from; small results are no matter."""
+    """Return whether the sources of the layer's result take less memory than the result; small results do not count."""
     port = layer.outputs[0]
-    # Inference folds what is not larger than this.
+    # inference folds anything up to this size
     if not port.shape.is_static or prod(port.shape.to_tuple()) <= 16 * MAX_ELEMENTS:
         return False
     if isinstance(layer.operator, Const):
@@ -249,7 +252,7 @@ def _bits(port: Port) -> int:
 
 
 def _before(layer: Layer) -> set[Layer]:
-    """The layers that restore what a layer's result is made from."""
+    """Return the layers that restore the sources of the layer's result."""
     found: set[Layer] = set()
     to_visit = [layer]
     while to_visit:
@@ -261,7 +264,7 @@ def _before(layer: Layer) -> set[Layer]:
 
 
 def _restoring_sources(layer: Layer) -> list[Port]:
-    """The inputs that weights come through; what else a layer reads tells a shape or an order."""
+    """Return the inputs through which weights enter; other inputs are shapes or orders."""
     sources = _sources(layer)
     restores = layer.operator.restores if layer.operator is not None else ()
     return sources if restores == ALL else [sources[i] for i in restores if i < len(sources)]

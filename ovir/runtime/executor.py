@@ -1,4 +1,4 @@
-"""Runs a plan: the hot loop. It owns the buffers, and one run at a time."""
+"""The executor, which runs the steps of a plan. It owns the buffers and runs one call at a time."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Executor:
         """Whether the blocks of the results belong to the caller of the last run."""
 
     def _refuse_what_does_not_fit(self) -> None:
-        """RunError for buffers beyond the machine's memory, before the system grants and then cannot give them."""
+        """Raise RunError for buffers that exceed the machine's memory, which the system may grant but not provide."""
         needed, memory = sum(self.plan.memory.block_sizes), physical_memory()
         if memory is not None and needed > memory:
             message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
@@ -78,7 +78,7 @@ class Executor:
             raise RunError(diagnose(RUN, message, Place(self.plan.model.path))) from None
 
     def _out(self, buffers: tuple[Buffer | None, ...]) -> Any:
-        """The ``out`` argument of a step, None where not every output has a buffer."""
+        """Return the ``out`` argument of a step, None unless every output has a buffer."""
         arrays = []
         for buffer in buffers:
             if buffer is None:
@@ -88,15 +88,15 @@ class Executor:
         return tuple(arrays) if len(arrays) != 1 else arrays[0]
 
     def run(self, inputs: Sequence[Array], *, fresh: bool = True, listeners: Sequence[Listener] = ()) -> list[Array]:
-        """The outputs, in order, for inputs that fit the model.
+        """Return the outputs, in order, for inputs that match the model.
 
-        With ``fresh`` the outputs are the caller's; without, the next run overwrites them.
-        RunError carries the layer that failed.
+        With ``fresh`` the outputs belong to the caller; otherwise the next run overwrites them. A RunError names the
+        layer that failed.
         """
         plan = self.plan
         if self._given_away:
             self._renew_results()
-        else:  # the results of the last run are the caller's to feed, but the memory is written to now
+        else:  # the caller may feed results of the previous run, whose memory is about to be overwritten
             inputs = [array.copy() if self._overlaps_results(array) else array for array in inputs]
         self._given_away = fresh
         slots = self._template.copy()
@@ -120,7 +120,8 @@ class Executor:
         return results
 
     def _result_arrays(self) -> set[int]:
-        """Return the ids of the arrays for results: a kernel that returns one of them returns no view of an input."""
+        """Return the ids of the arrays for results: a kernel that returns one of them does not return a view of an
+        input."""
         outs = (self._outs[index] for index in self._fresh_steps)
         return {id(out) for step in outs for out in (step if type(step) is tuple else (step,))}
 
@@ -130,7 +131,7 @@ class Executor:
             blocks = (self._blocks[block] for block in self.plan.memory.result_blocks)
             self._result_spans = sorted(byte_bounds(block) for block in blocks if block.size)
         start, stop = byte_bounds(array)
-        place = bisect_left(self._result_spans, (stop,))  # behind the last block that begins before the array ends
+        place = bisect_left(self._result_spans, (stop,))
         return place > 0 and self._result_spans[place - 1][1] > start
 
     def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
@@ -147,7 +148,7 @@ class Executor:
                 raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
         except Exception as error:
             raise failed(step.layer, error, arguments) from error
-        for slot, array in zip(step.outputs, outputs, strict=False):  # outputs that no port stands for are dropped
+        for slot, array in zip(step.outputs, outputs, strict=False):  # outputs without a port are dropped
             slots[slot] = array
         if listeners:
             self._tell(listeners, "did_run", step.layer, arguments, outputs)
@@ -155,7 +156,7 @@ class Executor:
             slots[slot] = None
 
     def _check_sizes(self, index: int, step: Step, arguments: list[Array]) -> None:
-        """Ask inference about shapes that it has not seen; OperatorError where they do not fit together."""
+        """Infer shapes that inference has not seen before; raise OperatorError if they contradict each other."""
         shapes = tuple([array.shape for array in arguments])
         fitting = self._fitting[index]
         if shapes in fitting:
@@ -189,18 +190,18 @@ class Executor:
             keywords["bodies"] = {key: _Body(body, self._listeners) for key, body in bodies.items()}
         if "variable" in step.takes:
             keywords["variable"] = self.variables.of(step.layer)
-        if "wanted" in step.takes:  # a listener is to see all outputs
+        if "wanted" in step.takes:  # a listener sees all outputs
             keywords["wanted"] = (True,) * len(step.outputs) if self._listeners else step.wanted
         return step.kernel(*arguments, **keywords)
 
     @property
     def innermost(self) -> Layer | None:
-        """The layer that is running now, in a body where the running layer has one, for what a kernel reports."""
+        """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
         bodies = (body for bodies in self._bodies.values() for body in bodies.values())
         return next((body.innermost for body in bodies if body.current is not None), self.current)
 
     def _renew_results(self) -> None:
-        """Allocate new memory for the outputs, so that those of the last run stay as they are."""
+        """Allocate new memory for the outputs, so that those of the previous run are not overwritten."""
         self._result_spans = []
         for block in self.plan.memory.result_blocks:
             self._blocks[block] = self._allocate(self.plan.memory.block_sizes[block])
@@ -209,7 +210,7 @@ class Executor:
 
 
 class _Body:
-    """A body as its operation sees it while it runs."""
+    """A body as its operation runs it."""
 
     def __init__(self, executor: Executor, listeners: Sequence[Listener]) -> None:
         self._executor = executor
@@ -227,6 +228,6 @@ class _Body:
 
 
 _ONLY_OUT = frozenset({"out"})
-_MOST_SHAPES = 1000  # of a step are remembered
-# In bytes, a cache line: rows copied to elsewhere in one can take several times as long.
+_MOST_SHAPES = 1000  # of a step are cached
+# A cache line in bytes: rows copied to unaligned memory can take several times as long.
 _ALIGNMENT = 64

@@ -1,4 +1,4 @@
-"""What is said when a layer fails: one error with its place, whatever went wrong in it."""
+"""Errors of layers that fail: one error with its place, whatever exception the kernel raised."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ovir.ops.base.operator import Operator
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:
-    """The error to raise for one that a layer's kernel has raised on these arguments.
+    """Return the error for an exception that a layer's kernel raised on these arguments.
 
-    A kernel may rely on what inference has checked; where sizes were unknown then, inference on the actual ones tells
-    what does not fit.
+    A kernel may rely on what inference has checked; if sizes were unknown then, inference on the actual sizes explains
+    what does not match.
     """
-    if isinstance(error, OvirError):  # of a body, and placed there
+    if isinstance(error, OvirError):  # an error in a body, which has its place already
         return error
     if isinstance(error, MemoryError):
         return RunError(diagnose(RUN, f"out of memory: {error}", layer.place))
@@ -35,15 +35,15 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
 
 
 def applied_operator(layer: Layer, operator: Operator) -> Operator:
-    """Return the operation of a layer with the types that were inferred of its inputs and outputs."""
+    """Return the operation of a layer with the inferred types of its inputs and outputs."""
     outputs = [port.inferred for port in layer.outputs if port.inferred is not None]
     return operator.applied([port.type for port in layer.inputs], outputs)
 
 
 def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | None:
-    """Why a layer cannot run on these inputs, as its inference says of them; None where it finds no fault.
+    """Return why inference rejects these inputs of a layer, None if it accepts them.
 
-    A layer with bodies is not asked: its inference infers all layers of the bodies.
+    Layers with bodies are left out, as their inference would infer all layers of the bodies.
     """
     if layer.operator is None or not hasattr(layer.operator, "infer") or layer.bodies:
         return None
@@ -58,10 +58,10 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
     except OperatorError as error:
         return error
     except Exception:
-        return None  # whoever asks has a failure to tell already, and this one says no more
+        return None  # the caller reports its own failure, and this one adds nothing
     return None
 
 
 def _code_of(error: OperatorError) -> Code:
-    """Of what an operation says while it runs, that it is not supported, or else that the values are at fault."""
+    """Return the code of an error that an operation raised while it ran: not supported, or a wrong value."""
     return error.code if error.code in (NOT_SUPPORTED, OUTSIDE_SPEC) else RUN

@@ -1,4 +1,4 @@
-"""What a user feeds -> arrays that fit the model's inputs, or one clear message."""
+"""Conversion of what a user feeds into arrays that match the model's inputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
 
 def collect_inputs(model: Model, feeds: Feeds) -> list[Array]:
-    """One array for each input of the model, in order. InputError says what does not fit."""
+    """Return one array for each input of the model, in order; raise InputError if one does not match."""
     ports = model.inputs
     given: dict[int, Any] = {}
     if feeds is None:
@@ -71,9 +71,9 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
 def _as_array(model: Model, what: str, value: Any, element_type: ElementType) -> Array:
     """Return the value as a plain array in C order, aligned and in the byte order of this machine.
 
-    Results thus do not depend on how the caller's array lies in memory: sums of products do in their last digits.
+    Sums of products depend on the layout of memory in their last digits; with one layout results do not.
     """
-    # There is no masked array before numpy.ma, which takes long to import, has been imported.
+    # Masked arrays exist only after numpy.ma, which takes long to import, has been imported.
     if (masked := sys.modules.get("numpy.ma")) is not None and masked.is_masked(value):
         _refuse(model, f"{what}: values of the array are masked", "put values in their place, as with array.filled(0)")
     try:
@@ -83,7 +83,7 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
     if not isinstance(value, np.ndarray):
         if array.dtype == object:
             _refuse(model, f"{what}: a {type(value).__name__} is no array of numbers or strings")
-        if array.size == 0 and not element_type.is_dynamic:  # an empty list says nothing of its type
+        if array.size == 0 and not element_type.is_dynamic:  # an empty list has no type of its own
             return array.astype(element_type.to_dtype())
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -92,9 +92,9 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
 
 
 def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -> Array:
-    """The array in the model's type: every value that the type can hold is converted, others are refused.
+    """Convert the array to the model's type if the type can hold every value, else raise InputError.
 
-    A float is rounded, but stays finite if it is.
+    A float is rounded, but a finite one must stay finite.
     """
     if element_type.is_dynamic:
         return array
@@ -104,11 +104,11 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
     if element_type.kind == "string":
         if array.dtype.kind in "UST" or (array.dtype == object and all(isinstance(x, str) for x in array.flat)):
             return np.char.decode(array, "utf-8").astype(dtype) if array.dtype.kind == "S" else array.astype(dtype)
-    elif element_type != nf4:  # which is held as codes, not as numbers
+    elif element_type != nf4:  # held as codes, not as numbers
         source = _kind(array.dtype)
         integers = source in ("signed", "unsigned", "boolean")
         if (integers and element_type.is_integral) or (element_type.is_real and (integers or source == "float")):
-            if integers and array.dtype.kind == "V":  # ml_dtypes' integers of 4 bits or less are cast to few types
+            if integers and array.dtype.kind == "V":  # ml_dtypes casts its integers of 4 bits or less to few types
                 array = array.astype(np.int8)
             with np.errstate(all="ignore"):
                 converted = array.astype(dtype)
@@ -121,7 +121,7 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
 
 
 def _outside(array: Array, element_type: ElementType) -> int | None:
-    """A value of an array of integers that the integer type cannot hold, None where there is none."""
+    """Return a value of an integer array that the integer type cannot hold, None if there is none."""
     if array.size == 0:
         return None
     highest = 1 << (element_type.bits - (element_type.kind == "signed"))
@@ -130,7 +130,7 @@ def _outside(array: Array, element_type: ElementType) -> int | None:
 
 
 def _overflown(array: Array, converted: Array) -> Any:
-    """A finite value that the conversion has made infinite or NaN, None where there is none."""
+    """Return a finite value that the conversion has made infinite or NaN, None if there is none."""
     finite = np.isfinite(converted)
     if finite.all():
         return None

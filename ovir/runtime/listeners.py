@@ -1,4 +1,4 @@
-"""Watching a run: the protocol of listeners, the tap that copies outputs, the collector of kernels' reports."""
+"""Observation of a run: the protocol of listeners, the tap that copies outputs, the collector of kernel reports."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 
 MAX_REPORTS = 1000
-"""Of one run; a loop can meet more values that the specification excludes than anybody reads."""
+"""The most reports of one run; a loop can meet more excluded values than anybody reads."""
 
 
 class Listener(Protocol):
-    """Told of every step of a run. Arrays are valid during the call only: copy what is to be kept.
+    """An object that is called at each step of a run. Arrays are valid only during the call: copy what you keep.
 
-    What a listener raises ends the run, and reaches its caller as it is.
+    An exception of a listener ends the run and reaches its caller unchanged.
     """
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None: ...
@@ -31,7 +31,7 @@ class Listener(Protocol):
 
 
 class ListenerFailed(BaseException):
-    """Carries what a listener raised past the kernels of the layers around it."""
+    """Carries an exception of a listener past the kernels of the enclosing layers."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -41,7 +41,7 @@ class ListenerFailed(BaseException):
 class Tap:
     """A listener that keeps copies of the outputs of layers, given by name; in bodies as ``outer/body/name``.
 
-    Of a layer that runs several times, as in a Loop, the last outputs are kept.
+    Of a layer that runs several times, for example in a Loop, the last outputs are kept.
     """
 
     def __init__(self, names: Sequence[str], model: Model) -> None:
@@ -52,12 +52,12 @@ class Tap:
         self.arrays: dict[str, list[Array]] = {}
 
     def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
-        """Parameters are no steps: what they hold is known before the run."""
+        """Copy parameters, which are not steps: their values are known before the run."""
         for port, array in zip(model.inputs, arrays, strict=True):
             self.did_run(port.layer, (), (array,))
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        """Nothing is to be done before a layer."""
+        """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         name = full_name(layer)
@@ -66,7 +66,7 @@ class Tap:
 
 
 class Reports:
-    """Takes what kernels report, each once, and adds the layer."""
+    """Collects the reports of kernels, each once, with the layer."""
 
     def __init__(self, strict: bool) -> None:
         self.strict = strict
@@ -85,12 +85,12 @@ class Reports:
 
 
 def full_name(layer: Layer) -> str:
-    """The name of a layer, in a body with those of the layers around it."""
+    """Return the name of a layer, in a body preceded by the names of the enclosing layers."""
     return layer.scope + layer.name
 
 
 def all_layers(model: Model) -> Iterator[Layer]:
-    """The layers of a model and of all its bodies."""
+    """Yield the layers of a model and of all its bodies."""
     for layer in model.layers:
         yield layer
         for body in layer.bodies.values():
@@ -98,6 +98,6 @@ def all_layers(model: Model) -> Iterator[Layer]:
 
 
 def matching_layers(model: Model, pattern: str) -> list[str]:
-    """The full names of the layers that a regular expression finds."""
+    """Return the full names of the layers that a regular expression matches."""
     names = (full_name(layer) for layer in all_layers(model) if layer.type not in ("Parameter", "Result"))
     return [name for name in names if re.search(pattern, name)]

@@ -1,7 +1,8 @@
-"""Which buffer each result of a plan goes to, so that memory is allocated once and stays in cache.
+"""The memory plan: which buffer each output of a plan is written to, so that memory is allocated once and stays in
+cache.
 
-A *storage* is what one step writes; a *block* is memory that several storages use one after the
-other. Slots made by views share the storages of their inputs, and keep them alive.
+A *storage* is what one step writes; a *block* is memory that several storages use one after the other. Slots made by
+views share the storages of their inputs, and keep them alive.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from ovir.runtime.step import Step
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
-    """Where a step writes one output."""
+    """The memory that a step writes one output to."""
 
     block: int
     shape: tuple[int, ...]
@@ -27,15 +28,15 @@ class Buffer:
 
 @dataclass
 class MemoryPlan:
-    """``buffers[step][k]`` is the buffer of output k, None where NumPy must allocate."""
+    """``buffers[step][k]`` is the buffer of output k, None if NumPy must allocate."""
 
     block_sizes: list[int] = field(default_factory=list)
     """In bytes."""
     buffers: list[tuple[Buffer | None, ...]] = field(default_factory=list)
     result_blocks: frozenset[int] = frozenset()
-    """Blocks that a model output may lie in; they serve nothing else."""
+    """Blocks that may hold a model output; they are not used for anything else."""
     foreign_results: frozenset[int] = frozenset()
-    """Slots of model outputs that may lie in memory which is not the plan's to give away."""
+    """Slots of model outputs that may lie in memory that the plan does not own."""
 
 
 @dataclass(slots=True)
@@ -49,19 +50,19 @@ class _Storage:
 def plan_memory(
     steps: Sequence[Step], ports: Sequence[Port], results: Collection[int], foreign: Collection[int]
 ) -> MemoryPlan:
-    """Assign buffers to all outputs whose shape and type are static and whose kernel takes ``out``."""
+    """Assign buffers to all outputs whose shape and type are static and whose kernel accepts ``out``."""
     uses = _uses(steps, results)
     storages: list[_Storage] = []
     writes: list[tuple[int | None, ...]] = []
     not_owned = set(foreign)
-    direct: dict[int, int] = {}  # slots that are exactly one storage, not a view of it
+    direct: dict[int, int] = {}  # slots that are a whole storage, not a view of it
 
     for index, step in enumerate(steps):
         may_show_foreign = step.operator.views and not not_owned.isdisjoint(step.inputs)
         written: list[int | None] = []
         for slot in step.outputs:
             size = _static_size(ports[slot]) if "out" in step.takes else None
-            # A fresh array of a pure kernel is the caller's; what a stateful one returns may be its state.
+            # A new array of a pure kernel belongs to the caller; what a stateful one returns may be its state.
             if may_show_foreign or (size is None and not step.operator.pure):
                 not_owned.add(slot)
             if size is None:
@@ -96,20 +97,20 @@ def plan_memory(
 
 @dataclass(slots=True)
 class _Uses:
-    """When what lies in a slot is read for the last time, by views of it too."""
+    """The last uses of each slot, including those of its views."""
 
     read: dict[int, int] = field(default_factory=dict)
-    """By slot: the last step that reads it itself; for a result, the step after the last one."""
+    """The last step that reads a slot itself; for a result, the step after the last one."""
     viewed: dict[int, int] = field(default_factory=dict)
-    """By slot: the last use of a view of it."""
+    """The last use of a view of a slot."""
     last: dict[int, int] = field(default_factory=dict)
-    """By slot: the later of the two."""
+    """The later of the two."""
     shown: set[int] = field(default_factory=set)
     """Results, and slots that a result may be a view of."""
 
 
 def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
-    """Follow views back from their last use to what they show."""
+    """Follow views from their last use back to the slots that they show."""
     uses = _Uses(shown=set(results))
     uses.read.update((slot, index) for index, step in enumerate(steps) for slot in step.inputs)
     uses.read.update(dict.fromkeys(results, len(steps)))
@@ -127,7 +128,7 @@ def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
 
 
 def _static_size(port: Port) -> int | None:
-    """Bytes of the output, None where they are not known or NumPy manages them (strings)."""
+    """Return the bytes of the output, None if they are unknown or NumPy manages them (strings)."""
     if not port.shape.is_static or port.element_type.is_dynamic or port.element_type.kind == "string":
         return None
     return prod(port.shape.to_tuple()) * _dtype(port).itemsize
@@ -140,7 +141,7 @@ def _dtype(port: Port) -> np.dtype[np.generic]:
 def _in_place(
     step: Step, index: int, slot: int, ports: Sequence[Port], direct: dict[int, int], uses: _Uses
 ) -> int | None:
-    """The storage of an input that dies here and that the kernel may overwrite."""
+    """Return the storage of an input that is last used here and that the kernel may overwrite."""
     for position in step.operator.inplace:
         if position >= len(step.inputs):
             continue
@@ -158,8 +159,11 @@ def _in_place(
 
 
 def _assign_blocks(storages: list[_Storage], writes: Sequence[tuple[int | None, ...]]) -> list[int]:
-    """Give each storage a block; the sizes of the blocks. A block serves the next storage once the
-    last one is dead; the best fitting free block is taken, grown if none is large enough."""
+    """Give each storage a block and return the sizes of the blocks.
+
+    A block is free for the next storage after the last use of the previous one; the best fitting free block is taken,
+    and grown if none is large enough.
+    """
     sizes: list[int] = []
     free: list[int] = []
     dying: dict[int, list[int]] = {}

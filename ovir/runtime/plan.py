@@ -1,4 +1,4 @@
-"""Turns a model into a flat list of steps over numbered slots: constants folded, last uses known."""
+"""The plan of a model: a flat list of steps over numbered slots, with constants folded and last uses known."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from ovir.runtime.promises import held_to_promise
 from ovir.runtime.step import Step
 
 FOLD_LIMIT = 16 << 20
-"""A constant that folding would make larger than this, and larger than what it is made from, is
-computed at each run instead: Broadcast or Tile of a scalar must not fill the memory."""
+"""The largest constant, in bytes, that folding creates from smaller ones; larger ones are computed in each run.
+
+Broadcast or Tile of a scalar must not fill the memory.
+"""
 
 
 @dataclass
@@ -41,12 +43,12 @@ class Plan:
     results: list[int]
     """The slot of each output of the model."""
     bodies: dict[int, dict[str, Plan]] = field(default_factory=dict)
-    """By step: the plans of its bodies."""
+    """The plans of the bodies of each step."""
     memory: MemoryPlan = field(default_factory=MemoryPlan)
 
     @cached_property
     def step_names(self) -> frozenset[str]:
-        """The full names of the layers that run as steps, those of bodies and the parameters included."""
+        """Return the full names of the layers that run as steps, including those of bodies and the parameters."""
         names = {full_name(step.layer) for step in self.steps} | {full_name(p.layer) for p in self.model.inputs}
         for bodies in self.bodies.values():
             for body in bodies.values():
@@ -55,11 +57,11 @@ class Plan:
 
 
 def make_plan(model: Model, keep: Collection[str] = (), *, keep_compressed: bool = False) -> Plan:
-    """Plan a model whose inference has passed.
+    """Plan a model that has been inferred.
 
-    Layers named in ``keep`` (those in bodies as ``outer/body/name``) are run as steps even where they could be
-    folded or nothing needs them. With ``keep_compressed`` large compressed weights are restored at each use.
-    RunError names the first operation that ovir cannot execute.
+    Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
+    nothing needs them. With ``keep_compressed`` large compressed weights are restored at each use. A RunError names the
+    first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed)
     for layer in model.layers:
@@ -69,7 +71,7 @@ def make_plan(model: Model, keep: Collection[str] = (), *, keep_compressed: bool
 
 @dataclass(frozen=True)
 class _Shown:
-    """In place of the kernel of a layer that is folded and yet kept: a step that shows the constant."""
+    """A kernel that returns the constant of a layer that is both folded and kept."""
 
     arrays: tuple[Array, ...]
 
@@ -97,7 +99,7 @@ class _Builder:
     def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
         if not self.decompressions.kept:
             return {}
-        from ovir.runtime.compressed import readers_by_blocks  # few models have weights that stay compressed
+        from ovir.runtime.compressed import readers_by_blocks  # rarely needed
 
         return readers_by_blocks(self.model, self.decompressions, self._kept)
 
@@ -105,7 +107,7 @@ class _Builder:
         return full_name(layer) in self.keep
 
     def _needed(self) -> set[Layer]:
-        """The layers that results, states and kept layers depend on."""
+        """Return the layers that results, variables and kept layers depend on."""
         needed = {layer for layer in self.model.layers if not layer.is_dead or self._kept(layer)}
         for layer in reversed(self.model.layers):
             if layer in needed:
@@ -145,7 +147,7 @@ class _Builder:
         else:
             kernel = self._prepared(layer, op, inputs)
         takes = signature(kernel)[3]
-        if not op.opset:  # an operation of a user
+        if not op.opset:  # a user's operation
             kernel = held_to_promise(layer, kernel)
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
@@ -153,7 +155,7 @@ class _Builder:
         self.steps.append(Step(layer, op, kernel, inputs, outputs, takes, is_open=is_open))
 
     def _is_open(self, layer: Layer, op: Operator) -> bool:
-        """Whether inference has not seen the sizes of several inputs, and the kernel relies on it."""
+        """Return whether the kernel relies on sizes of several inputs that inference did not know."""
         if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
             return False
         computed = [port for port in layer.inputs if port.type.constant is None]
@@ -170,7 +172,7 @@ class _Builder:
             raise failed(layer, error, [array for array in known if array is not None]) from error
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
-        """Make the outputs constants if they can be; whether that was done."""
+        """Make the outputs constants if possible; return whether that was done."""
         if layer in self.decompressions.folded:
             self._set_constants(outputs, (self.decompressions.folded[layer].whole(),))
             self.restored.update(outputs)
@@ -187,7 +189,7 @@ class _Builder:
             with np.errstate(all="ignore"):
                 result = op.run(*arrays)
         except Exception:
-            return False  # the error belongs to the run, and comes there with its place
+            return False  # the run raises the error again, with its place
         self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
         if restored:
             self.restored.update(outputs)

@@ -1,4 +1,4 @@
-"""Hold what an operation of a user returns against what its ``infer`` promised."""
+"""Compare what an operation of a user returns with what its ``infer`` promised."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ovir.graph.layers import Layer, Port
 
 
 def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the kernel with a check of its outputs: later layers rely on the inferred types and shapes.
+    """Return the kernel with a check of its outputs, as later layers rely on the inferred types and shapes.
 
-    Raises OperatorError, which names the class, for an output that is none of the inferred type and shape.
+    The kernel raises OperatorError, which names the class, for an output of another type or shape.
     """
 
     def run(*arguments: Any, **keywords: Any) -> Any:
         result = kernel(*arguments, **keywords)
         outputs = result if type(result) is tuple else (result,)
         for port, output in zip(layer.outputs, outputs, strict=False):
-            if output is not None or port.readers:  # None stands for an output that is not wanted
+            if output is not None or port.readers:  # None means that nothing reads the output
                 _check(layer, port, output)
         return result
 

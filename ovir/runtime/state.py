@@ -11,9 +11,9 @@ from ovir.graph.layers import Layer
 
 
 class Variable:
-    """One variable; ``value`` None means that it has not been assigned since the last reset.
+    """One variable; its ``value`` is None if it has not been assigned since the last reset.
 
-    What is set is copied. It is pending until the run has ended well: a run that fails leaves the variable as it was.
+    Assigned arrays are copied. They are pending until the run succeeds: a run that fails leaves the variable unchanged.
     """
 
     def __init__(self, name: str) -> None:
@@ -28,7 +28,7 @@ class Variable:
 
     @value.setter
     def value(self, array: Array) -> None:
-        # Never into what has been handed out in this run, which may still be in use.
+        # Arrays returned in this run may still be in use and are not overwritten.
         target = self._spare if self._pending is None else None
         if target is None or target.shape != array.shape or target.dtype != array.dtype:
             target = np.empty(array.shape, array.dtype)
@@ -36,7 +36,7 @@ class Variable:
         self._pending = target
 
     def commit(self) -> None:
-        """Make what is pending the value."""
+        """Make the pending array the value."""
         if self._pending is not None:
             self._value, self._spare, self._pending = self._pending, self._value, None
 
@@ -54,17 +54,17 @@ class Variables:
         self._by_name: dict[str, Variable] = {}
 
     def of(self, layer: Layer) -> Variable:
-        """The variable that a ReadValue or Assign names."""
+        """Return the variable that a ReadValue or Assign names."""
         name = str(layer.attributes.get("variable_id", ""))
         return self._by_name.setdefault(name, Variable(name))
 
     def commit(self) -> None:
-        """A run has ended well."""
+        """Commit all variables after a run has succeeded."""
         for variable in self._by_name.values():
             variable.commit()
 
     def roll_back(self) -> None:
-        """A run has failed."""
+        """Discard all pending arrays after a run has failed."""
         for variable in self._by_name.values():
             variable.roll_back()
 

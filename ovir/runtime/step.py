@@ -1,4 +1,4 @@
-"""One step of a plan, as the executor runs it and as the memory plan looks at it."""
+"""One step of a plan, as the executor and the memory plan use it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ovir.ops.base.operator import Operator
 
 @dataclass(slots=True)
 class Step:
-    """One layer of a plan, with the kernel that runs it and the slots that the kernel reads and writes."""
+    """One layer of a plan, with its kernel and the slots that the kernel reads and writes."""
 
     layer: Layer
     operator: Operator
@@ -22,10 +22,10 @@ class Step:
     outputs: tuple[int, ...]
     """The slots that the kernel writes."""
     takes: frozenset[str]
-    """The keywords that the kernel asks for."""
+    """The optional keywords that the kernel accepts."""
     release: tuple[int, ...] = ()
     """The slots that no later step uses."""
     wanted: tuple[bool, ...] = ()
-    """For each output, whether anything reads it."""
+    """Whether anything reads each output."""
     is_open: bool = False
-    """Whether the sizes of the inputs, unknown to inference, may turn out not to fit together."""
+    """Whether input sizes that inference did not know may turn out to contradict each other."""

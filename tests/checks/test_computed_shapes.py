@@ -108,4 +108,4 @@ def test_a_constant_that_fails_all_its_readers_is_one_error() -> None:
         net.result(net.op("Gather", x, net.const([0]), axis, opset=8))
     (found,) = [d for d in ovir.check(net.xml(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
     assert (found.code, found.layer_id) == ("OVIR305", 3)
-    assert found.hint == "3 other layers that read layer 1 'axis' (Const, opset1) fail: perhaps its value is wrong"
+    assert found.hint == "3 other layers that read layer 1 'axis' (Const, opset1) fail: its value may be wrong"

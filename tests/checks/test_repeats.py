@@ -23,7 +23,7 @@ def test_notes_of_many_layers(count: int, reported: int) -> None:
     if reported == 1:
         line = found[0].line
         assert line is not None
-        expected = f"; {count - 1} more of this kind, as on line "
+        expected = f"; {count - 1} more of this kind, for example on line "
         assert expected in found[0].message
 
 
@@ -35,9 +35,7 @@ def test_tensor_names_that_differ() -> None:
     net.result(x)
     (found,) = ovir.check(net.xml())
     assert (found.code, found.layer_id) == ("OVIR214", 6)
-    assert found.message.startswith(
-        "tensor name 'name0' is also that of layer 1 'relu0' (ReLU, opset1); 4 more of this"
-    )
+    assert found.message.startswith("layer 1 'relu0' (ReLU, opset1) has the same tensor name 'name0'; 4 more of this")
     assert found.message.count("tensor name") == 3
 
 
@@ -51,7 +49,7 @@ def test_attributes_that_are_not_known() -> None:
     net.result(x)
     messages = [d.message for d in ovir.check(net.xml())]
     assert len(messages) == 6
-    assert "4 more of this kind, as on line" in messages[0]
+    assert "4 more of this kind, for example on line" in messages[0]
 
 
 def test_errors_are_reported_one_by_one() -> None:

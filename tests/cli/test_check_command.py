@@ -201,10 +201,10 @@ def test_json_and_sarif_are_ascii(cli: Any, faulty: Path) -> None:
 @pytest.mark.parametrize(
     ("release", "message"),
     [
-        ("2019.1", "OpenVINO 2019.1 reads neither IR version 10 nor 11; 2020.1 is the first that does"),
-        ("1999.1", "OpenVINO 1999.1 reads neither IR version 10 nor 11; 2020.1 is the first that does"),
-        ("2022.9", "there is no OpenVINO release 2022.9: those of the year are 2022.1 to 2022.3"),
-        ("2027.0", "OpenVINO 2027.0 is newer than the releases that this ovir knows, up to 2026.4"),
+        ("2019.1", "OpenVINO 2019.1 reads neither IR version 10 nor 11; the first release that does is 2020.1"),
+        ("1999.1", "OpenVINO 1999.1 reads neither IR version 10 nor 11; the first release that does is 2020.1"),
+        ("2022.9", "there is no OpenVINO release 2022.9: that year has releases 2022.1 to 2022.3"),
+        ("2027.0", "OpenVINO 2027.0 is newer than the releases that ovir supports, up to 2026.4"),
         ("22.3", "'22.3' is not an OpenVINO release, such as '2022.3'"),
     ],
 )
@@ -267,7 +267,7 @@ def test_runtime(cli: Any) -> None:
     old = cli("check", path, "--runtime", "2022.3")
     assert "error[OVIR701]" in old.out
     assert old.status == 1
-    assert "BitwiseNot is of opset13; OpenVINO 2022.3 knows opset1 to opset10" in old.out
+    assert "BitwiseNot is declared in opset13; OpenVINO 2022.3 supports opset1 to opset10" in old.out
     assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
 
 
@@ -275,8 +275,8 @@ def test_element_types_and_ir_versions_of_a_release(cli: Any) -> None:
     typed, version_11 = BAD / "OVIR701_element_type.xml", BAD / "OVIR701_ir_version.xml"
     result = cli("check", typed, "--runtime", "2024.0")
     assert result.status == 1
-    assert "OpenVINO 2024.0 does not know the element type f8e8m0; the same is true of 1 more layer\n" in result.out
-    assert "hint: OpenVINO knows f8e8m0 since release 2024.3" in result.out
+    assert "OpenVINO 2024.0 does not support the element type f8e8m0; the same applies to 1 more layer\n" in result.out
+    assert "hint: OpenVINO supports f8e8m0 from release 2024.3" in result.out
     assert cli("check", typed, "--runtime", "2024.3").status == 0
     assert "OpenVINO 2021.4 does not read IR version 11" in cli("check", version_11, "--runtime", "2021.4").out
     assert cli("check", version_11, "--runtime", "2022.1").status == 0

@@ -101,7 +101,7 @@ def test_element_type_spellings(text: str, element_type: ElementType) -> None:
     assert ElementType.parse(text) == element_type
 
 
-@pytest.mark.parametrize(("text", "hint"), [("FP33", "fp32"), ("floaty", "such as f32"), ("i128", "i8")])
+@pytest.mark.parametrize(("text", "hint"), [("FP33", "fp32"), ("floaty", "expected one such as f32"), ("i128", "i8")])
 def test_unknown_element_type_names_the_closest(text: str, hint: str) -> None:
     with pytest.raises(ValueError, match=rf"'{text}' is not an element type; .*{hint}"):
         ElementType.parse(text)

@@ -156,7 +156,7 @@ def test_paths_as_bytes(tmp_path: Path) -> None:
 
 
 def test_check_takes_no_model() -> None:
-    with pytest.raises(ovir.InputError, match="has been checked when it was read"):
+    with pytest.raises(ovir.InputError, match="which was checked when it was read"):
         ovir.check(small().model())  # type: ignore[arg-type]
 
 

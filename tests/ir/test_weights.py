@@ -51,7 +51,7 @@ def test_strings() -> None:
     [
         (b"ab", "has 2 bytes: it ends within the count"),
         (_strings("a"), "holds 1 strings, the shape 2"),
-        (np.array([2, 0, 1, 9], "<i4").tobytes() + b"ab", r"string 1 is said to be bytes \[1, 9\) of a text of 2"),
+        (np.array([2, 0, 1, 9], "<i4").tobytes() + b"ab", r"string 1 has bytes \[1, 9\), outside the text of 2"),
         (np.array([2, 0, 1, 2], "<i4").tobytes() + b"\xff\xfe", "string 0 is not UTF-8"),
         (np.array([2, 0], "<i4").tobytes(), "ends within the offsets"),
     ],

@@ -24,7 +24,7 @@ def test_unpack_and_pack_again() -> None:
 
 @pytest.mark.parametrize(
     ("begins", "ends", "message"),
-    [([0, 5], [5, 9], r"string 1 is said to be bytes \[5, 9\) of a text of 8"), ([-1, 0], [0, 0], r"\[-1, 0\)"),
+    [([0, 5], [5, 9], r"string 1 has bytes \[5, 9\), outside the text of 8"), ([-1, 0], [0, 0], r"\[-1, 0\)"),
      ([3, 0], [1, 1], r"\[3, 1\)")],
 )  # fmt: skip
 def test_positions_outside_of_the_text(begins: list[int], ends: list[int], message: str) -> None:

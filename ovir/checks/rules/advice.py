@@ -1,4 +1,4 @@
-"""What is right, and could be better."""
+"""Rules about valid models that could be better."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def no_op(context: Context) -> Iterator[Diagnostic]:
             continue
         why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
-            yield diagnostic(NO_OP, f"the layer hands on its input unchanged: {why}", layer)
+            yield diagnostic(NO_OP, f"the layer returns its input unchanged: {why}", layer)
 
 
 @rule(CANCELLED)
 def cancelled(context: Context) -> Iterator[Diagnostic]:
-    """A permutation of axes that undoes the one before it."""
+    """Report a permutation of axes that undoes the previous one."""
     for layer in context.layers:
         second = _permutation(layer)
         source = layer.inputs[0].source if second is not None else None
@@ -42,7 +42,7 @@ def _permutation(layer: Layer) -> list[int] | None:
 
 @rule(DOUBLE)
 def double(context: Context) -> Iterator[Diagnostic]:
-    """The first layer that has f64 from something else; those after it follow."""
+    """Report layers that return f64 but do not read it; later layers only follow."""
     for layer in context.layers:
         for port in layer.outputs:
             if (
@@ -50,12 +50,12 @@ def double(context: Context) -> Iterator[Diagnostic]:
                 and port.inferred.element_type is f64
                 and not any(p.element_type is f64 for p in layer.inputs)
             ):
-                yield diagnostic(DOUBLE, "f64 here; CPU and GPU plugins compute it in f32", layer)
+                yield diagnostic(DOUBLE, "the layer returns f64, which CPU and GPU plugins compute in f32", layer)
 
 
 @rule(UNKNOWN_RANK)
 def unknown_rank(context: Context) -> Iterator[Diagnostic]:
     for port in context.model.inputs:
         if port.shape.rank is None:
-            message = f"input '{port.any_name}' is of unknown rank: most devices cannot compile the model as it is"
+            message = f"input '{port.any_name}' has an unknown rank: most devices cannot compile such a model"
             yield diagnostic(UNKNOWN_RANK, message, port.layer, hint="give it a shape with `model.reshape`")

@@ -1,4 +1,4 @@
-"""Attributes that say less, or more, than they seem to."""
+"""Rules about missing attributes and attributes without effect."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from ovir.ops.base.operator import assumed
 
 @rule(NO_ELEMENT_TYPE)
 def no_element_type(context: Context) -> Iterator[Diagnostic]:
-    """OpenVINO takes such a Parameter as of dynamic type, which few devices compile."""
+    """Report a Parameter without an element type: OpenVINO takes it as dynamic, which few devices compile."""
     for layer in context.by_type.get("Parameter", ()):
         if layer.operator is not None and "element_type" not in layer.attributes:
-            message = "the Parameter has no attribute 'element_type': it is dynamic"
+            message = "the Parameter has no attribute 'element_type': its element type is dynamic"
             yield diagnostic(NO_ELEMENT_TYPE, message, layer.data_place)
 
 
 @rule(UNSPECIFIED)
 def unspecified(context: Context) -> Iterator[Diagnostic]:
-    """OpenVINO goes on with a default of its own, which the specification does not promise."""
+    """Report missing attributes for which OpenVINO has a default that the specification does not promise."""
     expected = {}
     for layer in context.layers:
         op = layer.operator
@@ -33,14 +33,14 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
         for spec in expected[type(op)]:
             if spec.name not in layer.attributes:
                 if spec in [found for found, _ in misspelt_attributes(type(op), layer.attributes)]:
-                    continue  # the reader has reported it
+                    continue  # the reader has reported it as misspelt
                 message = f"the specification requires '{spec.name}' of {layer.type}; {assumed(spec)} is assumed"
                 yield diagnostic(UNSPECIFIED, message, layer.data_place)
 
 
 @rule(IGNORED_PADS)
 def ignored_pads(context: Context) -> Iterator[Diagnostic]:
-    """An auto_pad other than explicit computes the pads anew."""
+    """Report pads that an auto_pad other than explicit replaces."""
     for layer in context.layers:
         attributes = layer.attributes
         if "auto_pad" not in attributes or layer.operator is None or attributes["auto_pad"] in ("explicit", "notset"):
@@ -50,5 +50,5 @@ def ignored_pads(context: Context) -> Iterator[Diagnostic]:
             pads = attributes.get(name)
             if isinstance(pads, tuple) and any(pads):
                 shown = ",".join(map(str, pads))
-                message = f'{name}="{shown}" is without effect, as auto_pad is "{auto_pad}"'
+                message = f'{name}="{shown}" has no effect, because auto_pad is "{auto_pad}"'
                 yield diagnostic(IGNORED_PADS, message, layer.data_place)

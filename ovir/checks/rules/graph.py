@@ -1,4 +1,4 @@
-"""Layers and tensors that are idle, nameless or named alike."""
+"""Rules about layers and tensors that are unused, unnamed or named alike."""
 
 from __future__ import annotations
 
@@ -21,30 +21,29 @@ from ovir.ir.elements import line_of
 
 @rule(DEAD_LAYER, whole_graph=True)
 def dead_layer(context: Context) -> Iterator[Diagnostic]:
-    """Only the last layers of what is dead are told: the others follow. So do all where there is no result."""
+    """Report the last layers of each dead part; nothing if the model has no result, because then all layers are
+    dead."""
     if all(layer.is_dead or layer.type == "Parameter" for layer in context.model.layers):
         return
     for layer in context.layers:
         if layer.is_dead and not any(port.readers for port in layer.outputs):
-            yield diagnostic(DEAD_LAYER, "no result and no state depends on this layer; OpenVINO drops it", layer)
+            yield diagnostic(DEAD_LAYER, "no result and no variable depends on this layer; OpenVINO drops it", layer)
 
 
 @rule(DUPLICATE_NAME)
 def duplicate_name(context: Context) -> Iterator[Diagnostic]:
-    """Legal, but whoever asks for a layer by name gets one of them; within each model."""
+    """Report layers of one model that share a name; this is legal, but a lookup by name finds only one of them."""
     for model in context.models:
         first: dict[str, Layer] = {}
         for layer in model.layers:
             other = first.setdefault(layer.name, layer)
             if other is not layer:
-                yield diagnostic(
-                    DUPLICATE_NAME, f"the name is also that of layer {other.id} on line {other.line}", layer
-                )
+                yield diagnostic(DUPLICATE_NAME, f"layer {other.id} on line {other.line} has the same name", layer)
 
 
 @rule(TENSOR_NAME)
 def tensor_name(context: Context) -> Iterator[Diagnostic]:
-    """A tensor name finds an input or output of the model, so it must stand for one tensor."""
+    """Report tensor names that are not unique; inputs and outputs of the model are looked up by them."""
     for model in context.models:
         first: dict[str, Port] = {}
         for layer in model.layers:
@@ -52,16 +51,16 @@ def tensor_name(context: Context) -> Iterator[Diagnostic]:
                 for name in port.names if len(port.names) < 2 else sorted(port.names):
                     other = first.setdefault(name, port)
                     if other is not port:
-                        message = f"tensor name '{name}' is also that of {other.layer.title}"
+                        message = f"{other.layer.title} has the same tensor name '{name}'"
                         yield diagnostic(TENSOR_NAME, message, port)
 
 
 @rule(NO_RESULT, whole_graph=True)
 def no_result(context: Context) -> Iterator[Diagnostic]:
-    """A model that gives nothing; one that only assigns a state is told, too."""
+    """Report a model without a result, even if it assigns a variable."""
     model = context.model
     if not model.outputs and not any(layer.type == "Result" for layer in model.layers):
-        message = "the model has no Result: it gives nothing"
+        message = "the model has no Result: it has no outputs"
         yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
 
 
@@ -75,24 +74,26 @@ def unused_parameter(context: Context) -> Iterator[Diagnostic]:
 
 @rule(OUTPUT_COUNT)
 def output_count(context: Context) -> Iterator[Diagnostic]:
-    """Ports that the operation does not have. Inference tells of those that are read."""
+    """Report unread ports that the operation does not have; inference reports those that are read."""
     for layer in context.layers:
         has = sum(port.inferred is not None for port in layer.outputs)
         if layer.operator is None or not (has or layer.type == "Result"):
             continue
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
-            message = f"the layer declares {len(layer.outputs)} outputs, {layer.type} has {has} here"
+            message = f"the layer declares {len(layer.outputs)} outputs, but {layer.type} has {has}"
             yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])
 
 
 @rule(RESULT_NAME)
 def result_name(context: Context) -> Iterator[Diagnostic]:
-    """Two outputs of different tensors that can both be meant by one name."""
+    """Report a name of two outputs that are different tensors."""
     first: dict[str, Port] = {}
     for port in context.model.outputs:
         for name in sorted(port.names):
             other = first.setdefault(name, port)
             if other.source is None or port.source is None or other.source is port.source:
                 continue
-            if name not in other.source.names & port.source.names:  # for that OVIR214 is told
-                yield diagnostic(RESULT_NAME, f"'{name}' also names the output at {other.layer.title}", port.layer)
+            if name not in other.source.names & port.source.names:  # this case is OVIR214
+                yield diagnostic(
+                    RESULT_NAME, f"'{name}' is also the name of the output at {other.layer.title}", port.layer
+                )

@@ -1,4 +1,4 @@
-"""What the OpenVINO release that is to read a file does not know."""
+"""Rules about what an older OpenVINO release does not support."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from ovir.ir.elements import line_of
 
 @rule(NEWER_THAN_RUNTIME)
 def newer_than_runtime(context: Context) -> Iterator[Diagnostic]:
-    """Yield what a release refuses, each kind once, at its first layer; nothing where no release is asked for.
+    """Report what the given release rejects, each kind once, at its first layer; nothing if no release is given.
 
-    It refuses all of it in layers that no result depends on, too.
+    Dead layers count as well, because a release rejects them before it drops them.
     """
     if context.runtime is None:
         return
     if context.model.version == 11 and context.runtime < IR_VERSION_11:
         place = Place(context.file, line_of(context.root))
         message = f"OpenVINO {release_text(context.runtime)} does not read IR version 11"
-        hint = f"OpenVINO reads it since release {release_text(IR_VERSION_11)}"
+        hint = f"OpenVINO reads it from release {release_text(IR_VERSION_11)}"
         yield diagnose(NEWER_THAN_RUNTIME, message, place, hint=hint)
     yield from _opsets(context.layers, context.runtime)
     yield from _element_types(context.layers, context.runtime)
@@ -38,7 +38,7 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
         if number.isdecimal() and number.isascii() and int(number) > newest:
             newer.setdefault((layer.type, layer.version), []).append(layer)
     for (kind, version), found in newer.items():
-        message = f"{kind} is of {version}; OpenVINO {release_text(release)} knows opset1 to opset{newest}"
+        message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports opset1 to opset{newest}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place)
 
 
@@ -49,13 +49,13 @@ def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagno
             if ELEMENT_TYPES_SINCE.get(element_type, release) > release:
                 newer.setdefault(element_type, []).append(layer)
     for element_type, found in newer.items():
-        message = f"OpenVINO {release_text(release)} does not know the element type {element_type}"
-        hint = f"OpenVINO knows {element_type} since release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
+        message = f"OpenVINO {release_text(release)} does not support the element type {element_type}"
+        hint = f"OpenVINO supports {element_type} from release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=hint)
 
 
 def _types_of(layer: Layer) -> dict[ElementType, None]:
-    """Return the element types that a layer's attributes and ports declare, or that its outputs have, each once."""
+    """Return the element types that a layer's attributes and ports declare or that its outputs have, each once."""
     types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
     types += [port.declared_element_type for port in (*layer.inputs, *layer.outputs) if port.declared_element_type]
     types += [port.element_type for port in layer.outputs]
@@ -65,4 +65,4 @@ def _types_of(layer: Layer) -> dict[ElementType, None]:
 def _more(layers: list[Layer]) -> str:
     if len(layers) == 1:
         return ""
-    return f"; the same is true of {len(layers) - 1} more layer{'s' if len(layers) > 2 else ''}"
+    return f"; the same applies to {len(layers) - 1} more layer{'s' if len(layers) > 2 else ''}"

@@ -1,4 +1,7 @@
-"""Shapes that the file writes in two ways, and tensors that no machine holds. Nothing is allocated to find them."""
+"""Rules about shapes that are declared in two ways, and about tensors that do not fit into memory.
+
+No rule allocates a tensor.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from ovir.ops.infrastructure import Parameter
 
 @rule(SIZE_OVERFLOW)
 def size_overflow(context: Context) -> Iterator[Diagnostic]:
-    """Of the first of them; what is computed of such a tensor follows."""
+    """Report the first tensors with too many elements; tensors computed from them are left out."""
     large = {port: count for port, count in context.large if count > MAX_SIZE}
     behind: set[Layer] = set()
     for layer in context.layers if large else ():
@@ -37,38 +40,39 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
         needed = count * port.element_type.bits // 8
         if memory is not None and memory < needed and count <= MAX_SIZE:
             shown = f"{port.element_type}{port.shape}"
-            message = f"output port {port.id}, {shown}, takes {needed} bytes; this machine has {memory}"
+            message = f"output port {port.id}, {shown}, needs {needed} bytes; this machine has {memory}"
             yield diagnostic(TOO_LARGE, message, port)
 
 
 @rule(WRITTEN_TWICE)
 def written_twice(context: Context) -> Iterator[Diagnostic]:
-    """An unknown size in one place and a number in another agree for inference, yet one of them is stale."""
+    """Report a size that is unknown in one place and a number in another: both are legal, but one is outdated."""
     for layer in context.by_type.get("Parameter", ()):
         if isinstance(op := layer.operator, Parameter) and layer.outputs:
             port = layer.outputs[0]
             if not _is_same(port.declared_shape, op.shape) and agrees(port, port.type):
                 message = (
-                    f"output port {port.id} declares shape {port.declared_shape}, the attribute 'shape' is {op.shape}"
+                    f"output port {port.id} declares shape {port.declared_shape}, "
+                    f"but the attribute 'shape' is {op.shape}"
                 )
                 yield diagnostic(WRITTEN_TWICE, message, port)
     for layer in context.layers:
         for port in layer.inputs:
             source = port.source
-            if source is None or source.declared_shape is port.declared_shape:  # as equal shapes of a file mostly are
+            if source is None or source.declared_shape is port.declared_shape:  # mostly one object if equal
                 continue
             if _is_same(port.declared_shape, source.declared_shape):
                 continue
             if agrees(port, port.type) and agrees(source, source.type):
                 message = (
-                    f"input port {port.id} declares shape {port.declared_shape}, "
-                    f"the output that feeds it {source.declared_shape} ({source.layer.title})"
+                    f"input port {port.id} declares shape {port.declared_shape}, but "
+                    f"its source declares {source.declared_shape} ({source.layer.title})"
                 )
                 yield diagnostic(WRITTEN_TWICE, message, port)
 
 
 def _is_same(one: PartialShape | None, other: PartialShape | None) -> bool:
-    """Whether two statements of one shape have their numbers in the same places; a port without dims says nothing."""
+    """Return whether two declarations of a shape are static on the same axes; a port without dims declares nothing."""
     if one is None or other is None or not one.rank or one.rank != other.rank:
         return True
     return all(a.is_static == b.is_static for a, b in zip(one, other, strict=True))

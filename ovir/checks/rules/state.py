@@ -1,4 +1,4 @@
-"""Variables: ReadValue and Assign."""
+"""Rules about variables: ReadValue and Assign."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def no_assign(context: Context) -> Iterator[Diagnostic]:
     assigned = _by_variable(context.by_type.get("Assign", []))
     for name, readers in _by_variable(context.by_type.get("ReadValue", [])).items():
         if name not in assigned:
-            yield diagnostic(NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its first value", readers[0])
+            yield diagnostic(
+                NO_ASSIGN, f"no Assign writes the variable '{name}': it keeps its initial value", readers[0]
+            )
 
 
 @rule(ASSIGNED_TWICE)
@@ -34,7 +36,7 @@ def assigned_twice(context: Context) -> Iterator[Diagnostic]:
 
 @rule(READ_TWICE)
 def read_twice(context: Context) -> Iterator[Diagnostic]:
-    """A variable may be read twice; the declarations must agree."""
+    """Report layers that read the same variable and declare it differently."""
     for name, (first, *others) in _by_variable(context.by_type.get("ReadValue", [])).items():
         for layer in others:
             for key in ("variable_type", "variable_shape"):

@@ -1,4 +1,4 @@
-"""What constants hold."""
+"""Rules about the values of constants."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from ovir.ir.weights import Weights
 from ovir.ops.base.domains import Divisor
 
 _SCANNED = {f16, bf16, f32, f64}
-_BLOCK = 1 << 16  # numbers looked at in one go
+_BLOCK = 1 << 16  # numbers per block
 _LEAST_INFINITE = {f16.to_dtype(): 0x7C00, bf16.to_dtype(): 0x7F80}
-"""Bits without the sign from which on a number is infinite or none."""
+"""The bits of infinity without the sign; greater ones are NaN."""
 
 
 @rule(STRING_DATA)
 def string_data(context: Context) -> Iterator[Diagnostic]:
-    """Bytes that are no strings; reading them is put off until they are used."""
+    """Report string constants with invalid bytes; the reader does not decode them."""
     for constant in context.constants:
         if constant.op.element_type == string:
             try:
@@ -46,7 +46,7 @@ def string_data(context: Context) -> Iterator[Diagnostic]:
 
 @rule(NON_FINITE)
 def non_finite(context: Context) -> Iterator[Diagnostic]:
-    """NaN is hardly ever meant; infinity may be, as in masks and bounds."""
+    """Report NaN and infinity; infinity is an info only, as masks and bounds often contain it."""
     runs = (run for run in _neighbours(context) if not _are_finite(run, context.weights))
     for constant in (constant for run in runs for constant in run):
         if (data := constant.data) is not None and data.size:
@@ -60,7 +60,7 @@ def non_finite(context: Context) -> Iterator[Diagnostic]:
 
 
 def _neighbours(context: Context) -> Iterator[list[Constant]]:
-    """The constants of real numbers; those of one type that lie side by side in the weights come together."""
+    """Yield runs of real constants of one type that are adjacent in the weights."""
     run: list[Constant] = []
     for constant in sorted(context.constants, key=lambda c: c.op.offset):
         op = constant.op
@@ -78,7 +78,7 @@ def _neighbours(context: Context) -> Iterator[list[Constant]]:
 
 
 def _are_finite(run: list[Constant], weights: Weights) -> bool:
-    """Whether neighbours hold finite numbers alone, found in one go."""
+    """Return whether a run of adjacent constants is finite, in one pass."""
     first, last = run[0].op, run[-1].op
     dtype = first.element_type.to_dtype()
     count = (last.offset + last.size - first.offset) // dtype.itemsize
@@ -89,7 +89,7 @@ def _are_finite(run: list[Constant], weights: Weights) -> bool:
 
 
 def _count_non_finite(data: Array) -> tuple[int, int]:
-    """How many values are NaN, and how many infinite."""
+    """Return how many values are NaN, and how many are infinite."""
     flat = data.reshape(-1)
     nans = infinities = 0
     for start in range(0, flat.size, _BLOCK):
@@ -105,17 +105,20 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
 
 
 def _surely_finite(block: Array) -> bool:
-    """Whether a quick look shows that all are numbers."""
+    """Return whether a quick test proves that all values are finite."""
     if block.dtype.itemsize > 2:
-        return isfinite(np.vdot(block, block))  # neither NaN nor infinity survives that as a number
+        return isfinite(np.vdot(block, block))  # the product is finite only if every number is
     least = _LEAST_INFINITE[block.dtype]
-    positive, negative = block.view(np.int16), block.view(np.uint16)  # those whose sign makes them the largest
+    positive, negative = (
+        block.view(np.int16),
+        block.view(np.uint16),
+    )  # unsigned, negative is largest
     return bool(np.maximum.reduce(positive) < least and np.maximum.reduce(negative) < 0x8000 | least)
 
 
 @rule(F16_OVERFLOW)
 def f16_overflow(context: Context) -> Iterator[Diagnostic]:
-    """A Convert to f16 of a constant that f16 cannot hold, which becomes infinite."""
+    """Report a Convert to f16 of a constant beyond the range of f16, which becomes infinite."""
     largest = float(np.finfo(np.float16).max)
     for layer in context.layers:
         if layer.operator is None or not layer.operator.converts:
@@ -127,7 +130,7 @@ def f16_overflow(context: Context) -> Iterator[Diagnostic]:
             continue
         most = float(np.nanmax(np.where(np.isfinite(data), np.abs(data), 0)))
         if most > largest:
-            yield diagnostic(F16_OVERFLOW, f"the constant holds {most:g}; f16 ends at {largest:g}", layer)
+            yield diagnostic(F16_OVERFLOW, f"the constant holds {most:g}; the largest of f16 is {largest:g}", layer)
 
 
 _INT32 = np.iinfo(np.int32)
@@ -135,7 +138,10 @@ _INT32 = np.iinfo(np.int32)
 
 @rule(NARROWED)
 def narrowed(context: Context) -> Iterator[Diagnostic]:
-    """Devices compute i64 and u64 in i32. The largest of i64 is left alone: it means an open end."""
+    """Report 64-bit integers that devices which compute in i32 clip.
+
+    Numbers near the ends of i64 are left out, as writers put them for an open end.
+    """
     for constant in context.constants:
         if constant.op.element_type in (i64, u64) and (data := constant.data) is not None and data.size:
             if data.max() <= _INT32.max and data.min() >= _INT32.min:
@@ -143,14 +149,14 @@ def narrowed(context: Context) -> Iterator[Diagnostic]:
             beyond = data[(data > _INT32.max) | (data < _INT32.min)]
             beyond = beyond[np.abs(beyond.astype(np.float64)) < 2.0**62]
             if beyond.size:
-                message = f"the constant holds {beyond[0]}, which devices that compute in i32 cut"
+                message = f"the constant holds {beyond[0]}, which devices that compute in i32 clip"
                 for layer in constant.layers:
                     yield diagnostic(NARROWED, message, layer)
 
 
 @rule(ZERO_DIVISOR)
 def zero_divisor(context: Context) -> Iterator[Diagnostic]:
-    """An integer by zero: what comes out is undefined, or the process ends."""
+    """Report integer division by zero, whose result is undefined and which can end the process."""
     for layer in context.layers:
         for port, rule_ in layer_domains(layer):
             data = constant_of(port) if isinstance(rule_, Divisor) else None
@@ -160,7 +166,7 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
 
 @rule(ZERO_SCALE)
 def zero_scale(context: Context) -> Iterator[Diagnostic]:
-    """Weights of few bits times a scale that loses them."""
+    """Report scales of compressed weights that destroy the weights."""
     for layer in context.layers:
         if layer.operator is None or not layer.operator.scales:
             continue
@@ -175,7 +181,7 @@ def zero_scale(context: Context) -> Iterator[Diagnostic]:
 
 
 def _is_decompressed(port: Port) -> bool:
-    """Return whether a tensor is a constant of integers, converted, perhaps less a zero point."""
+    """Return whether a tensor is an integer constant, converted, with an optional zero point subtracted."""
     for _ in range(3):
         source = port.source
         if source is None or not source.layer.inputs or (op := source.layer.operator) is None:

@@ -1,4 +1,4 @@
-"""Where constants lie in the weights, byte by byte."""
+"""Rules about the places of constants in the weights."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from ovir.ir.elements import line_of
 
 @rule(TOO_MANY_BYTES)
 def too_many_bytes(context: Context) -> Iterator[Diagnostic]:
-    """OpenVINO takes the first bytes; the shape, the type or the size may be the wrong one."""
+    """Report constants of which OpenVINO reads only the first bytes; the shape, the type or the size may be wrong."""
     for constant in context.constants:
         op = constant.op
         if op.element_type != string and op.size > (needed := constant.needed):
             shown = f"{op.element_type}[{','.join(map(str, op.shape))}]"
-            message = f"attribute 'size' is {op.size}, but {shown} takes {needed} bytes; the rest is ignored"
+            message = f"attribute 'size' is {op.size}, but {shown} needs {needed} bytes; the rest is ignored"
             for layer in constant.layers:
                 yield diagnostic(TOO_MANY_BYTES, message, layer.data_place)
 
 
 @rule(MISALIGNED)
 def misaligned(context: Context) -> Iterator[Diagnostic]:
-    """Such constants are copied on reading instead of mapped. One diagnostic for all of them, at the first."""
+    """Report constants that must be copied instead of mapped, in one diagnostic at the first of them."""
     found = []
     for constant in context.constants:
         step = constant.op.element_type.bits // 8
@@ -47,21 +47,21 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         constant, step = found[0]
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
         others = sum(len(constant.layers) for constant, _ in found) - 1
-        more = f"; nor are those of {others} others" if others else ""
+        more = f"; the same applies to {others} more constants" if others else ""
         yield diagnostic(MISALIGNED, message + more, constant.layer.data_place)
 
 
 @rule(OVERLAP)
 def overlap(context: Context) -> Iterator[Diagnostic]:
-    """Constants may share bytes if they are the same, or one is the other's beginning; else an offset is wrong."""
+    """Report constants that share bytes, unless they are equal or one is the beginning of the other."""
     used = ((c, min(c.op.size, c.needed) if c.op.element_type != string else c.op.size) for c in context.constants)
     spans = sorted(((c.op.offset, c.op.offset + size, c) for c, size in used if size), key=_ends)
     reach, owner = 0, None
     for begin, end, constant in spans:
         if owner is not None and begin < reach and begin != owner.op.offset:
             message = (
-                f"bytes [{begin}, {end}) overlap with [{owner.op.offset}, {reach}) of {owner.layer.title}, "
-                "yet begin elsewhere"
+                f"bytes [{begin}, {end}) overlap bytes [{owner.op.offset}, {reach}) of {owner.layer.title}, "
+                "but begin elsewhere"
             )
             for layer in constant.layers:
                 yield diagnostic(OVERLAP, message, layer.data_place)
@@ -75,7 +75,7 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 
 @rule(UNUSED_BYTES, whole_graph=True)
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
-    """Beyond the few bytes with which writers align constants; perhaps the file belongs to another model."""
+    """Report unused bytes beyond the padding that writers insert; the weights may belong to another model."""
     total = context.weights.data.size
     used, reach, gaps = 0, 0, 0
     for begin, end in sorted((c.op.offset, c.op.offset + c.op.size) for c in context.constants):
@@ -91,8 +91,8 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
 
 
-_UNUSED_SHARE = 0.25  # beyond it, what is unused was hardly left by mistake
-_PADDING = 64  # bytes; writers align to that at most
+_UNUSED_SHARE = 0.25  # beyond this share the weights probably belong to another model
+_PADDING = 64  # bytes; no writer aligns to more
 
 
 @rule(BOOLEAN_BYTES)
@@ -102,14 +102,14 @@ def boolean_bytes(context: Context) -> Iterator[Diagnostic]:
         if op.element_type == boolean and constant.data is not None:
             raw = context.weights.data[op.offset : op.offset + prod(op.shape)]
             if raw.size and (most := int(raw.max())) > 1:
-                message = f"a boolean constant holds the byte {most}, which devices take differently"
+                message = f"a boolean constant holds the byte {most}, which devices interpret differently"
                 for layer in constant.layers:
                     yield diagnostic(BOOLEAN_BYTES, message, layer, hint="write 1 for true and 0 for false")
 
 
 @rule(DUPLICATE_CONSTANT)
 def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
-    """Large constants only: those of a few bytes cost nothing."""
+    """Report equal large constants; small ones cost little."""
     by_size: dict[int, dict[int, Constant]] = defaultdict(dict)
     for constant in context.constants:
         if constant.op.size >= _LARGE:
@@ -118,12 +118,12 @@ def duplicate_constant(context: Context) -> Iterator[Diagnostic]:
         first: dict[bytes, Constant] = {}
         for offset, constant in found.items() if len(found) > 1 else ():
             raw = context.weights.data[offset : offset + size]
-            key = raw[:: max(size // 256, 1)].tobytes()  # most differ there
+            key = raw[:: max(size // 256, 1)].tobytes()  # most constants differ in this sample
             other = first.setdefault(key, constant)
             if other is not constant and np.array_equal(raw, context.weights.data[other.op.offset :][:size]):
                 message = f"the {size} bytes at offset {offset} equal those at {other.op.offset} of {other.layer.title}"
                 yield diagnostic(
-                    DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="let both name one offset"
+                    DUPLICATE_CONSTANT, message, constant.layer.data_place, hint="declare the same offset for both"
                 )
 
 
