@@ -55,8 +55,7 @@ class EditableGraph(LayerGraph):
     def move_readers(self, old: Port, new: Port, readers: Iterable[Port] | None = None) -> None:
         """Make all readers of output ``old``, or only ``readers``, read output ``new`` instead.
 
-        A reader that belongs to the layer of ``new`` keeps reading ``old``, so that this layer can process what ``old``
-        gives.
+        A reader that belongs to the layer of ``new`` keeps reading ``old``.
         """
         self._require_port(old, is_output=True)
         self._require_port(new, is_output=True)
@@ -83,11 +82,10 @@ class EditableGraph(LayerGraph):
     def insert_after(
         self, port: Port, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
     ) -> Layer:
-        """Insert a layer that belongs to no model between an output and its readers, or only ``readers``, and return
-        it.
+        """Insert a layer between an output and its readers, or only ``readers``, and return the layer.
 
-        ``port`` feeds the first input of the layer, ``others`` feed the inputs after it. The readers then read the
-        layer's first output. The tensor names stay with ``port``.
+        The layer must belong to no model. ``port`` feeds its first input, ``others`` feed the inputs after it. The
+        readers then read its first output. The tensor names stay with ``port``.
         """
         self._require_port(port, is_output=True)
         self._require_new(layer)
@@ -108,7 +106,7 @@ class EditableGraph(LayerGraph):
         return layer
 
     def insert_before(self, target: Port, layer: Layer, others: Sequence[Port] = ()) -> Layer:
-        """Insert a layer that belongs to no model before an input port, and return it; see ``insert_after``."""
+        """Insert a layer before an input port, and return the layer; see ``insert_after``."""
         self._require_port(target, is_output=False)
         if target.source is None:
             self._refuse(f"input {target.index} of {target.layer.title} has no source", target.layer)

@@ -87,14 +87,17 @@ class Port:
 
     @property
     def shape(self) -> PartialShape:
+        """Return the inferred shape."""
         return self.type.shape
 
     @property
     def element_type(self) -> ElementType:
+        """Return the inferred element type."""
         return self.type.element_type
 
     @property
     def place(self) -> Place:
+        """Return the place of this port in the file."""
         return self.layer.at(self.line)
 
     @property
@@ -162,6 +165,7 @@ class Layer:
 
     @property
     def place(self) -> Place:
+        """Return the place of this layer in the file."""
         return self.at(None)
 
     @property

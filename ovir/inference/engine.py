@@ -97,6 +97,7 @@ class _Body:
 
     @property
     def parameters(self) -> list[TensorType]:
+        """Return the declared types of the parameters."""
         operators = (port.layer.operator for port in self._body.inputs)
         return [op.infer() if isinstance(op, Parameter) else UNKNOWN_TENSOR for op in operators]
 

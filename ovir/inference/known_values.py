@@ -65,6 +65,7 @@ class KnownValues(Evaluation):
         self._log = log
 
     def compute(self) -> Sequence[Value | None]:
+        """Return the known values of all outputs."""
         cache = self._log.cache
         return self._computed()[0] if cache is None else cache.values(self._operator, self.inputs, self._computed)
 

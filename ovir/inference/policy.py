@@ -32,7 +32,7 @@ class Policy:
         """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
         self._agreeing: dict[Any, object] = {}
 
-    # ----- what the engine asks
+    # ----- called by the engine
 
     def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
@@ -56,7 +56,7 @@ class Policy:
     def inference_failed(self, engine: Engine, layer: Layer) -> None:
         """Do nothing; a recovering policy looks for further faults in a layer that could not be inferred."""
 
-    # ----- what another policy does in another way
+    # ----- overridden by other policies
 
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input."""
@@ -93,7 +93,7 @@ class Policy:
         """Return the type to continue with if the file declares another type than ``inferred``."""
         return inferred
 
-    # ----- declared against inferred
+    # ----- comparison of declared and inferred types
 
     def agrees(self, port: Port, tensor: TensorType) -> bool:
         """Return ``declared.agrees``, cached by the declared and the inferred type."""
@@ -107,6 +107,7 @@ class Policy:
         return True
 
     def all_agree(self, layer: Layer, outputs: Types) -> bool:
+        """Return whether all outputs may have the types that the layer declares."""
         return False not in [self.agrees(port, tensor) for port, tensor in zip(layer.outputs, outputs, strict=False)]
 
     def _compare_inputs(

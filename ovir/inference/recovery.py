@@ -29,12 +29,14 @@ class RecoveringPolicy(Policy):
         """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
 
     def input_type(self, port: Port) -> TensorType:
+        """Return the type of an input; for an input without an edge, the declared one."""
         if port.source is None:
             self._is_uncertain = True
             return declared_type(port)
         return super().input_type(port)
 
     def fallback(self, port: Port) -> TensorType:
+        """Return the declared type of an output of a layer that could not be inferred."""
         return declared_type(port)
 
     def inference_failed(self, engine: Engine, layer: Layer) -> None:

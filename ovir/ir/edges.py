@@ -68,9 +68,11 @@ class Gaps:
                 self.layers.update(numbers)
 
     def has_layer(self, number: int) -> bool:
+        """Return whether a missing layer with this id has been reported."""
         return number in self.layers or None in self.layers or number in self.absent
 
     def has_input(self, layer: int, port: int) -> bool:
+        """Return whether it has been reported why this input port has no edge."""
         return (layer, port) in self.inputs or (layer, None) in self.inputs
 
 

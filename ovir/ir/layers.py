@@ -273,7 +273,7 @@ class LayerReader:
         layer.type = opsets.canonical_type(layer.type) or layer.type
         if cls is None:
             self._unresolved(layer)
-            if layer.type not in _ENDS:
+            if layer.type not in _SAME_IN_ALL_OPSETS:
                 return
             cls = ops.resolve(layer.type, "opset1")
             assert cls is not None
@@ -406,7 +406,7 @@ _NO_ID = -1
 
 _PORT_KEYS = frozenset({"id", "precision", "names"})
 
-_ENDS = ("Parameter", "Const", "Result")
+_SAME_IN_ALL_OPSETS = ("Parameter", "Const", "Result")
 """Operations that are the same in all opsets, so that they are known even if the opset is not."""
 
 _ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}

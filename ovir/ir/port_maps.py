@@ -102,7 +102,7 @@ class _MapReader:
         self.is_wrong = False
         self._fed: set[int] = set()
         self._sliced: set[int] = set()
-        self._turned: set[int] = set()
+        self._with_back_edge: set[int] = set()
         self._external: set[int] = set()
         self._outputs: set[int] = set()
         self._purposes: set[str] = set()
@@ -123,14 +123,16 @@ class _MapReader:
     def _at(self, item: etree._Element) -> Place:
         return self.layer.at(line_of(item))
 
-    # ----- what is not read
+    # ----- unknown elements and attributes
 
     def report_repeated(self, groups: Sequence[etree._Element]) -> None:
+        """Report elements that may occur only once; OpenVINO and ovir ignore the others."""
         for group in groups:
             message = f"a second <{tag_of(group)}> in one layer; it is ignored"
             self.diagnostics.report(REPEATED_ELEMENT, message, self._at(group))
 
     def report_unknown(self, group: etree._Element, known: Sequence[str]) -> None:
+        """Report elements that are not part of this group."""
         for item in group:
             if item.tag not in known:
                 read_as(item, f"part of <{tag_of(group)}>", known, (), self._at(item), self.diagnostics)
@@ -160,11 +162,13 @@ class _MapReader:
         return Severity.ERROR if says_nothing_else else None
 
     def report_idle(self, item: etree._Element, message: str, hint: str | None = None) -> None:
+        """Report a part of the entry that has no effect."""
         self.diagnostics.report(MAP_IDLE, message, self._at(item), hint)
 
     # ----- entries
 
     def input(self, item: etree._Element) -> InputMap:
+        """Return the entry of an ``<input>``."""
         external = self.port(item, [port.id for port in self.layer.inputs])
         internal = self.inner(item, "internal_layer_id", self.parameters, "Parameter")
         if internal in self._fed:
@@ -183,6 +187,7 @@ class _MapReader:
         return found
 
     def output(self, item: etree._Element, ids: list[int]) -> OutputMap:
+        """Return the entry of an ``<output>``; ``ids`` are what ``output_ids`` returns."""
         external = self.port(item, ids)
         internal = self.inner(item, "internal_layer_id", self.results, "Result")
         if external >= 0 and external in self._outputs:
@@ -210,9 +215,9 @@ class _MapReader:
             return None
         result = self.inner(item, "from-layer", self.results, "Result", BACK_EDGE)
         parameter = self.inner(item, "to-layer", self.parameters, "Parameter", BACK_EDGE)
-        if parameter in self._turned:
+        if parameter in self._with_back_edge:
             self.fail(item, MAP_TWICE, f"a second back edge to parameter {item.get('to-layer')} of the body")
-        self._turned.add(parameter)
+        self._with_back_edge.add(parameter)
         if parameter in self._sliced:
             number = item.get("to-layer")
             self.report_idle(
@@ -225,9 +230,10 @@ class _MapReader:
         one, other = _REQUIRED[tag_of(item)]
         return {"line": line_of(item), "ids": (self.integer(item, one), self.integer(item, other))}
 
-    # ----- their attributes
+    # ----- attributes of entries
 
     def integer(self, item: etree._Element, key: str) -> int:
+        """Return the number that an attribute gives; ModelError if it gives none."""
         try:
             return parse_integer(item.get(key, ""))
         except ValueError as error:
@@ -245,6 +251,7 @@ class _MapReader:
         return ids.index(number)
 
     def inner(self, item: etree._Element, key: str, known: dict[int, int], kind: str, code: Code = MAP_LAYER) -> int:
+        """Return the position of the Parameter or Result of the body that an attribute names."""
         number = self.integer(item, key)
         if number not in known:
             self.fail(item, code, f"{key} {number} is not a {kind} of the body, which has {sorted(known)}")
@@ -271,6 +278,7 @@ class _MapReader:
         return {"axis": axis} | {key: self.integer(item, key) for key in slices}
 
     def purpose(self, item: etree._Element) -> str:
+        """Return the special purpose of an entry, empty for none."""
         purpose, known = item.get("purpose", ""), _PURPOSES[tag_of(item)]
         if purpose and self.layer.type != "Loop":
             self.report_idle(item, f"purpose '{purpose}' has no effect: only a Loop uses it")
@@ -284,7 +292,7 @@ class _MapReader:
         self._purposes.update([purpose] if purpose else [])
         return purpose
 
-    # ----- the whole
+    # ----- completeness
 
     def output_ids(self, group: etree._Element) -> list[int]:
         """Return the ids of the layer's outputs, in order, as the port map numbers them.

@@ -137,6 +137,7 @@ class _Reader:
         return Place(self.file, line_of(element))
 
     def document(self, root: etree._Element) -> Model:
+        """Read the whole file: layers and edges, pre-processing, and which weights are missing."""
         version = self._version(root)
         model = self.network(root, "", version, Gaps())
         self.diagnostics.extend(missing_extensions(model))
@@ -237,6 +238,7 @@ class _Reader:
         )
 
     def bodies(self, element: etree._Element, layer: Layer, version: int, depth: int) -> None:
+        """Read the bodies of a layer, and how they are connected with it."""
         if depth >= MAX_DEPTH:
             message = f"bodies are nested more than {MAX_DEPTH} deep; the contents of this one are not read"
             self.diagnostics.report(TOO_DEEP, message, layer.place)

@@ -173,7 +173,7 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',
-    etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet stands for what is left out",
+    etree.ErrorTypes.ERR_NAME_REQUIRED: "a tag needs a name; '...' in a snippet means that something is left out",
     etree.ErrorTypes.ERR_DOCUMENT_END: "nothing may follow the root element; perhaps two files have been joined",
 }
 
