@@ -51,7 +51,7 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     """Read an IR file, infer the type and shape of every port, and return the Model.
 
     ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    ``weights`` is a path, bytes or another buffer; by default, the .bin beside the .xml is used. With ``legacy_io``, a
+    ``weights`` is a path, bytes or another buffer; by default, the .bin next to the .xml is used. With ``legacy_io``, a
     file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of inputs and outputs f32 or
     i32.
 
@@ -156,7 +156,7 @@ class _Reader:
             many = f"{len(constants)} constants (this is the first) need"
             these = "a constant needs" if len(constants) == 1 else many
             message = f"{these} {bytes_needed} bytes of weights, but there is no file {self.weights.name}"
-            hint = "put the .bin beside the .xml, or give its path as the weights"
+            hint = "put the .bin next to the .xml, or give its path as the weights"
             self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
     def _short_weights(self, model: Model) -> None:

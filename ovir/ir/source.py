@@ -179,7 +179,7 @@ _SYNTAX_HINTS: dict[int, str] = {
 
 
 def find_weights(name: str | None, weights: Any) -> Weights:
-    """Return the given weights (a path or a buffer), else the .bin beside the .xml, else no weights."""
+    """Return the given weights (a path or a buffer), else the .bin next to the .xml, else no weights."""
     if isinstance(weights, (str, os.PathLike)):
         return Weights.open(weights)
     if weights is not None:

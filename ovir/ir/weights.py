@@ -99,7 +99,7 @@ class Weights:
             raise OperatorError(
                 f"the constant needs {size} bytes of weights, but there is no file {self.name}",
                 NO_WEIGHTS,
-                hint="put the .bin beside the .xml, or give its path as the weights",
+                hint="put the .bin next to the .xml, or give its path as the weights",
             )
         if offset + size > self.data.size:
             raise OperatorError(
