@@ -12,7 +12,8 @@ from kernel_contract import _Call, _calls, _layout_faults, faults, watched_prepa
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
-from ovir.ops.base.operator import Operator, signature
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import Signature, signature
 
 
 class _Faulty(Operator):
@@ -58,7 +59,7 @@ def test_prepared_kernels_are_watched() -> None:
         return kernel
 
     kernel = watched_prepare(prepare)(_Faulty(), None)
-    assert signature(kernel) == (["data"], 1, False, frozenset({"out"}))
+    assert signature(kernel) == Signature(("data",), 1, False, frozenset({"out"}))
     kernel(np.ones(3, np.float32))
     assert faults == ["Faulty-1: output 0 shares memory with an input, and views is False"]
     faults.clear()

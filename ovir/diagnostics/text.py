@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from numbers import Integral
 
 LONGEST = 100
 """The most characters of a name or value that a message shows."""
@@ -21,6 +22,14 @@ def escaped(text: str) -> str:
 def readable(text: str) -> str:
     """Return the escaped text, with names and values of more than ``LONGEST`` characters shortened."""
     return escaped(_PARTS.sub(lambda part: _shortened(part[0], LONGEST), _shortened(text, _SHOWN)))
+
+
+def shown(value: object) -> object:
+    """Return a value as messages show it: sequences of integers, most of which are shapes, in the form of a
+    PartialShape."""
+    if isinstance(value, tuple | list) and all(isinstance(item, Integral) for item in value):
+        return f"[{','.join(map(str, value))}]"
+    return value
 
 
 def _shortened(text: str, longest: int) -> str:

@@ -6,9 +6,8 @@ if inference fails; see ``ovir.inference.policy``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import dynamic
@@ -24,7 +23,8 @@ from ovir.inference.cache import InferenceCache, as_tuple
 from ovir.inference.declared import declared_type
 from ovir.inference.known_values import ValueLog, with_known_values
 from ovir.inference.variables import check_variables
-from ovir.ops.base.operator import Operator, signature
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import infer_signature
 from ovir.ops.infrastructure import Parameter
 
 if TYPE_CHECKING:
@@ -128,15 +128,9 @@ def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
     return given.refined(declared, given.shape) if given.element_type.is_dynamic else given
 
 
-@cache
-def _infer_signature(infer: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
-    names, required, variadic, keywords = signature(infer)
-    return names[1:], required - 1, variadic, keywords  # excludes self
-
-
 def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
-    names, required, variadic, keywords = _infer_signature(type(op).infer)
+    names, required, variadic, keywords = infer_signature(type(op).infer)
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""

@@ -49,7 +49,7 @@ from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
-from ovir.ops.base.operator import Operator, assumed
+from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
 
@@ -323,7 +323,7 @@ class LayerReader:
         for spec, misspelt in misspelt_attributes(cls, texts):
             unknown.remove(misspelt)
             given = f"<data> has the unknown attribute '{misspelt}' instead"
-            message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {assumed(spec)} is assumed"
+            message = f"{cls.type} needs the attribute '{spec.name}'; {given}; {spec.assumed_text} is assumed"
             hint = f"did you mean '{spec.name}'?"
             self.diagnostics.report(UNSPECIFIED, message, layer.data_place, hint, severity=Severity.ERROR)
         for name in unknown:

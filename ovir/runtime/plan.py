@@ -15,7 +15,8 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
-from ovir.ops.base.operator import Kernel, Operator, signature
+from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.traits import signature
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.listeners import full_name
@@ -146,7 +147,7 @@ class _Builder:
             kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
         else:
             kernel = self._prepared(layer, op, inputs)
-        takes = signature(kernel)[3]
+        takes = signature(kernel).keywords
         if not op.opset:  # a user's operation
             kernel = held_to_promise(layer, kernel)
         if layer.bodies:

@@ -16,7 +16,8 @@ from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
-from ovir.ops.base.traits import input_names
+from ovir.ops.base.traits import Signature, infer_signature, input_names
+from ovir.ops.infrastructure import Parameter
 
 PACKAGE = Path(ovir.__file__).parent
 CLASSES = [cls for name, births in OPERATIONS.items() for birth in births if (cls := find(name, birth))]
@@ -111,3 +112,10 @@ def test_a_long_chain_of_layers_that_move_values() -> None:
     net.result(net.op("Gather", net.const(np.zeros(5, np.float32)), tail, net.const(0, "i64"), opset=8, name="pick"))
     model = net.model()
     assert input_domains(model) == {model.inputs[x[0]]: Domain(0, 4, why="Gather 'pick'")}
+
+
+def test_signatures() -> None:
+    def infer(self: object, data: object, axes: object = None, *more: object, bodies: object) -> None: ...
+
+    assert infer_signature(infer) == Signature(("data", "axes"), 1, True, frozenset({"bodies"}))
+    assert infer_signature(Parameter.infer) == Signature((), 0, False, frozenset())

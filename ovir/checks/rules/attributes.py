@@ -8,7 +8,6 @@ from ovir.checks.rule import Context, diagnostic, rule
 from ovir.diagnostics.codes import IGNORED_PADS, NO_ELEMENT_TYPE, UNSPECIFIED
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.ir.layers import misspelt_attributes
-from ovir.ops.base.operator import assumed
 
 
 @rule(NO_ELEMENT_TYPE)
@@ -34,7 +33,7 @@ def unspecified(context: Context) -> Iterator[Diagnostic]:
             if spec.name not in layer.attributes:
                 if spec in [found for found, _ in misspelt_attributes(type(op), layer.attributes)]:
                     continue  # the reader has reported it as misspelt
-                message = f"the specification requires '{spec.name}' of {layer.type}; {assumed(spec)} is assumed"
+                message = f"the specification requires '{spec.name}' of {layer.type}; {spec.assumed_text} is assumed"
                 yield diagnostic(UNSPECIFIED, message, layer.data_place)
 
 

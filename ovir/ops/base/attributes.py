@@ -15,6 +15,7 @@ from ovir.core.element_types import ElementType
 from ovir.core.integers import parse_integer, shortened
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.text import shown
 
 
 class ChoiceError(ValueError):
@@ -45,6 +46,11 @@ class Attribute:
     @property
     def required(self) -> bool:
         return self.default is REQUIRED
+
+    @property
+    def assumed_text(self) -> str:
+        """Return the text for the value that a reader assumes if the attribute is missing."""
+        return self.assumed or (str(shown(self.default)) if self.default != "" else "''")
 
     def parse(self, text: str) -> Any:
         """Return the typed value of a text; raise ValueError with the reason if there is none."""

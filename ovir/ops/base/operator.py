@@ -6,7 +6,6 @@ example.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import product
@@ -23,6 +22,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import MAX_ELEMENTS, Value, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.text import shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL, Traits
@@ -150,8 +150,8 @@ class Operator(Traits):
         must then be constants.
         """
         if self.carries:
-            return self._carried(inputs)
-        return self._cornered(inputs) if self.monotone else None
+            return self._values_from_moves(inputs)
+        return self._value_from_corners(inputs) if self.monotone else None
 
     # ----- for the use of operations
 
@@ -273,9 +273,9 @@ class Operator(Traits):
 
     # ----- value propagation
 
-    def _carried(self, inputs: tuple[TensorType, ...]) -> Value | tuple[Value | None, ...] | None:
-        carried = _chosen(self.carries, inputs)
-        values = _followed(carried, inputs)
+    def _values_from_moves(self, inputs: tuple[TensorType, ...]) -> Value | tuple[Value | None, ...] | None:
+        carried = _positions(self.carries, inputs)
+        values = _known_values(carried, inputs)
         if values is None:
             return None
 
@@ -292,14 +292,14 @@ class Operator(Traits):
         )
         return tuple(from_moved(*part) for part in parts)
 
-    def _cornered(self, inputs: tuple[TensorType, ...]) -> Value | None:
-        chosen = _chosen(self.monotone, inputs)
-        values = _followed(chosen, inputs)
+    def _value_from_corners(self, inputs: tuple[TensorType, ...]) -> Value | None:
+        monotone = _positions(self.monotone, inputs)
+        values = _known_values(monotone, inputs)
         if values is None:
             return None
 
         def ends(i: int, value: Value) -> tuple[Array | None, ...]:
-            if i not in chosen:
+            if i not in monotone:
                 return (value.constant,)
             if not self.input_types[i].is_real:
                 return value.lower, value.upper
@@ -310,53 +310,21 @@ class Operator(Traits):
         return from_bounds(self.output_types[0], np.min(corners, axis=0), np.max(corners, axis=0))
 
 
-def _chosen(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequence[int]:
+def _positions(indices: tuple[int, ...], inputs: Sequence[TensorType]) -> Sequence[int]:
+    """Return the positions of the inputs that a trait lists."""
     return range(len(inputs)) if indices == ALL else indices
 
 
-def _followed(chosen: Sequence[int], inputs: Sequence[TensorType]) -> list[Value] | None:
-    """Return what is known of each input; None if nothing is, or if an input that is not chosen is not constant."""
+def _known_values(positions: Sequence[int], inputs: Sequence[TensorType]) -> list[Value] | None:
+    """Return what is known of each input; None if nothing is known of one, or if one outside ``positions`` is not
+    constant."""
     values = []
     for i, tensor in enumerate(inputs):
-        value = tensor.bounds_or_unknown() if i in chosen else tensor.value
-        if value is None or (i not in chosen and value.constant is None):
+        value = tensor.bounds_or_unknown() if i in positions else tensor.value
+        if value is None or (i not in positions and value.constant is None):
             return None
         values.append(value)
     return values
-
-
-def assumed(spec: Attribute) -> object:
-    """Return the text for the value that a reader assumes if an attribute is missing."""
-    return spec.assumed or (shown(spec.default) if spec.default != "" else "''")
-
-
-def shown(value: object) -> object:
-    """Return a value as messages show it: sequences of integers, most of which are shapes, in the form of a
-    PartialShape."""
-    if isinstance(value, tuple | list) and all(isinstance(item, int | np.integer) for item in value):
-        return f"[{','.join(map(str, value))}]"
-    return value
-
-
-def signature(function: Callable[..., Any]) -> tuple[list[str], int, bool, frozenset[str]]:
-    """Return what the parameters of ``infer`` or ``run`` say about inputs.
-
-    The result holds the inputs' names, how many are required, whether any number may follow, and the keywords asked
-    for.
-    """
-    names: list[str] = []
-    required = 0
-    variadic = False
-    keywords: set[str] = set()
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            variadic = True
-        elif parameter.kind is parameter.KEYWORD_ONLY:
-            keywords.add(parameter.name)
-        else:
-            names.append(parameter.name)
-            required += parameter.default is parameter.empty
-    return names, required, variadic, frozenset(keywords)
 
 
 def can_evaluate(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> bool:

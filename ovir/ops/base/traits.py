@@ -1,7 +1,8 @@
 """Traits of an operation: what code outside ``ops`` may ask of it besides inference and its kernel.
 
 Each trait has a default that claims nothing, so an operation declares only what is special about it. No code outside
-``ops`` refers to an operation by its name.
+``ops`` asks for the name of an operation, except for Parameter, Result, Const, ReadValue, Assign and the operations
+with bodies, which are part of the format.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -112,12 +113,37 @@ class Traits:
         return None
 
 
-def input_names(cls: type[Traits]) -> tuple[str, ...]:
-    """Return the names of the inputs of an operation, from the signature of ``infer``."""
-    return _positional(cls.infer) if hasattr(cls, "infer") else ()
+class Signature(NamedTuple):
+    """What the parameters of ``infer`` or ``run`` say about inputs."""
+
+    names: tuple[str, ...]
+    """The names of the inputs; those that only ``*inputs`` accepts have none."""
+    required: int
+    variadic: bool
+    """Whether any number of inputs may follow the named ones."""
+    keywords: frozenset[str]
+    """What the function asks for besides inputs, such as ``out`` or ``bodies``."""
+
+
+def signature(function: Callable[..., Any]) -> Signature:
+    """Return the signature of a bound method or a function without self."""
+    parameters = inspect.signature(function).parameters.values()
+    named = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return Signature(
+        tuple(p.name for p in named),
+        sum(p.default is p.empty for p in named),
+        any(p.kind is p.VAR_POSITIONAL for p in parameters),
+        frozenset(p.name for p in parameters if p.kind is p.KEYWORD_ONLY),
+    )
 
 
 @cache
-def _positional(infer: Callable[..., Any]) -> tuple[str, ...]:
-    parameters = list(inspect.signature(infer).parameters.values())[1:]  # without self
-    return tuple(p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD)
+def infer_signature(infer: Callable[..., Any]) -> Signature:
+    """Return the signature of the function ``infer`` of a class, without self."""
+    whole = signature(infer)
+    return whole._replace(names=whole.names[1:], required=whole.required - 1)
+
+
+def input_names(cls: type[Traits]) -> tuple[str, ...]:
+    """Return the names of the inputs of an operation, from the signature of ``infer``."""
+    return infer_signature(cls.infer).names if hasattr(cls, "infer") else ()
