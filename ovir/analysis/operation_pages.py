@@ -29,13 +29,13 @@ class Input:
     name: str
     optional: bool = False
     repeated: bool = False
-    """Whether it stands for any number of inputs."""
+    """Whether it represents any number of inputs."""
     types: tuple[ElementType, ...] | None = None
     """The element types that inference accepts; None where they could not be determined."""
 
     @property
     def shown_types(self) -> str:
-        """The element types as words where there is a word for them."""
+        """Return the element types in words, where a word exists."""
         if self.types is None:
             return ""
         return next((word for word, group in _GROUPS.items() if self.types == group), ", ".join(map(str, self.types)))

@@ -49,7 +49,7 @@ class Baseline:
         return cls(path, known)
 
     def takes(self, found: Diagnostic) -> bool:
-        """Return whether a diagnostic is known; as often as it stands in the baseline."""
+        """Return whether a diagnostic is known, at most as often as the baseline contains it."""
         key = _key(found, self.path)
         if self._left[key] < 1:
             return False

@@ -85,7 +85,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fail-on",
         choices=[severity.value for severity in Severity],
-        help="diagnostics of this severity, or graver, make the exit status 1 (default: error)",
+        help="diagnostics of at least this severity make the exit status 1 (default: error)",
     )
     baseline = parser.add_mutually_exclusive_group()
     baseline.add_argument(

@@ -129,7 +129,7 @@ class TensorType:
         return hash((self.element_type, self.shape))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A deferred value is left out: inferring again makes it anew."""
+        """Leave out a deferred value, as inference computes it again."""
         return TensorType, (self.element_type, self.shape, self._value)
 
     def __repr__(self) -> str:

@@ -41,7 +41,7 @@ class InterpolateBase(Operator):
 
     @property
     def by_scales(self) -> bool:
-        """Whether the target holds scales, and not sizes."""
+        """Return whether the target holds scales instead of sizes."""
         return False
 
     def _infer(self, data: TensorType, axes: list[int] | None, target: TensorType, name: str) -> TensorType:
