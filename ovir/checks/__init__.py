@@ -3,7 +3,3 @@
 Reading reports faults of the XML, the graph and the attributes; inference reports faults of types and shapes.
 Everything else is left to the rules in ``rules/``, each of which is a small function for one code.
 """
-
-from ovir.checks.checker import check
-
-__all__ = ["check"]

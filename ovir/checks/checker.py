@@ -84,7 +84,7 @@ def _collect(
     read = perf_counter()
     clock("reading", read - start)
     if document is not None:
-        _infer(document, diagnostics)
+        infer_recovering(document, diagnostics)
         if document.model.version == 10:
             check_names(document.model, diagnostics)
         clock("inference", perf_counter() - read)
@@ -99,7 +99,7 @@ def _collect(
     return diagnostics
 
 
-def _infer(document: Document, diagnostics: Diagnostics) -> None:
+def infer_recovering(document: Document, diagnostics: Diagnostics) -> None:
     """Infer with the declared types where inference contradicts them, then without them, as ``read_model`` does.
 
     The second pass runs only if the first found no reason to reject the file. Its errors are reported for contradicted

@@ -13,7 +13,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.model import Model
-from ovir.inference.declared import SHAPES
+from ovir.inference.declared import reshape_undeclared
 from ovir.ir.reader import read_model
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns
@@ -80,13 +80,7 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
-        found = model.inference_diagnostics
-        model.reshape(shapes)
-        # The declarations of a file hold for its own shapes: that they differ for others is expected.
-        about_shapes = {code.id for code in SHAPES}
-        differences = (d for d in found if d.code in about_shapes)
-        others = (d for d in model.inference_diagnostics if d.code not in about_shapes)
-        model.inference_diagnostics = [*differences, *others]
+        reshape_undeclared(model, shapes)
     return model
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
+from ovir.checks.recovering import Recovered
+from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import complain_of, plural, say, say_json, say_table
+from ovir.cli.output import plural, say, say_json, say_table
+from ovir.cli.recovering import add_no_weights, open_recovering
+from ovir.cli.status import status_of
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.runtime.listeners import all_layers
 
 
@@ -21,9 +23,12 @@ def add_to(commands: Any) -> None:
         "infer",
         run,
         "infer every layer's shapes and types, and say what is dynamic and why",
-        "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n",
+        "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n"
+        "  ovir infer model.xml --no-weights\n"
+        "\nWhere a layer is at fault, what the file declares of it stands in, marked as (only declared).\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     add_shape(parser)
     add_json(parser)
@@ -36,49 +41,60 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
-    model = open_model(arguments, legacy_io=arguments.legacy_io)
-    complain_of(model.diagnostics)
+    recovered = open_recovering(arguments, legacy_io=arguments.legacy_io)
+    model = recovered.model
     origins = Origins(model)
     if arguments.json:
-        say_json(_as_json(model, origins))
+        say_json(_as_json(recovered, origins))
     else:
-        rows = (row for layer in all_layers(model) for row in _rows(layer, origins))
+        rows = (row for layer in all_layers(model) for row in _rows(layer, origins, recovered.declared))
         say_table((">id", "layer", "type", "output", "why it is dynamic"), rows)
         say()
-        say(_summary(model))
-    return 0
+        say(_summary(recovered))
+    return status_of(recovered.errors)
 
 
-def _rows(layer: Layer, origins: Origins) -> Iterator[tuple[str, ...]]:
+def _rows(layer: Layer, origins: Origins, declared: Collection[Port]) -> Iterator[tuple[str, ...]]:
     ports = layer.inputs if layer.type == "Result" else layer.outputs
     if not ports:
         yield str(layer.id), layer.scope + layer.name, layer.type, "", ""
-    mark = " (only declared)" if is_only_declared(layer) else ""
     for port in ports:
         number, kind = ("", "") if port.index else (str(layer.id), layer.type)
+        mark = " (only declared)" if _is_declared(port, declared) else ""
         yield number, name_of(port), kind, f"{port.type}{mark}", origins.explain(port)
 
 
-def _summary(model: Model) -> str:
-    layers = list(all_layers(model))
+def _is_declared(port: Port, declared: Collection[Port]) -> bool:
+    """Return whether the type of an output is what the file says of it, and not what inference finds."""
+    return port.is_output and (port in declared or is_only_declared(port.layer))
+
+
+def _summary(recovered: Recovered) -> str:
+    layers = list(all_layers(recovered.model))
     dynamic = sum(any(not port.shape.is_static for port in layer.outputs) for layer in layers)
-    declared = sum(map(is_only_declared, layers))
-    rest = f", {declared} with shapes that only the file declares, for ovir does not infer them" if declared else ""
-    return f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes{rest}"
+    unknown = [layer for layer in layers if is_only_declared(layer)]
+    open_layers = {port.layer for port in recovered.declared}.difference(unknown)
+    text = f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes"
+    if unknown:
+        text += f", {len(unknown)} with shapes that only the file declares, for ovir does not infer them"
+    if open_layers:
+        text += f", {len(open_layers)} with shapes that only the file declares, because inference does not find them"
+    return text
 
 
-def _as_json(model: Model, origins: Origins) -> dict[str, Any]:
+def _as_json(recovered: Recovered, origins: Origins) -> dict[str, Any]:
+    model = recovered.model
     return {
         "name": model.name,
         "version": model.version,
         "inputs": [_port(port, origins) for port in model.inputs],
         "outputs": [_port(port, origins) for port in model.outputs],
-        "layers": [_layer(layer, origins) for layer in all_layers(model)],
-        "diagnostics": [found.to_dict() for found in model.diagnostics],
+        "layers": [_layer(layer, origins, recovered.declared) for layer in all_layers(model)],
+        "diagnostics": [found.to_dict() for found in (*recovered.errors, *model.diagnostics)],
     }
 
 
-def _layer(layer: Layer, origins: Origins) -> dict[str, Any]:
+def _layer(layer: Layer, origins: Origins, declared: Collection[Port]) -> dict[str, Any]:
     return {
         "id": layer.id,
         "name": layer.name,
@@ -86,7 +102,7 @@ def _layer(layer: Layer, origins: Origins) -> dict[str, Any]:
         "type": layer.type,
         "version": layer.version,
         "line": layer.line,
-        "inferred": not is_only_declared(layer),
+        "inferred": not (is_only_declared(layer) or any(port in declared for port in layer.outputs)),
         "inputs": [{"shape": str(port.shape), "type": str(port.element_type)} for port in layer.inputs],
         "outputs": [_port(port, origins) for port in layer.outputs],
     }

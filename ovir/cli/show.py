@@ -6,9 +6,11 @@ import argparse
 from typing import Any
 
 from ovir.analysis.summary import Summary, summarize
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape, open_model
+from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import complain_of, count, listed_layers, plural, say, say_json, say_table, size
+from ovir.cli.output import count, listed_layers, plural, say, say_json, say_table, size
+from ovir.cli.recovering import add_no_weights, open_recovering
+from ovir.cli.status import status_of
 from ovir.diagnostics.text import escaped, readable
 from ovir.graph.layers import Port
 
@@ -22,6 +24,7 @@ def add_to(commands: Any) -> None:
         "  ovir show model.xml\n  ovir show model.xml --shape 1,3,224,224 --json\n",
     )
     add_model(parser)
+    add_no_weights(parser)
     add_extension(parser)
     add_shape(parser)
     add_json(parser)
@@ -29,14 +32,13 @@ def add_to(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
-    model = open_model(arguments)
-    complain_of(model.diagnostics)
-    summary = summarize(model, arguments.weights)
+    recovered = open_recovering(arguments)
+    summary = summarize(recovered.model, arguments.weights)
     if arguments.json:
         say_json(_as_json(summary))
     else:
         _print(summary)
-    return 0
+    return status_of(recovered.errors)
 
 
 def _print(summary: Summary) -> None:

@@ -9,7 +9,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model, ShapeLike, provide_inference
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
@@ -30,11 +30,13 @@ def infer_model(model: Model) -> list[Diagnostic]:
     return diagnostics.non_fatal
 
 
-def infer_into(model: Model, diagnostics: Diagnostics, *, trust_declared: bool = False) -> list[Diagnostic]:
+def infer_into(
+    model: Model, diagnostics: Diagnostics, *, trust_declared: bool = False, declared: set[Port] | None = None
+) -> list[Diagnostic]:
     """Infer every port of a model and add all diagnostics to ``diagnostics``; return those that are not errors.
 
     With ``trust_declared``, inference recovers from errors by using what the file declares, so that one fault gives one
-    diagnostic.
+    diagnostic. Output ports with a declared type instead of an inferred one are added to ``declared``.
     """
     model.revision += 1
     found = Diagnostics()
@@ -43,6 +45,8 @@ def infer_into(model: Model, diagnostics: Diagnostics, *, trust_declared: bool =
     Engine(policy, found, log).infer(model)
     policy.compare_bodies(model)
     log.cache = None
+    if declared is not None:
+        declared |= policy.declared
     diagnostics.extend(found)
     return found.non_fatal
 
@@ -53,19 +57,25 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
     If an error is raised, the model has not changed.
     """
     before = {port.layer: port.layer.operator for port in model.inputs}
+    wanted = reshaped_parameters(model, shapes)
+    try:
+        set_parameters(wanted)
+        return infer_model(model)
+    except Exception:
+        set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
+        infer_model(model)
+        raise
+
+
+def reshaped_parameters(model: Model, shapes: Mapping[str | int, ShapeLike]) -> dict[Layer, Parameter]:
+    """Return the Parameters with other shapes, given by name or position; raise InputError for what is no input."""
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
         layer = model.inputs[model.input_index(key)].layer
         if layer in wanted:
             raise InputError(diagnose(USAGE, f"input {key!r} is given a shape twice; the keys are {list(shapes)}"))
         wanted[layer] = _reshaped(layer.operator, key, shape)
-    try:
-        _set_parameters(wanted)
-        return infer_model(model)
-    except Exception:
-        _set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
-        infer_model(model)
-        raise
+    return wanted
 
 
 def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Parameter:
@@ -79,7 +89,8 @@ def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Pa
         raise InputError(diagnose(USAGE, f"invalid shape for input {key!r}: {error}")) from None
 
 
-def _set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
+def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
+    """Replace the Parameters of layers; nothing is inferred."""
     for layer, operator in parameters.items():
         layer.operator = operator
         layer.attributes = {**layer.attributes, "shape": operator.shape}

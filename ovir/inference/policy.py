@@ -30,6 +30,8 @@ class Policy:
         """Output ports whose type is in doubt; differences that follow from them are not reported."""
         self.refused: set[Port] = set()
         """Doubtful ports for which an error has been reported, or for which the file contradicts itself."""
+        self.declared: set[Port] = set()
+        """Output ports with a declared type instead of an inferred one; a strict policy has none."""
         self._agreeing: dict[Any, object] = {}
 
     # ----- called by the engine

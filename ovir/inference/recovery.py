@@ -37,6 +37,7 @@ class RecoveringPolicy(Policy):
 
     def fallback(self, port: Port) -> TensorType:
         """Return the declared type of an output of a layer that could not be inferred."""
+        self.declared.add(port)
         return declared_type(port)
 
     def inference_failed(self, engine: Engine, layer: Layer) -> None:
@@ -80,6 +81,8 @@ class RecoveringPolicy(Policy):
             shape = tensor.shape.merged_with(port.declared_shape) if port.declared_shape else None
             if shape is not None and agrees(port, tensor):
                 completed[port.index] = tensor.refined(tensor.element_type, shape)
+                if shape != tensor.shape:
+                    self.declared.add(port)
         return tuple(completed)
 
     def type_after_contradiction(self, port: Port, inferred: TensorType, is_own: bool) -> TensorType:
@@ -88,6 +91,7 @@ class RecoveringPolicy(Policy):
         if not readers or any(agrees(reader, inferred) for reader in readers):
             return inferred
         self._is_uncertain = True
+        self.declared.add(port)
         declared = declared_type(port)
         return TensorType(inferred.element_type, declared.shape) if is_own else declared
 

@@ -67,6 +67,8 @@ def test_weights(cli: Any, model: Path, command: str, weights: Any, status: int,
     elif weights is not None:
         model.with_suffix(".bin").write_bytes(weights)
     result = cli(command, model)
+    if weights is None and command in ("infer", "show"):
+        status = 0  # they describe the topology alone
     assert result.status == status
     assert message in result.out + result.err
 
