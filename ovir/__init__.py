@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ovir.analysis.feeds import random_inputs
     from ovir.checks.checker import check
     from ovir.core.dimensions import Dimension
     from ovir.core.element_types import ElementType
@@ -48,11 +49,13 @@ __all__ = [
     "attribute",
     "check",
     "compile_model",
+    "random_inputs",
     "read_model",
     "register",
 ]
 
 _NAMES = {
+    "ovir.analysis.feeds": ("random_inputs",),
     "ovir.checks.checker": ("check",),
     "ovir.core.dimensions": ("Dimension",),
     "ovir.core.element_types": ("ElementType",),

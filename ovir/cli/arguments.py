@@ -75,6 +75,14 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
+def add_legacy_io(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--legacy-io",
+        action="store_true",
+        help="read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32",
+    )
+
+
 def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     """Return the model that the arguments name, in the shapes that they give."""
     model = read_model(arguments.model, arguments.weights, **options)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape
+from ovir.cli.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import plural, say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
@@ -32,11 +32,7 @@ def add_to(commands: Any) -> None:
     add_extension(parser)
     add_shape(parser)
     add_json(parser)
-    parser.add_argument(
-        "--legacy-io",
-        action="store_true",
-        help="read an IR of version 10 as OpenVINO does: inputs and outputs become f32 or i32",
-    )
+    add_legacy_io(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

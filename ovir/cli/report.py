@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from ovir.analysis.scores import top_scores
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
 from ovir.cli.output import number, plural, say, say_json, say_table
 from ovir.core.arrays import Array
@@ -18,10 +19,13 @@ from ovir.runtime.compiled import Results
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, Timing
     from ovir.analysis.random_inputs import RandomInput
+    from ovir.analysis.timing import RunTimes
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
 FIRST_VALUES = 6
+ROWS = 10
+"""Scores of so many rows are shown; JSON has all."""
 SLOWEST = 20
 """The table of the profile shows this many layers; JSON contains all of them."""
 
@@ -36,6 +40,10 @@ class Report:
     results: Results
     profile: Profile | None
     seconds: float
+    times: RunTimes | None = None
+    """Of the runs of ``--repeat``."""
+    top: int | None = None
+    """So many scores of each row are shown."""
 
     # ----- for people
 
@@ -44,7 +52,9 @@ class Report:
         outputs = [(port.any_name, self.results[i]) for i, port in enumerate(self.model.outputs)]
         say_table(("output", *head), (_row(name, array) for name, array in outputs))
         for name, array in outputs:
-            if classes := likely_classes(array):
+            if self.top is not None:
+                _print_scores(name, array, self.top)
+            elif classes := likely_classes(array):
                 shown = ", ".join(f"{c} ({p:.3f})" for c, p in classes[:10]) + (", ..." if len(classes) > 10 else "")
                 say(f"\n{readable(name)}: the most probable class by row: {shown}")
         if self.results.taps:
@@ -52,6 +62,9 @@ class Report:
             say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
         if self.profile is not None:
             self._print_profile(self.profile)
+        if self.times is not None:
+            text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
+            say(f"\n{plural(len(self.times.seconds), 'run')} after a first one, in ms: {text}")
 
     def _tapped(self) -> Iterator[tuple[str, Array]]:
         for name, arrays in self.results.taps.items():
@@ -81,7 +94,7 @@ class Report:
                 for i, port in enumerate(self.model.inputs)
             ],
             "outputs": [
-                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i])}
+                {"name": port.any_name, "names": sorted(port.names), **_tensor(self.results[i]), **self._top(i)}
                 for i, port in enumerate(self.model.outputs)
             ],
             "taps": {name: [_tensor(a) for a in arrays] for name, arrays in self.results.taps.items()},
@@ -93,7 +106,25 @@ class Report:
                 "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
                 "layers": [vars(t) for t in self.profile.layers()],
             }
+        if self.times is not None:
+            document["repeat"] = {"runs": list(self.times.seconds), **self.times.to_dict()}
         say_json(document)
+
+    def _top(self, index: int) -> dict[str, Any]:
+        rows = top_scores(self.results[index], self.top) if self.top is not None else None
+        return {} if rows is None else {"top": [[score._asdict() for score in row] for row in rows]}
+
+
+def _print_scores(name: str, array: Array, count: int) -> None:
+    """Print the highest scores of each row, if the output has rows of scores."""
+    rows = top_scores(array, count)
+    if rows is None:
+        return
+    say()
+    shown = [(row, score.number, number(score.value)) for row, scores in enumerate(rows[:ROWS]) for score in scores]
+    say_table((">row", ">class", ">score"), shown, title=f"{readable(name)}: the highest scores by row")
+    if len(rows) > ROWS:
+        say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
 
 
 def _row(name: str, array: Array) -> tuple[str, ...]:

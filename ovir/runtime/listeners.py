@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -39,17 +39,25 @@ class ListenerFailed(BaseException):
 
 
 class Tap:
-    """A listener that keeps copies of the outputs of layers, given by name; in bodies as ``outer/body/name``.
+    """A listener that keeps copies of tensors, given by the name of a layer, which stands for all its outputs, of a
+    Result, or of a tensor; in bodies as ``outer/body/name``.
 
     Of a layer that runs several times, for example in a Loop, the last outputs are kept.
     """
 
     def __init__(self, names: Sequence[str], model: Model) -> None:
-        known = {full_name(layer) for layer in all_layers(model)}
-        if unknown := [name for name in names if name not in known]:
-            raise InputError(diagnose(USAGE, f"no layer is named {unknown[0]!r}, which was to be tapped"))
-        self.names = frozenset(names)
         self.arrays: dict[str, list[Array]] = {}
+        self._targets: dict[str, list[tuple[str, int | None]]] = {}
+        """By full name of a layer: the names that were asked for, and which of its outputs each stands for."""
+        known = _tappable(model)
+        for name in names:
+            if name not in known:
+                message = f"no layer and no tensor is named {name!r}, which was to be tapped"
+                raise InputError(diagnose(USAGE, message))
+            layer, index = known[name]
+            self._targets.setdefault(full_name(layer), []).append((name, index))
+        self.names = frozenset(self._targets)
+        """The full names of the layers to run as steps."""
 
     def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
         """Copy parameters, which are not steps: their values are known before the run."""
@@ -60,9 +68,26 @@ class Tap:
         """Do nothing before a layer."""
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        name = full_name(layer)
-        if name in self.names:
-            self.arrays[name] = [np.array(array) for array in outputs]
+        for name, index in self._targets.get(full_name(layer), ()):
+            wanted = outputs if index is None else outputs[index : index + 1]
+            self.arrays[name] = [np.array(array) for array in wanted]
+
+
+def _tappable(model: Model) -> dict[str, tuple[Layer, int | None]]:
+    """Return by name the layers that can be tapped, and which output is meant where it is not all of them.
+
+    A Result is no step of a run: it stands for the tensor that it is fed. Names of layers go before those of tensors.
+    """
+    layers: dict[str, tuple[Layer, int | None]] = {}
+    tensors: dict[str, tuple[Layer, int | None]] = {}
+    for layer in all_layers(model):
+        if layer.type != "Result":
+            layers.setdefault(full_name(layer), (layer, None))
+        elif (source := layer.inputs[0].source) is not None:
+            layers.setdefault(full_name(layer), (source.layer, source.index))
+        for port in layer.outputs:
+            tensors.update((layer.scope + name, (layer, port.index)) for name in port.names)
+    return {**tensors, **layers}
 
 
 class Reports:
@@ -97,7 +122,21 @@ def all_layers(model: Model) -> Iterator[Layer]:
             yield from all_layers(body)
 
 
-def matching_layers(model: Model, pattern: str) -> list[str]:
-    """Return the full names of the layers that a regular expression matches."""
-    names = (full_name(layer) for layer in all_layers(model) if layer.type not in ("Parameter", "Result"))
-    return [name for name in names if re.search(pattern, name)]
+def matching_taps(model: Model, pattern: str) -> list[str]:
+    """Return the names to tap that a regular expression finds: full names of layers, and of tensors whose layer has
+    another name. A Result is left out where the tensor that it is fed is found, too."""
+    found: dict[str, Layer] = {}
+    for layer in all_layers(model):
+        is_hidden = layer.type == "Parameter" and layer.scope  # what a body is fed is not seen by listeners
+        if not is_hidden and re.search(pattern, full_name(layer)):
+            found.setdefault(full_name(layer), layer)
+    by_name = set(found.values())
+    for name, (layer, _) in _tappable(model).items():
+        if name not in found and layer not in by_name and layer.type != "Parameter" and re.search(pattern, name):
+            found[name] = layer
+    return [name for name, layer in found.items() if not _is_repeated(layer, by_name)]
+
+
+def _is_repeated(layer: Layer, found: Collection[Layer]) -> bool:
+    source = layer.inputs[0].source if layer.type == "Result" else None
+    return source is not None and source.layer in found

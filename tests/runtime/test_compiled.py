@@ -136,7 +136,7 @@ def test_taps_see_layers_that_are_folded_or_dead() -> None:
     results = net.compiled()([X], taps=["three", "total"])
     assert results.taps["three"][0] == 3
     np.testing.assert_array_equal(results.taps["total"][0], X + 1)
-    with pytest.raises(ovir.InputError, match="no layer is named 'none'"):
+    with pytest.raises(ovir.InputError, match="no layer and no tensor is named 'none'"):
         net.compiled()([X], taps=["none"])
 
 

@@ -1,0 +1,39 @@
+"""Random inputs for a model, ready to be fed or saved."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ovir.analysis import random_inputs as generator
+from ovir.core.arrays import Array
+from ovir.graph.layers import Port
+from ovir.graph.model import Model
+
+
+def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[str, Array]:
+    """Return a random array for each input of a model, by the input's name.
+
+    They are the ones that ``ovir run`` makes: the same seed gives the same values, inputs that serve as indices stay in
+    range, and sizes are chosen for what is dynamic. The model itself keeps its shapes. ModelError where no sizes are
+    found that it accepts.
+    """
+    if not isinstance(model, Model):
+        from ovir.ir.reader import read_model  # a convenience only
+
+        model = read_model(model)
+    if not all(port.shape.is_static for port in model.inputs):
+        model = model.clone()
+        generator.fix_shapes(model)
+    made = generator.random_inputs(model, seed)
+    return dict(zip(distinct_names(model.inputs), (item.array for item in made), strict=True))
+
+
+def distinct_names(inputs: Sequence[Port]) -> list[str]:
+    """Return a name for each input that stands for no other: a tensor name, or else the number of its position."""
+    names: list[str] = []
+    for i, port in enumerate(inputs):
+        others = {name for k, other in enumerate(inputs) if k != i for name in (*other.names, other.layer.name)}
+        own = [name for name in (port.any_name, *sorted(port.names), port.layer.name) if name and name not in others]
+        names.append(own[0] if own else str(i))
+    return names

@@ -1,0 +1,221 @@
+"""What goes into a run: files, values that are written out, images, and random numbers for the rest."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ovir.cli.arguments import file_name, find_input, misused, split_name
+from ovir.cli.output import complain
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, ModelError, RunError
+from ovir.diagnostics.text import escaped, readable
+from ovir.graph.model import Model
+from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
+
+if TYPE_CHECKING:
+    from ovir.analysis.random_inputs import RandomInput
+_ARRAYS = (".npy", ".npz")
+
+
+@dataclass
+class RunInputs:
+    """The arrays of a run by position of the input."""
+
+    feeds: dict[int, Array]
+    made: list[RandomInput] = field(default_factory=list)
+    """Those that are random."""
+    chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    """Shapes that were chosen for inputs of dynamic shape."""
+
+    def hint_at_choices(self, error: RunError) -> None:
+        """Add to the error of a run that it may be due to what was chosen or drawn."""
+        if error.diagnostic.code == NOT_SUPPORTED.id:
+            return
+        if self.chosen:
+            shapes = " ".join(
+                f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in self.made
+            )
+            error.add_note(f"  hint: sizes were chosen for this run; give others as in: {escaped(shapes)}")
+        elif self.made:
+            error.add_note("  hint: the inputs were random; give real ones with --input NAME=file.npy")
+
+
+def add_inputs(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--input",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="its value: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, NAME=[[1,2],[3,4]], NAME=text; "
+        "or inputs.npz with an array for each; may be repeated",
+    )
+    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="of images: subtract this from the pixels")
+    parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="of images: divide by this, after --mean")
+    parser.add_argument(
+        "--layout",
+        type=str.upper,
+        choices=LAYOUTS,
+        help="of images: the axes of the input (default: by its shape)",
+    )
+    parser.add_argument(
+        "--resize",
+        choices=RESIZES,
+        default=RESIZES[0],
+        help="of images: how they get the size of the input (default: stretch)",
+    )
+    parser.add_argument("--bgr", action="store_true", help="of images: the first channel is blue, not red")
+    parser.add_argument(
+        "--save-inputs",
+        type=file_name,
+        metavar="FILE.npz",
+        help="save what goes in, for --input FILE.npz",
+    )
+
+
+def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
+    """Return the inputs that are given, and random ones for the others, in the shapes that the model then has."""
+    feeds = _given(model, arguments)
+    missing = [i for i in range(len(model.inputs)) if i not in feeds]
+    if not missing:
+        return RunInputs(feeds)
+    if feeds and arguments.seed is None:
+        # Mixing given and random inputs is rarely intended, so it must be requested.
+        listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
+        hint = "with --seed N random values are made for what is not given"
+        raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
+    return _with_random(model, feeds, missing, arguments.seed or 0)
+
+
+def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
+    """Save the arrays under the names by which ``--input`` finds them again."""
+    from ovir.analysis.feeds import distinct_names
+    from ovir.io.tensor_files import save_npz
+
+    names = distinct_names(model.inputs)
+    save_npz(path, {name: inputs.feeds[i] for i, name in enumerate(names)})
+
+
+def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:
+    from ovir.analysis.random_inputs import fix_shapes, random_inputs  # given inputs do not need it
+
+    # A given array of a wrong shape is rejected later, as without random inputs.
+    shapes = {i: (model.inputs[i].shape, PartialShape(array.shape)) for i, array in feeds.items()}
+    try:
+        chosen = fix_shapes(model, {i: given if given.compatible(own) else own for i, (own, given) in shapes.items()})
+    except ModelError as error:
+        dynamic = (port for port in model.inputs if not port.shape.is_static)
+        if sizes := ", ".join(f"{escaped(port.any_name)}={port.shape}" for port in dynamic):
+            error.add_note(f"  hint: no sizes were found for the dynamic inputs {sizes}: give them with --shape")
+        raise
+    made = random_inputs(model, seed, missing)
+    for item in made:
+        index = model.inputs.index(item.port)
+        was_chosen = " (size chosen)" if index in chosen else ""
+        complain(f"random input: {readable(str(item))}{was_chosen}")
+        feeds[index] = item.array
+    return RunInputs(feeds, made, chosen)
+
+
+# --------------------------------------------------------------------------- what is given
+
+
+def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
+    feeds: dict[int, Array] = {}
+    images = 0
+    for text in arguments.input:
+        name, source = split_name(model, text)
+        if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
+            found = _archive(model, source)
+        else:
+            index = find_input(model, name) if name is not None else 0
+            is_image = source.lower().endswith(ENDINGS)
+            images += is_image
+            found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}
+        for index, array in found.items():
+            if index in feeds:
+                misused(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
+            feeds[index] = array
+    if not images and (option := _image_option(arguments)):
+        misused(f"{option} is for images, and no --input is one")
+    return feeds
+
+
+def _image_option(arguments: argparse.Namespace) -> str | None:
+    given = {
+        "--mean": arguments.mean,
+        "--scale": arguments.scale,
+        "--layout": arguments.layout,
+        "--resize": arguments.resize != RESIZES[0],
+        "--bgr": arguments.bgr,
+    }
+    return next((option for option, value in given.items() if value), None)
+
+
+def _archive(model: Model, source: str) -> dict[int, Array]:
+    from ovir.io.tensor_files import load_npz, with_element_type
+
+    arrays = [(find_input(model, key), array) for key, array in load_npz(source).items()]
+    found: dict[int, Array] = {}
+    for index, array in arrays:
+        if index in found:
+            misused(f"--input {source}: input '{model.inputs[index].any_name}' is given twice")
+        found[index] = with_element_type(array, model.inputs[index].element_type)
+    return found
+
+
+def _one(model: Model, index: int, source: str, text: str) -> Array:
+    """Return the array that a file holds, or that is written out: what exists or has a known ending is a file."""
+    path, key = _split_key(source)
+    if not path.lower().endswith(_ARRAYS) and not os.path.exists(path):
+        return _literal(model, index, source, text)
+    from ovir.io.tensor_files import load_tensor, with_element_type
+
+    if not path.lower().endswith(_ARRAYS):
+        complain(f"--input {escaped(text)}: read from the file of this name; for the value itself write it in brackets")
+    port = model.inputs[index]
+    return with_element_type(load_tensor(path, key, wanted=port.any_name), port.element_type)
+
+
+def _literal(model: Model, index: int, source: str, text: str) -> Array:
+    from ovir.io.literals import parse_literal
+
+    port = model.inputs[index]
+    try:
+        return parse_literal(source, port.element_type, port.shape)
+    except ValueError as error:
+        hint = "files are .npy, .npz or images; values are written as 1,2,3 or [[1,2],[3,4]]"
+        message = f"--input {text}: there is no such file, and it is no value for {port.type}: {error}"
+        return misused(message, hint)  # type: ignore[no-any-return]
+
+
+def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
+    port = model.inputs[index]
+    mean, scale = arguments.mean or (), arguments.scale or ()
+    how = Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
+    array, done = load_image(source, port.element_type, port.shape, how)
+    complain(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
+    return array
+
+
+def _split_key(source: str) -> tuple[str, str | None]:
+    """Split ``file.npz:key``, unless a file has that very name or the colon belongs to a drive."""
+    if os.path.exists(source):
+        return source, None
+    head, colon, key = source.partition(".npz:")
+    return (f"{head}.npz", key) if colon else (source, None)
+
+
+def _numbers(text: str) -> tuple[float, ...]:
+    """The type of ``--mean`` and ``--scale``."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        message = f"'{text}' is not a list of numbers such as 123.7,116.3,103.5"
+        raise argparse.ArgumentTypeError(readable(message)) from None
