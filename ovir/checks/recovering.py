@@ -10,17 +10,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ovir.diagnostics.codes import CODES, NO_WEIGHTS, Severity
+from ovir.core.shapes import as_shape
+from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, ReadError
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model, ShapeLike
 from ovir.inference.declared import about_other_shapes, reshape_undeclared
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load, without_garbage_collection
 from ovir.ir.source import Source
+from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
+from ovir.runtime.listeners import all_layers
 
 
 @dataclass
@@ -34,14 +37,26 @@ class Recovered:
     """The output ports whose type is what the file declares, because inference does not find it."""
     read_errors: list[Diagnostic] = field(default_factory=list)
     """Those of the errors that reading has found."""
+    lacks_weights: bool = False
 
-    def reshape(self, shapes: Mapping[Any, ShapeLike]) -> None:
-        """Give inputs other shapes and infer again; errors are collected in ``errors``, in place of the earlier ones.
+    @property
+    def states(self) -> dict[str, list[Layer]]:
+        """The variables, each with the layers that read it."""
+        found: dict[str, list[Layer]] = {}
+        for layer in all_layers(self.model):
+            if isinstance(op := layer.operator, ReadValueBase):
+                found.setdefault(op.variable_id, []).append(layer)
+        return found
 
-        What the file declares is meant for its own shapes: for others it is neither used nor compared.
-        InputError for what is no input.
+    def reshape(self, shapes: Mapping[Any, ShapeLike], states: Mapping[str, ShapeLike] | None = None) -> None:
+        """Give inputs, and states by name, other shapes and infer again; ``errors`` has what is then wrong.
+
+        What the file declares is meant for its own shapes: for others it is neither used nor compared. A state of
+        another shape is one in the midst of its life: its initial value and what is assigned to it, which is often
+        longer, may be of other shapes. InputError for what is no input.
         """
-        if not self.errors:
+        fixed = self._fix_states(states or {})
+        if not self.errors and not states:
             try:
                 reshape_undeclared(self.model, shapes)
             except ModelError:
@@ -53,8 +68,21 @@ class Recovered:
         set_parameters(reshaped_parameters(self.model, shapes))
         infer_into(self.model, found := Diagnostics())
         self.declared.clear()
-        self.errors = [*self.read_errors, *found.fatal]
+        errors = (d for d in found.fatal if d.code != VARIABLE_TYPE.id or d.layer not in fixed)
+        self.errors = [*self.read_errors, *errors]
         self.model.inference_diagnostics = about_other_shapes(earlier, found.non_fatal)
+
+    def _fix_states(self, shapes: Mapping[str, ShapeLike]) -> set[str]:
+        """Let states have these shapes; return the titles of the layers that assign them."""
+        readers = self.states
+        for name, shape in shapes.items():
+            for layer in readers[name]:
+                fixed_type = layer.outputs[0].element_type
+                layer.operator = FixedReadValue(
+                    variable_id=name, variable_type=fixed_type, variable_shape=as_shape(shape)
+                )
+        layers = (layer for layer in all_layers(self.model) if isinstance(layer.operator, AssignBase))
+        return {layer.title for layer in layers if layer.attributes.get("variable_id") in shapes}
 
 
 def read_recovering(
@@ -72,7 +100,7 @@ def read_recovering(
             diagnostics.raise_errors(ReadError)
         assert document is not None
         lacks_weights = _note_missing_weights(diagnostics) or not need_weights
-        result = Recovered(document.model, [], read_errors=diagnostics.fatal)
+        result = Recovered(document.model, [], read_errors=diagnostics.fatal, lacks_weights=lacks_weights)
         _infer(result, document, diagnostics, lacks_weights)
         if document.model.version == 10:
             check_names(document.model, diagnostics)

@@ -67,7 +67,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1,3,?,2..5",
-        help="give an input another shape (NAME= may be left out where there is one input); may be repeated",
+        help="give an input another shape (NAME= may be left out where there is one input), in infer and show a state, "
+        "too; may be repeated",
     )
 
 

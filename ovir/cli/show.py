@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ovir.analysis.provenance import Provenance, provenance
 from ovir.analysis.summary import Summary, summarize
+from ovir.checks.oldest import Need, oldest_release
+from ovir.checks.recovering import Recovered
+from ovir.checks.releases import release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import count, listed_layers, plural, say, say_json, say_table, size
+from ovir.cli.output import complain, count, listed_layers, plural, say, say_json, say_table, size
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
+from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, readable
 from ovir.graph.layers import Port
+
+if TYPE_CHECKING:
+    from ovir.analysis.memory_use import MemoryUse
 
 
 def add_to(commands: Any) -> None:
@@ -27,23 +35,65 @@ def add_to(commands: Any) -> None:
     add_no_weights(parser)
     add_extension(parser)
     add_shape(parser)
+    parser.add_argument(
+        "--memory",
+        action="store_true",
+        help="plan a run, too, and show the memory that it takes",
+    )
     add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     recovered = open_recovering(arguments)
-    summary = summarize(recovered.model, arguments.weights)
+    model = recovered.model
+    summary = summarize(model, arguments.weights)
+    made, needs = provenance(model.rt_info), oldest_release(model)
+    memory = _memory(recovered) if arguments.memory else None
     if arguments.json:
-        say_json(_as_json(summary))
+        say_json({**_as_json(summary), **_origin_as_json(made, needs), **({"memory": vars(memory)} if memory else {})})
     else:
-        _print(summary)
+        _print(summary, made, needs)
+        if memory is not None:
+            say()
+            say(f"memory      {_memory_text(memory)}")
     return status_of(recovered.errors)
 
 
-def _print(summary: Summary) -> None:
+def _memory(recovered: Recovered) -> MemoryUse | None:
+    """Return what a run takes; None, with a message, for a model that cannot be run."""
+    from ovir.analysis.memory_use import memory_use  # these need the runtime
+    from ovir.runtime.compiled import CompiledModel
+
+    if recovered.errors or recovered.lacks_weights:
+        complain("the memory of a run is not known: the model has faults, or no weights")
+        return None
+    try:
+        return memory_use(CompiledModel(recovered.model).plan())
+    except RunError as error:
+        complain(str(error))
+        return None
+
+
+def _memory_text(memory: MemoryUse) -> str:
+    parts = f"weights {size(memory.weights)}, inputs {size(memory.inputs)}, between layers {size(memory.activations)}"
+    if not memory.unknown:
+        return f"{size(memory.total)} at most in a run: {parts}"
+    unknown = plural(memory.unknown, "tensor")
+    return f"{size(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
+
+
+def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
+    release = None if needs.release is None else release_text(needs.release)
+    return {"made_by": vars(made), "oldest_release": {"release": release, "for": needs.what}}
+
+
+def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     say(f"{escaped(summary.name) or '(no name)'}: IR version {summary.ir_version}, {plural(summary.layers, 'layer')}, "
         f"{', '.join(summary.opsets)}")  # fmt: skip
+    if text := str(made):
+        say(f"made by {readable(text)}")
+    say(f"read by {readable(str(needs))}")
     for title, ports in (("inputs", summary.inputs), ("outputs", summary.outputs)):
         say()
         say_table((title, "type", "shape", "other names"), (_port_row(port) for port in ports))

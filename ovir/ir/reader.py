@@ -228,6 +228,8 @@ class _Reader:
         connect(edges, layers, gaps, self.file, self.diagnostics)
         cut_cycles(layers, self.diagnostics)
         info = element.find("rt_info")
+        if info is None:
+            info = element.find("meta_data")  # its name in files of version 10
         return Model(
             layers.values(),
             name=element.get("name", ""),

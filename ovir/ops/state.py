@@ -87,6 +87,13 @@ class ReadValue6(ReadValueBase):
         return declared
 
 
+class FixedReadValue(ReadValue6):
+    """A variable that is taken to hold values of one type, whatever its initial value is; for inference only."""
+
+    def infer(self, init_value: TensorType | None = None) -> TensorType:
+        return TensorType(self.variable_type, self.variable_shape)
+
+
 def _holds(declared: TensorType, given: TensorType) -> bool:
     """Return whether every shape of ``given`` is a shape of ``declared``."""
     if declared.shape.rank is None or given.shape.rank is None:

@@ -1,0 +1,110 @@
+"""How much memory the arrays of a run take, from its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from numpy.lib.array_utils import byte_bounds
+
+from ovir.core.arrays import Array
+from ovir.graph.layers import Port
+from ovir.runtime.plan import Plan
+from ovir.runtime.step import Step
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes. What kernels allocate for themselves while they run is not counted."""
+
+    weights: int
+    """Constants, as the run holds them: compressed weights are restored."""
+    inputs: int
+    activations: int
+    """The most that lies between the layers at one time, outputs of the model included."""
+    unknown: int = 0
+    """How many tensors are left out, because their size is not known."""
+
+    @property
+    def total(self) -> int:
+        return self.weights + self.inputs + self.activations
+
+
+def memory_use(plan: Plan) -> MemoryUse:
+    """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound."""
+    walk = _Walk(plan)
+    for index, step in enumerate(plan.steps):
+        walk.step(index, step)
+    inputs = [_bytes(port) for port in plan.model.inputs]
+    planned = sum(plan.memory.block_sizes)
+    return MemoryUse(
+        _covered(plan.constants.values()) + walk.body_weights,
+        sum(size or 0 for size in inputs),
+        planned + walk.most,
+        walk.unknown + inputs.count(None),
+    )
+
+
+class _Walk:
+    """Follows what NumPy allocates, beside the blocks that are planned: when it comes, and when it is let go."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.most = self.now = self.unknown = self.body_weights = 0
+        self._holders: list[set[int]] = []
+        """By allocation: the slots that show it."""
+        self._sizes: list[int] = []
+        self._shown: dict[int, set[int]] = {}
+        """By slot: the allocations that it shows."""
+
+    def step(self, index: int, step: Step) -> None:
+        inside = self._bodies(index)
+        for position, slot in enumerate(step.outputs):
+            if step.operator.views:
+                self._show(slot, {a for source in step.inputs for a in self._shown.get(source, ())})
+            elif self._is_allocated(index, position):
+                size = _bytes(step.layer.outputs[position])
+                self.unknown += size is None
+                self._sizes.append(size or 0)
+                self._holders.append(set())
+                self._show(slot, {len(self._sizes) - 1})
+                self.now += size or 0
+        self.most = max(self.most, self.now + inside)
+        for slot in step.release:
+            for allocation in self._shown.pop(slot, ()):
+                self._holders[allocation].discard(slot)
+                if not self._holders[allocation]:
+                    self.now -= self._sizes[allocation]
+
+    def _show(self, slot: int, allocations: set[int]) -> None:
+        self._shown[slot] = allocations
+        for allocation in allocations:
+            self._holders[allocation].add(slot)
+
+    def _is_allocated(self, index: int, position: int) -> bool:
+        buffers = self.plan.memory.buffers
+        return index >= len(buffers) or position >= len(buffers[index]) or buffers[index][position] is None
+
+    def _bodies(self, index: int) -> int:
+        """Return what the bodies of a step hold while it runs, of which one runs at a time."""
+        uses = [memory_use(body) for body in self.plan.bodies.get(index, {}).values()]
+        self.body_weights += sum(use.weights for use in uses)
+        self.unknown += sum(use.unknown for use in uses)
+        return max((use.activations for use in uses), default=0)
+
+
+def _bytes(port: Port) -> int | None:
+    """Return the most bytes that a tensor takes; None where that is not known, or Python manages its strings."""
+    if port.shape.rank is None or port.element_type.is_dynamic or port.element_type.kind == "string":
+        return None
+    size = port.shape.size().upper
+    return None if size is None else size * port.element_type.to_dtype().itemsize
+
+
+def _covered(arrays: Iterable[Array]) -> int:
+    """Return the bytes of memory that arrays lie in; what several share counts once."""
+    covered, end = 0, 0
+    for start, stop in sorted(byte_bounds(array) for array in arrays if array.size):
+        covered += max(stop - max(start, end), 0)
+        end = max(end, stop)
+    return covered
