@@ -17,7 +17,7 @@ class Provenance:
     """What is not recorded is None."""
 
     framework: str | None = None
-    """Of the original model: ``onnx``, ``pytorch``, ``tf``."""
+    """The framework of the original model: ``onnx``, ``pytorch``, ``tf``."""
     source: str | None = None
     """The file name of the original model."""
     converter: str | None = None

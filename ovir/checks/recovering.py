@@ -28,7 +28,7 @@ from ovir.runtime.listeners import all_layers
 
 @dataclass
 class Recovered:
-    """A model, and what keeps it from being run. What can be lived with is in ``model.diagnostics``."""
+    """A model and its errors; warnings are in ``model.diagnostics``."""
 
     model: Model
     errors: list[Diagnostic]
@@ -41,7 +41,7 @@ class Recovered:
 
     @property
     def states(self) -> dict[str, list[Layer]]:
-        """The variables, each with the layers that read it."""
+        """Return the variables, each with the layers that read it."""
         found: dict[str, list[Layer]] = {}
         for layer in all_layers(self.model):
             if isinstance(op := layer.operator, ReadValueBase):
@@ -73,7 +73,7 @@ class Recovered:
         self.model.inference_diagnostics = about_other_shapes(earlier, found.non_fatal)
 
     def _fix_states(self, shapes: Mapping[str, ShapeLike]) -> set[str]:
-        """Let states have these shapes; return the titles of the layers that assign them."""
+        """Give states these shapes; return the titles of the layers that assign them."""
         readers = self.states
         for name, shape in shapes.items():
             for layer in readers[name]:

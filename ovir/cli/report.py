@@ -41,7 +41,7 @@ class Report:
     profile: Profile | None
     seconds: float
     times: RunTimes | None = None
-    """Of the runs of ``--repeat``."""
+    """The times of the runs that ``--repeat`` asks for."""
     top: int | None = None
     """So many scores of each row are shown."""
 

@@ -94,7 +94,7 @@ def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
 
 
 def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
-    """Save the arrays under the names by which ``--input`` finds them again."""
+    """Write the arrays under the names by which ``--input`` finds them again."""
     from ovir.analysis.feeds import distinct_names
     from ovir.io.tensor_files import save_npz
 
@@ -213,7 +213,7 @@ def _split_key(source: str) -> tuple[str, str | None]:
 
 
 def _numbers(text: str) -> tuple[float, ...]:
-    """The type of ``--mean`` and ``--scale``."""
+    """Return the numbers of ``--mean`` or ``--scale``."""
     try:
         return tuple(float(part) for part in text.split(","))
     except ValueError:
