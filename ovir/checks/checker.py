@@ -61,8 +61,8 @@ def check(
     if isinstance(model, Model):
         message = "check() expects a file or its content, not a Model, which was checked when it was read"
         raise InputError(diagnose(USAGE, message, hint="its diagnostics are in model.diagnostics"))
-    if isinstance(runtime, str):
-        runtime = parse_release(runtime)
+    if runtime is not None and not isinstance(runtime, tuple):
+        runtime = parse_release(str(runtime))
     with without_garbage_collection():
         diagnostics = _collect(model, weights, need_weights, runtime, skip, clock or (lambda stage, seconds: None))
     rank = list(Severity)

@@ -30,7 +30,9 @@ class PartialShape:
         self._has_symbols: bool | None = None
         self._least_size: int | None = None
         self._dims: tuple[Dimension, ...] | None = None
-        if dims is not None:
+        if isinstance(dims, str):
+            self._dims = PartialShape.parse(dims)._dims
+        elif dims is not None:
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
 
     @property

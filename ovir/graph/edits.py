@@ -204,6 +204,8 @@ class EditableGraph(LayerGraph):
 
     def _check_names(self, names: Mapping[str, str], present: Mapping[str, int], kind: str) -> None:
         """Raise InputError unless these names can be changed; ``present`` maps each name to its number of owners."""
+        if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
+            self._refuse(f"expected a mapping of old to new {kind} names, got {names!r}")
         taken = {name for name, count in present.items() if name not in names or count > 1}
         for old, new in names.items():
             if old not in present:
@@ -218,10 +220,16 @@ class EditableGraph(LayerGraph):
     # ----- checks
 
     def _require_layer(self, layer: Layer) -> None:
+        if not isinstance(layer, Layer):
+            self._refuse(f"expected a layer, got {layer!r}; model.layer(name) returns one")
         if layer.owner is not self:
             self._refuse(f"{layer.title} is not in this model", layer)
 
     def _require_new(self, layer: Layer, in_place_of: Layer | None = None) -> None:
+        if not isinstance(layer, Layer):
+            self._refuse(f"expected a layer, got {layer!r}")
+        if not all(isinstance(text, str) for text in (layer.name, layer.type, layer.version)):
+            self._refuse(f"name, type and version of {layer.title} must be texts", layer)
         if layer.owner is not None:
             self._refuse(f"{layer.title} already belongs to a model", layer)
         other = self._by_id.get(layer.id)
@@ -238,6 +246,8 @@ class EditableGraph(LayerGraph):
 
     def _require_port(self, port: Port, *, is_output: bool) -> None:
         kind, other = ("output", "input") if is_output else ("input", "output")
+        if not isinstance(port, Port):
+            self._refuse(f"expected an {kind} port, got {port!r}; layer.inputs and layer.outputs hold ports")
         if port.is_output is not is_output:
             self._refuse(f"expected an {kind} port, got {other} {port.index} of {port.layer.title}", port.layer)
         if port.layer.owner is not self:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ovir import ops
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import EDGE_PORT, Severity
+from ovir.diagnostics.codes import EDGE_PORT, INFERENCE, UNFED_INPUT, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
@@ -38,6 +39,7 @@ class Policy:
 
     def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
         """Infer a layer and set the types of its output ports."""
+        self.check_operator(layer)
         inputs = [self.input_type(port) for port in layer.inputs]
         is_doubtful, is_refused = self._compare_inputs(engine, layer, inputs, is_body)
         outputs, found = engine.attempt(layer, inputs)
@@ -60,10 +62,20 @@ class Policy:
 
     # ----- overridden by other policies
 
+    def check_operator(self, layer: Layer) -> None:
+        """Report a layer without an operator if its operation is known: an edit has added an incomplete layer."""
+        if layer.operator is None and (cls := ops.resolve(layer.type, layer.version)) is not None:
+            message = f"the layer has no operator, but {layer.type} of {layer.version} is a known operation"
+            hint = f"create the layer with operator={cls.__name__}(...) from {cls.__module__}"
+            self.diagnostics.report(INFERENCE, message, layer.place, hint)
+
     def input_type(self, port: Port) -> TensorType:
-        """Return the type of an input."""
+        """Return the type of an input; an input without a source is an error."""
         source = port.source
-        return UNKNOWN_TENSOR if source is None else source.inferred or UNKNOWN_TENSOR
+        if source is None:
+            self.diagnostics.report(UNFED_INPUT, f"no edge leads to input port {port.id}", port.place, port=port.id)
+            return UNKNOWN_TENSOR
+        return source.inferred or UNKNOWN_TENSOR
 
     def reconsider(
         self,

@@ -28,6 +28,9 @@ class RecoveringPolicy(Policy):
         self._is_uncertain = False
         """Whether an earlier part could not be read or is in doubt, so that less may be known of later layers."""
 
+    def check_operator(self, layer: Layer) -> None:
+        """Do nothing: the reader has reported why the layer has no operator."""
+
     def input_type(self, port: Port) -> TensorType:
         """Return the type of an input; for an input without an edge, the declared one."""
         if port.source is None:

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import NOT_SUPPORTED
+from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.errors import ModelError, RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
@@ -80,6 +80,14 @@ class _Shown:
         return tuple(array.copy() for array in self.arrays)
 
 
+def _require_sources(layer: Layer) -> None:
+    """Raise ModelError if an input has no source, as after an edit that was not completed."""
+    for port in layer.inputs:
+        if port.source is None:
+            message = f"no edge leads to input port {port.id}"
+            raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
+
+
 class _Builder:
     def __init__(self, model: Model, keep: Collection[str], keep_compressed: bool) -> None:
         self.model = model
@@ -124,6 +132,8 @@ class _Builder:
     def add(self, layer: Layer) -> None:
         if layer.type == "Parameter":
             self.slot(layer.outputs[0])
+        if layer in self.needed:
+            _require_sources(layer)
         if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
             return
         op = layer.operator
