@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
     from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
+    from ovir.runtime.listeners import Listener
 
 __version__ = "0.1.0"
 
@@ -35,6 +36,7 @@ __all__ = [
     "InferRequest",
     "InputError",
     "Layer",
+    "Listener",
     "Model",
     "ModelError",
     "Operator",
@@ -71,6 +73,7 @@ _NAMES = {
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),
     "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results", "compile_model"),
+    "ovir.runtime.listeners": ("Listener",),
 }
 """The public names by the module that defines them."""
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}

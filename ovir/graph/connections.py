@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+from weakref import WeakSet
 
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -25,6 +26,13 @@ class Edge(NamedTuple):
     to_layer: int
     to_port: int
     line: int | None = None
+
+
+class Dependent(Protocol):
+    """An object that was made from a model and must know of it as it was then."""
+
+    def before_change(self) -> None:
+        """Copy what is needed from the model, which is about to change."""
 
 
 class LayerGraph:
@@ -52,6 +60,10 @@ class LayerGraph:
         self._set_order()
         for layer in self._file_order:
             layer.owner = self
+        for layer in self._file_order:
+            if layer.bodies and self.own_key(layer) != layer.name:
+                set_scopes(layer)
+        self._dependents: WeakSet[Dependent] = WeakSet()
 
     @property
     def scope(self) -> str:
@@ -121,8 +133,41 @@ class LayerGraph:
         """Return the layers that no Result and no Assign depends on."""
         return frozenset() if self.has_gaps else frozenset(dead_layers(self._file_order))
 
+    def walk(self) -> Iterator[Layer]:
+        """Yield the layers of the model and of all its bodies; the layers of a body follow the layer that has it."""
+        for layer in self.layers:
+            yield layer
+            for body in layer.bodies.values():
+                yield from body.walk()
+
+    @cached_property
+    def _numbered(self) -> dict[Layer, str]:
+        """Return the layers that share their name with others, each with a name of its own."""
+        first: dict[str, Layer] = {}
+        for layer in self._file_order:
+            first.setdefault(layer.name, layer)
+        holders = [layer for layer in self._file_order if layer.bodies]
+        imitated = {layer for layer in holders if any(name.startswith(f"{layer.name}/") for name in first)}
+        found: dict[Layer, str] = {}
+        taken = set(first)
+        for layer in self._file_order:
+            if first[layer.name] is layer and layer not in imitated:
+                continue
+            name = f"{layer.name}#{layer.id}"
+            while name in taken:
+                name += f"#{layer.id}"
+            taken.add(name)
+            found[layer] = name
+        return found
+
+    def own_key(self, layer: Layer) -> str:
+        """Return the part of a layer's key that tells it from the other layers of this model."""
+        return self._numbered.get(layer, layer.name)
+
     def layer(self, key: str | int) -> Layer:
-        """Return the layer with this id, or the first layer with this name.
+        """Return the layer with this id, the first layer with this name, or the layer with this key.
+
+        The key of a layer in a body is like ``loop/body/name``; see ``Layer.key``.
 
         Raises NotFoundError, which is also a KeyError, if there is none.
         """
@@ -132,6 +177,10 @@ class LayerGraph:
             raise NotFoundError(diagnose(USAGE, f"no layer has the id {key}", Place(self.path)))
         for layer in self._file_order:
             if layer.name == key:
+                return layer
+        keys = key, f"{self.scope}{key}"
+        for layer in self.walk():
+            if layer.key in keys:
                 return layer
         hint = did_you_mean(str(key), (layer.name for layer in self._file_order))
         raise NotFoundError(diagnose(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
@@ -150,10 +199,21 @@ class LayerGraph:
 
     # ----- for edits
 
+    def add_dependent(self, dependent: Dependent) -> None:
+        """Let an object that was made from this model be called before the model changes."""
+        self._dependents.add(dependent)
+
+    def _prepare_change(self) -> None:
+        """Call the dependents, which then no longer depend on this model."""
+        dependents = list(self._dependents)
+        self._dependents.clear()
+        for dependent in dependents:
+            dependent.before_change()
+
     def _clear_derived(self) -> None:
         """Clear everything that is derived, except the positions of layers."""
         self._layers = None
-        for name in ("graph", "inputs", "outputs", "dead_layers"):
+        for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered"):
             vars(self).pop(name, None)
 
     def _edges_removed(self) -> None:
@@ -162,3 +222,14 @@ class LayerGraph:
         if not self._in_file_order:
             self._position = None
         self._clear_derived()
+
+
+def set_scopes(layer: Layer) -> None:
+    """Update the scope of all layers in the bodies of a layer, after its name or scope has changed."""
+    pending = [layer]
+    while pending:
+        outer = pending.pop()
+        for key, body in outer.bodies.items():
+            for inner in body.layers:
+                inner.scope = f"{outer.key}/{key}/"
+                pending.append(inner)

@@ -14,7 +14,7 @@ from ovir.diagnostics.codes import CYCLE, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
-from ovir.graph.connections import LayerGraph
+from ovir.graph.connections import LayerGraph, set_scopes
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
 
@@ -40,6 +40,7 @@ class EditableGraph(LayerGraph):
 
     def connect(self, source: Port, target: Port) -> None:
         """Connect an input port with an output port; this replaces the source that the input had."""
+        self._prepare_change()
         self._require_port(source, is_output=True)
         self._require_port(target, is_output=False)
         if target.source is not source:
@@ -47,6 +48,7 @@ class EditableGraph(LayerGraph):
 
     def disconnect(self, target: Port) -> None:
         """Remove the source of an input port; the model cannot be inferred until the port has a source again."""
+        self._prepare_change()
         self._require_port(target, is_output=False)
         if target.source is not None:
             separate(target)
@@ -57,6 +59,7 @@ class EditableGraph(LayerGraph):
 
         A reader that belongs to the layer of ``new`` keeps reading ``old``.
         """
+        self._prepare_change()
         self._require_port(old, is_output=True)
         self._require_port(new, is_output=True)
         chosen = self._readers_of(old, readers)
@@ -70,6 +73,7 @@ class EditableGraph(LayerGraph):
 
         The layer becomes the last one in the order of the file.
         """
+        self._prepare_change()
         self._require_new(layer)
         self._require_free_end(layer)
         self._require_sources(layer, sources)
@@ -87,6 +91,7 @@ class EditableGraph(LayerGraph):
         The layer must belong to no model. ``port`` feeds its first input, ``others`` feed the inputs after it. The
         readers then read its first output. The tensor names stay with ``port``.
         """
+        self._prepare_change()
         self._require_port(port, is_output=True)
         self._require_new(layer)
         chosen = self._readers_of(port, readers)
@@ -117,6 +122,7 @@ class EditableGraph(LayerGraph):
 
         With ``bypass``, one output may have readers; they then read the source of the layer's first input.
         """
+        self._prepare_change()
         self._require_layer(layer)
         self._require_free_end(layer)
         read = [port for port in layer.outputs if port.readers]
@@ -140,6 +146,7 @@ class EditableGraph(LayerGraph):
         ``sources`` feed the inputs of ``new``; by default the sources of ``old`` do. Readers of an output of ``old``
         then read the output of ``new`` at the same position. Both layers may have the same id.
         """
+        self._prepare_change()
         self._require_layer(old)
         self._require_new(new, in_place_of=old)
         if new.type != old.type:
@@ -182,6 +189,7 @@ class EditableGraph(LayerGraph):
 
         Layers may exchange names, but two layers cannot get the same name.
         """
+        self._prepare_change()
         by_name: dict[str, Layer] = {}
         for layer in self._file_order:
             by_name.setdefault(layer.name, layer)
@@ -189,13 +197,16 @@ class EditableGraph(LayerGraph):
         renamed = [(by_name[old], new) for old, new in names.items()]
         for layer, new in renamed:
             layer.name = new
-            _set_scopes(layer)
+        vars(self).pop("_numbered", None)
+        for layer in self._file_order:
+            set_scopes(layer)
 
     def rename_tensors(self, names: Mapping[str, str]) -> None:
         """Rename tensors; ``names`` maps one of a tensor's present names to its new name.
 
         Tensors may exchange names, but two tensors cannot get the same name.
         """
+        self._prepare_change()
         ports = [port for layer in self._file_order for port in (*layer.inputs, *layer.outputs) if port.own_names]
         self._check_names(names, dict.fromkeys((name for port in ports for name in port.own_names), 1), "tensor")
         for port in ports:
@@ -337,7 +348,7 @@ class EditableGraph(LayerGraph):
         If it is not the last place, the caller must clear the positions of the layers.
         """
         layer.scope = self.scope
-        _set_scopes(layer)
+        set_scopes(layer)
         self._file_order.insert(place, layer)
         self._by_id[layer.id] = layer
         layer.owner = self
@@ -359,14 +370,3 @@ class EditableGraph(LayerGraph):
         if self._position is not None:
             del self._position[layer]
         self._clear_derived()
-
-
-def _set_scopes(layer: Layer) -> None:
-    """Update the scope of all layers in the bodies of a layer, after its name or scope has changed."""
-    pending = [layer]
-    while pending:
-        outer = pending.pop()
-        for key, body in outer.bodies.items():
-            for inner in body.layers:
-                inner.scope = f"{outer.scope}{outer.name}/{key}/"
-                pending.append(inner)

@@ -24,7 +24,7 @@ class FlatPort(NamedTuple):
     declared_element_type: ElementType | None
     names: frozenset[str]
     line: int | None
-    rt_info: RtInfo | None
+    rt_info: RtInfo
     inferred: TensorType | None
 
 

@@ -12,7 +12,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Place
 from ovir.diagnostics.errors import OWN_FAULT
-from ovir.graph.rt_info import DeferredRtInfo, RtInfo
+from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
     from ovir.ops.base.operator import Operator
@@ -28,7 +28,10 @@ class Owner(Protocol):
         """Return the layers that no Result and no Assign depends on."""
 
     def layer(self, key: str | int) -> Layer:
-        """Return the layer with this id or name."""
+        """Return the layer with this id, name or key."""
+
+    def own_key(self, layer: Layer) -> str:
+        """Return the part of a layer's key that tells it from the other layers of the same model."""
 
 
 @dataclass(eq=False, slots=True)
@@ -51,7 +54,7 @@ class Port:
     own_names: frozenset[str] = frozenset()
     """The tensor names that the file gives to this port; see ``names``."""
     line: int | None = None
-    rt_info: RtInfo | None = None
+    rt_info: RtInfo = NO_RT_INFO
     inferred: TensorType | None = None
     """The inferred type of an output; None before inference, or if the operation has no such output."""
     edge_line: int | None = None
@@ -146,11 +149,20 @@ class Layer:
     """The model that this layer belongs to."""
 
     @property
-    def rt_info(self) -> RtInfo | None:
-        """Return the runtime information of the layer; None if the file has no <rt_info> for it."""
+    def rt_info(self) -> RtInfo:
+        """Return the runtime information of the layer, which is empty if the file has none."""
         if callable(self.rt_info_source):
             self.rt_info_source = self.rt_info_source()
-        return self.rt_info_source
+        return NO_RT_INFO if self.rt_info_source is None else self.rt_info_source
+
+    @property
+    def key(self) -> str:
+        """Return the name that finds the layer among those of the model and all its bodies.
+
+        It is the layer's name after those of the layers around it, as ``loop/body/name``. Where that is not unique, the
+        id follows: ``name#7``. ``Model.layer``, taps and the names of results accept it.
+        """
+        return self.scope + (self.name if self.owner is None else self.owner.own_key(self))
 
     @property
     def is_dead(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.shapes import PartialShape
@@ -16,11 +16,15 @@ from ovir.graph.connections import Edge
 from ovir.graph.edits import EditableGraph
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer
-from ovir.graph.rt_info import RtInfo
+from ovir.graph.rt_info import NO_RT_INFO, RtInfo
+
+if TYPE_CHECKING:
+    from ovir.inference.weights import Weights
 
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 Infer = Callable[["Model"], list[Diagnostic]]
 Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
+FindWeights = Callable[["Model"], "list[Weights]"]
 
 
 class Model(EditableGraph):
@@ -36,7 +40,7 @@ class Model(EditableGraph):
         name: str = "",
         version: int = 11,
         path: str | None = None,
-        rt_info: RtInfo | None = None,
+        rt_info: RtInfo = NO_RT_INFO,
         has_gaps: bool = False,
     ) -> None:
         super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
@@ -59,6 +63,7 @@ class Model(EditableGraph):
 
         Raises ModelError if inference fails.
         """
+        self._prepare_change()
         self.inference_diagnostics = _inference()[0](self)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
@@ -68,6 +73,7 @@ class Model(EditableGraph):
         If an error is raised, the model has not changed.
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
+        self._prepare_change()
         self.inference_diagnostics = _inference()[1](self, wanted)
 
     def input_index(self, key: str | int) -> int:
@@ -86,6 +92,14 @@ class Model(EditableGraph):
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self.inputs)) or "none"
         message = f"the model has no input {key!r}; its inputs are {known}"
         raise InputError(diagnose(USAGE, message, Place(self.path)))
+
+    def weights(self) -> list[Weights]:
+        """Return the weights of all products, convolutions and gathers, those in bodies included.
+
+        Each entry names the layer, its input port, the shape, the element type in the file and what compresses it. Its
+        ``array`` decompresses it anew each time. A constant that several layers read is listed for each of them.
+        """
+        return _inference()[2](self)
 
     # ----- copies
 
@@ -159,18 +173,18 @@ def _without_value(port: FlatPort) -> FlatPort:
     return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))
 
 
-_provided: list[tuple[Infer, Reshape]] = []
+_provided: list[tuple[Infer, Reshape, FindWeights]] = []
 
 
-def provide_inference(infer: Infer, reshape: Reshape) -> None:
-    """Set the functions by which models infer.
+def provide_inference(infer: Infer, reshape: Reshape, find_weights: FindWeights) -> None:
+    """Set the functions by which models infer and find their weights.
 
     ``ovir.inference`` calls this when it is imported. It works on models, so this module cannot import it.
     """
-    _provided[:] = [(infer, reshape)]
+    _provided[:] = [(infer, reshape, find_weights)]
 
 
-def _inference() -> tuple[Infer, Reshape]:
+def _inference() -> tuple[Infer, Reshape, FindWeights]:
     if not _provided:
         raise RuntimeError("nothing has been imported that can infer models: import ovir.inference")
     return _provided[0]

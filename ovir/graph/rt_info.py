@@ -6,7 +6,10 @@ also a read-only mapping, because most runtime information consists of names and
     model.rt_info["framework"]                                 # "onnx"
     model.rt_info["conversion_parameters", "input_model"]      # an entry of an entry
     layer.rt_info["fused_names"]                               # "conv1,relu1"
+    model.rt_info.get("framework")                             # None where the file does not say
     model.rt_info.to_dict()
+
+Models, layers and ports without an ``<rt_info>`` have an empty one, ``NO_RT_INFO``.
 """
 
 from __future__ import annotations
@@ -97,6 +100,8 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
 
     @cached_property
     def _entries(self) -> dict[str, str | RtInfo]:
+        if not self.elements:
+            return {}
         root, *inner = self.elements
         skipped = ("name", "version") if root.tag in _NAMED else ()
         entries: dict[str, str | RtInfo] = {name: text for name, text in root.attributes if name not in skipped}
@@ -115,6 +120,9 @@ def _value_of(elements: tuple[RtElement, ...]) -> str | RtInfo:
         return first.text
     return RtInfo(elements)
 
+
+NO_RT_INFO = RtInfo(())
+"""What has no ``<rt_info>``."""
 
 DeferredRtInfo = Callable[[], RtInfo]
 """A function that makes an RtInfo on demand, because a file may have one for every layer and few are read."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ovir.core.shapes import as_shape
 from ovir.diagnostics.codes import USAGE
@@ -17,6 +18,9 @@ from ovir.inference.policy import Policy
 from ovir.inference.recovery import RecoveringPolicy
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
+
+if TYPE_CHECKING:
+    from ovir.inference.weights import Weights
 
 
 def infer_model(model: Model) -> list[Diagnostic]:
@@ -96,4 +100,11 @@ def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
         layer.attributes = {**layer.attributes, "shape": operator.shape}
 
 
-provide_inference(infer_model, reshape_model)
+def find_weights(model: Model) -> list[Weights]:
+    """Return the weights of a model; see ``Model.weights``."""
+    from ovir.inference.weights import weights_of  # commands do not need it
+
+    return weights_of(model)
+
+
+provide_inference(infer_model, reshape_model, find_weights)

@@ -31,6 +31,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.graph.rt_info import NO_RT_INFO
 from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
@@ -235,7 +236,7 @@ class _Reader:
             name=element.get("name", ""),
             version=version,
             path=self.file,
-            rt_info=None if info is None else read_rt_info(info),
+            rt_info=NO_RT_INFO if info is None else read_rt_info(info),
             has_gaps=any(d.code.startswith(_STRUCTURE_CODES) for d in self.diagnostics.errors_since(known)),
         )
 

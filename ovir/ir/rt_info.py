@@ -46,4 +46,4 @@ def write_rt_info(info: RtInfo) -> etree._Element:
             element = etree.Element(item.tag, attributes)
         element.text, element.tail = item.text or None, item.tail or None
         open_elements.append(element)
-    return open_elements[0]
+    return open_elements[0] if open_elements else etree.Element("rt_info")

@@ -28,7 +28,8 @@ class CompiledModel:
     """A model ready to run.
 
     A call runs the model's own infer request; ``create_infer_request`` creates others, which share nothing but
-    constants.
+    constants. A compiled model does not change when its model is reshaped or edited: ``model`` is then a copy of the
+    model before the change.
     """
 
     def __init__(
@@ -47,29 +48,41 @@ class CompiledModel:
         self.threads = threads
         self.strict = strict
         self.keep_compressed = keep_compressed
-        self._revision = model.revision
-        self._lock = threading.Lock()
-        self._plan = make_plan(model, keep_compressed=keep_compressed)  # raises the error of operations that cannot run
+        self._lock = threading.RLock()
+        self._plan: Plan | None = make_plan(model, keep_compressed=keep_compressed)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
+        self._input_positions = {port: index for index, port in enumerate(model.inputs)}
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None
+        model.add_dependent(self)
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
-        """Return the plan in which the layers named in ``keep`` run as steps."""
-        missing = frozenset(keep) - self._plan.step_names
-        if not missing:
-            return self._plan
+        """Return the plan in which the layers with the keys in ``keep`` are run as steps."""
         with self._lock:
+            if self._plan is None:  # the model has changed since, and this is the plan of its copy
+                self._plan = make_plan(self.model, keep_compressed=self.keep_compressed)
+                self._last_tapped = frozenset(), self._plan
+            missing = frozenset(keep) - self._plan.step_names
+            if not missing:
+                return self._plan
             if self._last_tapped[0] != missing:
                 self._last_tapped = missing, make_plan(self.model, missing, keep_compressed=self.keep_compressed)
             return self._last_tapped[1]
 
-    def check_revision(self) -> None:
-        """Raise InputError if the model has been given other shapes since it was compiled."""
-        if self.model.revision != self._revision:
-            message = "the model has been inferred anew since it was compiled"
-            hint = "compile it again after reshape()"
-            raise InputError(diagnose(USAGE, message, Place(self.model.path), hint=hint))
+    def before_change(self) -> None:
+        """Replace the model by a copy of it, because it is about to be reshaped or edited."""
+        with self._lock:
+            self.model = self.model.clone()
+            self._plan = None
+            self._input_positions |= {port: index for index, port in enumerate(self.model.inputs)}
+            self._keys |= {port: index for index, port in enumerate(self.model.outputs)}
+
+    def by_position(self, inputs: Feeds) -> Feeds:
+        """Return inputs with positions in place of ports, which may be those of the model before it changed."""
+        if not isinstance(inputs, Mapping):
+            return inputs
+        known = self._input_positions
+        return {known.get(key, key) if isinstance(key, Port) else key: value for key, value in inputs.items()}
 
     @property
     def inputs(self) -> list[Port]:
@@ -121,9 +134,9 @@ class InferRequest:
     ) -> Results:
         """Run the model on ``inputs``: a mapping from name, position or Port, a list, or one array.
 
-        ``taps`` are layer names whose outputs ``results.taps`` will hold. With ``share_outputs`` the arrays belong to
-        the request, which overwrites them in its next call. Raise InputError if an input does not match the model,
-        RunError if a layer fails.
+        ``taps`` are the names or keys (``Layer.key``) of layers whose outputs ``results.taps`` will hold. With
+        ``share_outputs`` the arrays belong to the request, which overwrites them in its next call. Raise InputError if
+        an input does not match the model, RunError if a layer fails.
         """
         if not self._busy.acquire(blocking=False):
             message = "this request is running; create_infer_request() makes another for another thread"
@@ -137,8 +150,10 @@ class InferRequest:
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
-        compiled.check_revision()
-        arrays = collect_inputs(compiled.model, inputs)
+        arrays = collect_inputs(compiled.model, compiled.by_position(inputs))
+        plan = compiled.plan()
+        if self._executor.plan is not plan:
+            self._executor = self._tapped = Executor(plan, self._variables)
         executor = self._executor
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:
@@ -184,7 +199,7 @@ class Results(Mapping[Any, Array]):
     def __init__(
         self,
         ports: Sequence[Port],
-        keys: Mapping[str, int],
+        keys: Mapping[str | Port, int],
         arrays: Sequence[Array],
         taps: dict[str, list[Array]],
         diagnostics: list[Diagnostic],
@@ -193,7 +208,7 @@ class Results(Mapping[Any, Array]):
         self._keys = keys
         self._arrays = arrays
         self.taps = taps
-        """By layer name: copies of the outputs of the layers asked for."""
+        """Copies of the outputs of the layers asked for, by the names given for them."""
         self.diagnostics = diagnostics
         """What kernels had to say of the values, as indices outside the specified range."""
 
@@ -201,14 +216,14 @@ class Results(Mapping[Any, Array]):
         if key in self:
             if isinstance(key, (int, np.integer)):
                 return self._arrays[int(key)]
-            return self._arrays[self._ports.index(key) if isinstance(key, Port) else self._keys[key]]
+            return self._arrays[self._keys[key]]
         known = ", ".join(f"{i} '{port.any_name}'" for i, port in enumerate(self._ports)) or "none"
         raise NotFoundError(diagnose(USAGE, f"there is no output {key!r}; the outputs are {known}"))
 
     def __contains__(self, key: object) -> bool:
         if isinstance(key, (int, np.integer)):
             return -len(self._arrays) <= int(key) < len(self._arrays)
-        return key in self._ports if isinstance(key, Port) else isinstance(key, str) and key in self._keys
+        return isinstance(key, (str, Port)) and key in self._keys
 
     def __iter__(self) -> Iterator[Port]:
         return iter(self._ports)
@@ -228,17 +243,18 @@ class Results(Mapping[Any, Array]):
         return named
 
 
-def _output_keys(ports: Sequence[Port]) -> dict[str, int]:
-    """Return every name of an output: tensor names first, then those of the Result and of its producer."""
-    keys: dict[str, int] = {}
+def _output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:
+    """Return the position of each output by its port and by its names: tensor names come first, then the names and keys
+    of its Result, then those of the layer before it."""
+    keys: dict[str | Port, int] = {port: index for index, port in enumerate(ports)}
     for index, port in enumerate(ports):
         for name in port.names:
             keys.setdefault(name, index)
-    for index, port in enumerate(ports):
-        keys.setdefault(port.layer.name, index)
-    for index, port in enumerate(ports):
-        if port.source is not None:
-            keys.setdefault(port.source.layer.name, index)
+    for layers in ([port.layer for port in ports], [port.source.layer if port.source else None for port in ports]):
+        for index, layer in enumerate(layers):
+            if layer is not None:
+                keys.setdefault(layer.name, index)
+                keys.setdefault(layer.key, index)
     return keys
 
 

@@ -20,14 +20,19 @@ MAX_REPORTS = 1000
 
 
 class Listener(Protocol):
-    """An object that is called at each step of a run. Arrays are valid only during the call: copy what you keep.
+    """An object that is called at each step of a run, given as ``compiled(inputs, listeners=[...])``.
 
-    An exception of a listener ends the run and reaches its caller unchanged.
+    Both methods are called with the layer and its arrays, in the order of the run; for layers in bodies, once per
+    iteration. Layers that were computed when the model was compiled, such as constants, are no steps. The arrays are
+    valid only during the call and must not be written to: copy what is to be kept. An exception of a listener ends the
+    run and reaches the caller unchanged. A subclass needs to define only the methods that it uses.
     """
 
-    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None: ...
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        """Handle a layer that is about to run, with the arrays of its inputs."""
 
-    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None: ...
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Handle a layer that has run, with the arrays of its inputs and outputs."""
 
 
 class ListenerFailed(BaseException):
@@ -110,16 +115,13 @@ class Reports:
 
 
 def full_name(layer: Layer) -> str:
-    """Return the name of a layer, in a body preceded by the names of the enclosing layers."""
-    return layer.scope + layer.name
+    """Return the key of a layer, in a body preceded by the names of the enclosing layers."""
+    return layer.key
 
 
 def all_layers(model: Model) -> Iterator[Layer]:
-    """Yield the layers of a model and of all its bodies."""
-    for layer in model.layers:
-        yield layer
-        for body in layer.bodies.values():
-            yield from all_layers(body)
+    """Return an iterator over the layers of a model and of all its bodies."""
+    return model.walk()
 
 
 def matching_taps(model: Model, pattern: str) -> list[str]:

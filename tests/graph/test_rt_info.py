@@ -6,9 +6,11 @@ import pickle
 from pathlib import Path
 
 import pytest
+from builder import Net
 from lxml import etree
 
-from ovir.graph.rt_info import RtInfo
+import ovir
+from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.ir.rt_info import read_rt_info, write_rt_info
 
 TEXT = """<rt_info>
@@ -90,3 +92,24 @@ def test_round_trip_of_files(folder: Path) -> None:
             assert etree.tostring(written, method="c14n") == etree.tostring(element, method="c14n"), path
             count += 1
     assert count
+
+
+def test_what_has_no_rt_info_has_an_empty_one() -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    model = ovir.read_model(net.xml().replace("<rt_info/>", "").encode(), b"")
+    for info in (model.rt_info, model.layer("x").rt_info, model.inputs[0].rt_info):
+        assert info.to_dict() == {}
+        assert info.get("framework") is None
+        assert info.get(("conversion_parameters", "framework")) is None
+        assert ("conversion_parameters", "framework") not in info
+    assert pickle.loads(pickle.dumps(model)).rt_info == NO_RT_INFO
+    assert etree.tostring(write_rt_info(NO_RT_INFO)) == b"<rt_info/>"
+
+
+def test_entries_of_a_model() -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    model = ovir.read_model(net.xml().replace("<rt_info/>", TEXT).encode(), b"")
+    assert model.rt_info["conversion_parameters", "input_model"] == "a.onnx"
+    assert model.rt_info.get(("conversion_parameters", "framework"), "unknown") == "unknown"

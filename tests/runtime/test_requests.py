@@ -1,6 +1,9 @@
 """What a request owns and keeps: results given away, state, plans of taps, one run at a time."""
 
+import gc
+import re
 import threading
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,14 +30,59 @@ def test_a_shared_run_leaves_earlier_results_alone() -> None:
     np.testing.assert_array_equal(first, 2 * ONES)
 
 
-def test_a_model_reshaped_after_compiling_is_refused() -> None:
+def test_a_compiled_model_stays_valid_when_the_model_is_reshaped() -> None:
+    model = plus_one("?,3").model()
+    port, result = model.inputs[0], model.outputs[0]
+    compiled = ovir.compile_model(model)
+    request = compiled.create_infer_request()
+    request.infer([ONES])
+    model.reshape([5, 3])
+    assert (str(compiled.inputs[0].shape), str(model.inputs[0].shape)) == ("[?,3]", "[5,3]")
+    for run in (compiled, request.infer, compiled.create_infer_request().infer):
+        results = run({port: ONES}, taps=["sum"])
+        np.testing.assert_array_equal(results[result], 2 * ONES)
+        np.testing.assert_array_equal(results[compiled.outputs[0]], 2 * ONES)
+        np.testing.assert_array_equal(results.taps["sum"][0], 2 * ONES)
+    with pytest.raises(ovir.InputError, match=re.escape("takes shape [5,3]")):
+        ovir.compile_model(model)([ONES])
+    assert ovir.compile_model(model)([np.ones((5, 3), np.float32)])[0].shape == (5, 3)
+
+
+def test_a_compiled_model_stays_valid_when_the_model_is_edited() -> None:
     model = plus_one("?,3").model()
     compiled = ovir.compile_model(model)
-    compiled([ONES])
-    model.reshape([5, 3])
-    with pytest.raises(ovir.InputError, match="inferred anew since it was compiled"):
-        compiled([ONES])
-    assert ovir.compile_model(model)([np.ones((5, 3), np.float32)])[0].shape == (5, 3)
+    model.connect(model.inputs[0], model.outputs[0])
+    model.infer_shapes()
+    np.testing.assert_array_equal(compiled([ONES])[0], 2 * ONES)
+    np.testing.assert_array_equal(ovir.compile_model(model)([ONES])[0], ONES)
+
+
+def test_the_state_of_a_request_outlives_a_reshape_of_the_model() -> None:
+    net = Net()
+    x = net.parameter("x", "1,3")
+    read = net.op(
+        "ReadValue",
+        net.const(np.zeros((1, 3), "f4")),
+        opset=6,
+        variable_id="v",
+        variable_shape="1,3",
+        variable_type="f32",
+    )
+    total = net.op("Add", read, x, name="total")
+    net.op("Assign", total, opset=6, variable_id="v", outputs=0)
+    net.result(total)
+    model = net.model()
+    request = ovir.compile_model(model).create_infer_request()
+    request.infer([np.ones((1, 3), "f4")])
+    model.reshape([1, 3])
+    np.testing.assert_array_equal(request.infer([np.ones((1, 3), "f4")])[0], np.full((1, 3), 2))
+
+
+def test_a_model_does_not_keep_its_compiled_models() -> None:
+    model = plus_one("?,3").model()
+    reference = weakref.ref(ovir.compile_model(model))
+    gc.collect()
+    assert reference() is None
 
 
 def test_a_request_runs_once_at_a_time() -> None:

@@ -1,0 +1,194 @@
+"""The weights of a model: the constants that products, convolutions and gathers read, decompressed on demand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, bf16, f16, f32
+from ovir.core.shapes import PartialShape
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.base.domains import Index
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL, Traits, input_names
+from ovir.ops.infrastructure import Const
+
+_MOST_LAYERS = 100
+"""Layers between a constant and the layer that reads it as weights; exporters write fewer than ten."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The weights that one input of a layer reads."""
+
+    input: Port
+    """The input port of the layer that reads them."""
+    constant: Layer
+    """The Const that holds the numbers of the file, without scales and zero points."""
+    compression: str
+    """What has to be undone, such as ``u4 with scale and zero point, groups of 128``; ``none`` for nothing."""
+
+    @property
+    def layer(self) -> Layer:
+        """Return the layer that reads the weights."""
+        return self.input.layer
+
+    @property
+    def shape(self) -> PartialShape:
+        return self.input.shape
+
+    @property
+    def element_type(self) -> ElementType:
+        """Return the element type that the layer reads."""
+        return self.input.element_type
+
+    @property
+    def stored_type(self) -> ElementType:
+        """Return the element type of the numbers in the file."""
+        return self.constant.outputs[0].element_type
+
+    @property
+    def array(self) -> Array:
+        """Return the weights as the layer reads them, decompressed anew at each call.
+
+        As in a run, decompression computes f16 and bf16 in f32, and weights restored from them are f32. Constants that
+        need no decompression are returned as they are, read-only.
+        """
+        assert self.input.source is not None
+        return _array(self.input.source)
+
+
+def weights_of(model: Model) -> list[Weights]:
+    """Return the weights of all products, convolutions and gathers of a model and its bodies."""
+    found = []
+    for layer in model.walk():
+        for port in _weight_inputs(layer):
+            if port.source is not None and (chain := _constant_chain(port.source)) is not None:
+                constant = _main_constant(port.source)
+                found.append(Weights(port, constant, _compression(port, constant, chain)))
+    return found
+
+
+# --------------------------------------------------------------------------- where weights stand
+
+
+def _weight_inputs(layer: Layer) -> list[Port]:
+    """Return the inputs that may be weights: all of a product, and what a gather picks from."""
+    op = layer.operator
+    if op is None:
+        return []
+    if type(op).multiply_accumulates is not Traits.multiply_accumulates:
+        return layer.inputs
+    names = input_names(type(op))
+    into = {rule.into for rule in op.domains.values() if isinstance(rule, Index)}
+    is_gather = into and not any(name.startswith("update") for name in names)
+    return [port for port, name in zip(layer.inputs, names, strict=False) if is_gather and name in into]
+
+
+def _constant_chain(port: Port) -> list[Layer] | None:
+    """Return the layers that compute a port from constants alone; None if it has another source."""
+    found: dict[Layer, None] = {}
+    pending = [port.layer]
+    while pending:
+        layer = pending.pop()
+        if layer in found:
+            continue
+        op = layer.operator
+        if op is None or not op.pure or layer.bodies or len(found) >= _MOST_LAYERS or layer.type == "Parameter":
+            return None
+        if not isinstance(op, Const):
+            if not layer.inputs or not hasattr(op, "run"):
+                return None
+            pending += [source.layer for source in _sources(layer)]
+        found[layer] = None
+    return list(found)
+
+
+def _sources(layer: Layer) -> list[Port]:
+    return [port.source for port in layer.inputs if port.source is not None]
+
+
+def _main_constant(port: Port) -> Layer:
+    """Return the constant that holds the numbers: at each layer, the way goes through its largest input."""
+    layer = port.layer
+    while not isinstance(layer.operator, Const):
+        layer = max(_sources(layer), key=_elements).layer
+    return layer
+
+
+def _elements(port: Port) -> int:
+    return prod(port.shape.to_tuple()) if port.shape.is_static else 0
+
+
+def _compression(port: Port, constant: Layer, chain: list[Layer]) -> str:
+    """Return in words what stands between the numbers of the file and the weights."""
+    operators = [layer.operator for layer in chain if layer.operator is not None]
+    parts = [word for word, trait in (("scale", "scales"), ("zero point", "offsets")) if _any(operators, trait)]
+    levels = next((levels for op in operators if (levels := getattr(op, "levels", None)) is not None), None)
+    if levels is not None:
+        parts.append(f"{levels} levels")
+    stored = constant.outputs[0]
+    if not parts and stored.element_type == port.element_type:
+        return "none"
+    text = f"{stored.element_type}{' with ' if parts else ''}{' and '.join(parts)}"
+    has_groups = _any(operators, "scales") and (stored.shape.rank or 0) > (port.shape.rank or 0)
+    return f"{text}, groups of {stored.shape[-1]}" if has_groups else text
+
+
+def _any(operators: list[Operator], trait: str) -> bool:
+    return any(getattr(op, trait) for op in operators)
+
+
+# --------------------------------------------------------------------------- their values
+
+
+def _array(port: Port) -> Array:
+    """Return what comes out of a port of a chain of constants."""
+    op = port.layer.operator
+    return op.decoded() if isinstance(op, Const) else _Chain().value(port)
+
+
+class _Chain:
+    """The values of the layers of one chain, each computed once."""
+
+    def __init__(self) -> None:
+        self._values: dict[Port, Array] = {}
+
+    def value(self, port: Port) -> Array:
+        if port not in self._values:
+            self._run(port.layer)
+        return self._values[port]
+
+    def _run(self, layer: Layer) -> None:
+        op: Any = layer.operator
+        if isinstance(op, Const):
+            port = layer.outputs[0]
+            data = op.decoded()
+            self._values[port] = data.astype(np.float32) if port.element_type in (f16, bf16) else data
+            return
+        arguments = [self.value(source) for source in _sources(layer)]
+        result: Any
+        if op.converts and layer.outputs[0].element_type in (f16, bf16, f32):
+            result = _converted(layer, arguments[0])
+        else:
+            if op.restores != ALL and not op.restores:  # its kernel takes the declared types only
+                pairs = zip(arguments, _sources(layer), strict=True)
+                arguments = [array.astype(source.element_type.to_dtype(), copy=False) for array, source in pairs]
+            applied = op.applied([p.type for p in layer.inputs], [p.type for p in layer.outputs])
+            with np.errstate(all="ignore"):
+                result = applied.run(*arguments)
+        results = result if isinstance(result, tuple) else (result,)
+        self._values.update(zip(layer.outputs, results, strict=False))
+
+
+def _converted(layer: Layer, data: Array) -> Array:
+    """Return the input of a Convert in f32."""
+    from ovir.ops.convert import in_f32
+
+    source = layer.inputs[0].element_type
+    return data if source in (f16, bf16, f32) else in_f32(data, source)

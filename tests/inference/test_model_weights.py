@@ -1,0 +1,114 @@
+"""`model.weights()`: which inputs are weights, what compresses them, and the arrays they stand for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.core.arrays import Array
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
+CODES = np.arange(24).reshape(6, 4) % 16
+
+
+def converted(net: Net, source: Any, target: str) -> Any:
+    return net.op("Convert", source, destination_type=target)
+
+
+def product(net: Net, weights: Any) -> Net:
+    net.result(net.op("MatMul", net.parameter("x", "?,6"), weights, name="product"))
+    return net
+
+
+def grouped() -> tuple[Net, Array]:
+    """Return a product with u4 weights in groups of two, and the weights that it means."""
+    net = Net()
+    codes = converted(net, net.const(CODES.reshape(6, 2, 2), "u8", "codes"), "f16")
+    zero = net.const(np.full((6, 2, 1), 3), "f16")
+    scale = net.const(np.arange(12).reshape(6, 2, 1) / 8, "f16")
+    restored = net.op("Multiply", net.op("Subtract", codes, zero), scale)
+    shaped = net.op("Reshape", restored, net.const([6, 4], "i64"), special_zero="false")
+    expected = ((CODES.reshape(6, 2, 2) - 3.0) * np.arange(12).reshape(6, 2, 1) / 8).reshape(6, 4)
+    return product(net, converted(net, shaped, "f32")), expected.astype("f4")
+
+
+def only(net: Net) -> Any:
+    (found,) = net.model().weights()
+    return found
+
+
+def test_plain_weights() -> None:
+    net = Net()
+    values = np.linspace(0, 1, 24, dtype="f4").reshape(6, 4)
+    found = only(product(net, net.const(values, name="w")))
+    assert (found.layer.name, found.input.index, found.constant.name) == ("product", 1, "w")
+    assert (str(found.shape), str(found.element_type), str(found.stored_type)) == ("[6,4]", "f32", "f32")
+    assert found.compression == "none"
+    np.testing.assert_array_equal(found.array, values)
+
+
+def test_weights_in_half_precision() -> None:
+    net = Net()
+    found = only(product(net, converted(net, net.const(CODES / 3, "f16"), "f32")))
+    assert found.compression == "f16"
+    np.testing.assert_array_equal(found.array, (CODES / 3).astype("f2").astype("f4"))
+
+
+def test_weights_behind_convert_subtract_multiply_and_reshape() -> None:
+    net, expected = grouped()
+    found = only(net)
+    assert found.constant.name == "codes"
+    assert found.compression == "u8 with scale and zero point, groups of 2"
+    assert found.array.dtype == np.float32
+    np.testing.assert_array_equal(found.array, expected)
+
+
+def test_arrays_are_those_of_a_run() -> None:
+    net, _ = grouped()
+    found = only(net)
+    run = net.compiled()([np.eye(6, dtype="f4")])[0]
+    np.testing.assert_array_equal(run, found.array)
+
+
+def test_fake_quantized_weights_of_a_convolution() -> None:
+    net = Net()
+    filters = np.linspace(-1, 1, 2 * 3 * 9, dtype="f4").reshape(2, 3, 3, 3)
+    limits = [net.const(np.float32(value)) for value in (-1, 1, -1, 1)]
+    quantized = net.op("FakeQuantize", net.const(filters), *limits, levels="3")
+    x = net.parameter("x", "1,3,8,8")
+    ones = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    net.result(net.op("Convolution", x, quantized, name="conv", **ones))
+    found = only(net)
+    assert (found.layer.name, found.compression) == ("conv", "f32 with 3 levels")
+    np.testing.assert_array_equal(np.unique(found.array), [-1, 0, 1])
+
+
+def test_the_table_of_a_gather_counts_and_its_constant_indices_do_not() -> None:
+    net = Net()
+    table = net.const(np.ones((9, 4), "f4"), name="table")
+    axis = net.const(np.int64(0))
+    net.result(net.op("Gather", table, net.parameter("ids", "3", "i64"), axis, name="embedding", opset=8))
+    net.result(net.op("Gather", net.parameter("y", "3,4"), net.const([0], "i64"), axis, opset=8))
+    net.result(net.op("ScatterUpdate", table, net.const([0], "i64"), net.parameter("z", "1,4"), axis, opset=3))
+    found = only(net)
+    assert (found.layer.name, found.input.index, found.constant.name) == ("embedding", 0, "table")
+
+
+def test_what_depends_on_inputs_is_no_weight() -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "2,3"), net.op("ReLU", net.parameter("y", "3,2"))))
+    assert net.model().weights() == []
+
+
+def test_weights_of_an_example() -> None:
+    found = ovir.read_model(EXAMPLES / "digits.xml").weights()
+    assert [(w.layer.type, w.input.index) for w in found] == [("Convolution", 1), ("Convolution", 1), ("MatMul", 1)]
+    for weights in found:
+        assert weights.array.shape == weights.shape.to_tuple()
+        with pytest.raises(ValueError, match="read-only"):
+            weights.array[...] = 0
