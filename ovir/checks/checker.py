@@ -7,10 +7,10 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-from ovir.checks.foreign_weights import fold_foreign_weights
+from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
-from ovir.checks.rule import RULES, WHOLE_GRAPH, Context
+from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
     DECLARED_TYPE,
@@ -56,7 +56,7 @@ def check(
     time of each stage.
 
     A diagnostic that only follows from another is left out; repeated warnings and infos are summed up. A file that is
-    wrong or unreadable raises nothing; an argument that is no file or content of one raises InputError.
+    wrong or unreadable raises nothing; a ``model`` that is neither a file nor the content of one raises InputError.
     """
     if isinstance(model, Model):
         message = "check() expects a file or its content, not a Model, which was checked when it was read"
@@ -92,7 +92,7 @@ def _collect(
         context = Context(document.root, document.file, document.weights, document.model, runtime)
         _apply_rules(context, skip, diagnostics)
         if FOREIGN_WEIGHTS.id not in skip:
-            fold_foreign_weights(context, diagnostics)
+            report_foreign_weights(context, diagnostics)
         clock("rules", perf_counter() - inferred)
         for part in context.models:
             part.dispose()
@@ -100,17 +100,18 @@ def _collect(
 
 
 def infer_recovering(document: Document, diagnostics: Diagnostics) -> None:
-    """Infer with the declared types where inference contradicts them, then without them, as ``read_model`` does.
+    """Infer with declared types wherever they differ from inferred ones.
 
-    The second pass runs only if the first found no reason to reject the file. Its errors are reported for contradicted
-    layers, and for the first layer that a contradicted parameter or constant feeds: later errors follow from these.
+    If this finds no fatal error, infer again without them, as ``read_model`` does, and report what ``read_model`` would
+    refuse: the errors of contradicted layers, and of the first layer that a contradicted parameter or constant feeds.
+    Later errors follow from these.
     """
     infer_into(document.model, diagnostics, trust_declared=True)
     _blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
     for contradiction in contradictions:
         if contradiction.code == OUTSIDE_SPEC.id:
-            diagnostics.discard(contradiction)  # the rules report it for constants, a run for computed values
+            diagnostics.discard(contradiction)  # rules report it for constants, runs for computed values
     if diagnostics.fatal or not contradictions:
         return
     infer_into(document.model, strict := Diagnostics())
@@ -184,9 +185,9 @@ _STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
-    has_holes = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
+    has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
     for code, rule in RULES.items():
-        if code in skip or (has_holes and code in WHOLE_GRAPH):
+        if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
         try:
             diagnostics.extend(rule(context))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from ovir.checks.rule import Constant
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
@@ -17,6 +19,14 @@ def constant_of(port: Port) -> Array | None:
     if port.source is None or not isinstance(op := port.source.layer.operator, Const):
         return None
     return Constant(op).data
+
+
+def means_open_end(data: Array) -> Array:
+    """Return which 64-bit integers mean "to the end": those within 2**33 of 2**63 or of -(2**63).
+
+    Exporters write a limit of i64 for an open end, or a number close to it.
+    """
+    return np.abs(np.abs(data.astype(np.float64)) - 2.0**63) <= 2.0**33
 
 
 def layer_domains(layer: Layer) -> Iterator[tuple[Port, DomainRule]]:

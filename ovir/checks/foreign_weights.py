@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ovir.checks.constants import means_open_end
 from ovir.checks.rule import Context
 from ovir.core.element_types import i64, u64
 from ovir.diagnostics.codes import (
@@ -61,24 +62,29 @@ _FOLLOWING = (
 """Diagnostics that depend on the values of constants."""
 
 
-def fold_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
+def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear."""
     if context.weights.missing or not any(d.code in _FOLLOWING for d in diagnostics):
         return
     constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
     past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]
-    wild = {layer: value for layer in constants if (value := _wild_number(layer)) is not None}
-    odd = _odd(constants, diagnostics, {*past_end, *wild})
-    misfits = len(past_end) + len(wild) + len(odd)
+    impossible = {layer: value for layer in constants if (value := _impossible_integer(layer)) is not None}
+    suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
+    misfits = len(past_end) + len(impossible) + len(suspicious)
     differs = bool(past_end) or any(d.code == UNUSED_BYTES.id for d in diagnostics)
     if misfits < _FEW or not (
-        len(wild) > 1 or (differs and wild) or (differs and len(odd) > 1 and 5 * misfits > len(constants))
+        len(impossible) > 1
+        or (differs and impossible)
+        or (differs and len(suspicious) > 1 and 5 * misfits > len(constants))
     ):
         return
     kinds = [
         (len(past_end), "lie past its end"),
-        (len(wild), f"hold numbers such as {next(iter(wild.values()), 0)}, which no axis, shape or index can be"),
-        (len(odd), "hold implausible values such as NaN, or make the layers that read them fail"),
+        (
+            len(impossible),
+            f"hold numbers such as {next(iter(impossible.values()), 0)}, which no axis, shape or index can be",
+        ),
+        (len(suspicious), "hold implausible values such as NaN, or make the layers that read them fail"),
     ]
     listed = ", ".join(f"{number} {what}" for number, what in kinds if number)
     following = [d for d in diagnostics if d.code in _FOLLOWING]
@@ -109,9 +115,9 @@ def _end(layer: Layer) -> int:
     return (offset if isinstance(offset, int) else 0) + _size(layer)
 
 
-def _wild_number(layer: Layer) -> int | None:
-    """Return a number from a short 64-bit constant that can be no size, axis or index, nor mean an open end; else
-    None."""
+def _impossible_integer(layer: Layer) -> int | None:
+    """Return an integer of a short 64-bit constant that is neither a size, axis or index nor means an open end; None
+    if there is none."""
     op = layer.operator
     if (
         not isinstance(op, Const)
@@ -121,17 +127,17 @@ def _wild_number(layer: Layer) -> int | None:
     ):
         return None
     data = op.data.ravel()
-    amount = np.abs(data.astype(np.float64))
-    found = data[(amount > _LARGEST_SIZE) & (np.abs(amount - 2.0**63) > _OPEN_END)]
+    found = data[(np.abs(data.astype(np.float64)) > _LARGEST_SIZE) & ~means_open_end(data)]
     return int(found[0]) if found.size else None
 
 
 _MOST_BYTES = 512  # the largest size of a list of axes, sizes or indices
 _LARGEST_SIZE = 2.0**40
-_OPEN_END = 2.0**33  # writers put numbers so close to the largest i64 for "to the end"
 
 
-def _odd(constants: Collection[Layer], diagnostics: Diagnostics, known: Collection[Layer]) -> list[Layer]:
+def _suspicious_constants(
+    constants: Collection[Layer], diagnostics: Diagnostics, known: Collection[Layer]
+) -> list[Layer]:
     """Return the other constants with diagnostics, or whose readers have some because of an integer."""
     of_constants = {d.layer for d in diagnostics if d.code in _OF_CONSTANTS}
     of_readers = {d.layer for d in diagnostics if d.code in _OF_READERS and d.severity is not Severity.INFO}

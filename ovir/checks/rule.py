@@ -137,19 +137,20 @@ Rule = Callable[[Context], Iterator[Diagnostic]]
 R = TypeVar("R", bound=Rule)
 RULES: dict[str, Rule] = {}
 """The rules by the code of their diagnostics."""
-WHOLE_GRAPH: set[str] = set()
-"""The codes of rules that look for something missing; they do not run if layers could not be read."""
+NEED_WHOLE_GRAPH: set[str] = set()
+"""Codes of rules that report something missing. They are skipped if layers could not be read, because then it may be
+missing for that reason."""
 
 
-def rule(code: Code, *, whole_graph: bool = False) -> Callable[[R], R]:
-    """Register a function as the rule for ``code``; ``whole_graph`` rules do not run on incomplete graphs."""
+def rule(code: Code, *, needs_whole_graph: bool = False) -> Callable[[R], R]:
+    """Register a function as the rule for ``code``; with ``needs_whole_graph`` it is skipped for incomplete graphs."""
 
     def register(function: R) -> R:
         if code.id in RULES:
             raise ValueError(f"{code.id} has two rules")
         RULES[code.id] = function
-        if whole_graph:
-            WHOLE_GRAPH.add(code.id)
+        if needs_whole_graph:
+            NEED_WHOLE_GRAPH.add(code.id)
         return function
 
     return register

@@ -6,7 +6,7 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NoReturn
 
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import USAGE
@@ -106,13 +106,17 @@ def check_target(option: str, text: str) -> None:
 
     path = Path(text)
     if path.suffix.lower() in (".xml", ".bin"):
-        misused(f"{option} {path}: a model would be overwritten; give a name that ends in neither .xml nor .bin")
+        raise_usage_error(
+            f"{option} {path}: a model would be overwritten; give a name that ends in neither .xml nor .bin"
+        )
     if path.is_dir():
-        misused(f"{option} {path}: this is a directory; give the name of a file in it")
+        raise_usage_error(f"{option} {path}: this is a directory; give the name of a file in it")
     if not path.parent.is_dir():
-        misused(f"{option} {path}: there is no directory {path.parent}")
+        raise_usage_error(f"{option} {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):
-        misused(f"{option} {path}: {'the file' if path.exists() else f'the directory {path.parent}'} is not writable")
+        raise_usage_error(
+            f"{option} {path}: {'the file' if path.exists() else f'the directory {path.parent}'} is not writable"
+        )
 
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
@@ -122,14 +126,14 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
         name, shape_text = split_name(model, text)
         if name is None and len(model.inputs) != 1:
             names = ", ".join(f"'{port.any_name}'" for port in model.inputs) or "none"
-            misused(f"--shape {text}: say for which input, as NAME={text}; the model's inputs are {names}")
+            raise_usage_error(f"--shape {text}: say for which input, as NAME={text}; the model's inputs are {names}")
         try:
             shape = PartialShape.parse(shape_text)
         except ValueError as error:
-            misused(f"--shape {text}: {error}")
+            raise_usage_error(f"--shape {text}: {error}")
         index = find_input(model, name) if name is not None else 0
         if index in shapes:
-            misused(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
+            raise_usage_error(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
         shapes[index] = shape
     return shapes
 
@@ -152,6 +156,6 @@ def find_input(model: Model, name: str) -> int:
     return model.input_index(int(name) if name.isdecimal() and not known else name)
 
 
-def misused(message: str, hint: str | None = None) -> Any:
-    """Raise the error of wrong usage."""
+def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:
+    """Raise InputError for a command line that makes no sense."""
     raise InputError(diagnose(USAGE, message, hint=hint))

@@ -9,17 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ovir.cli.arguments import add_command, check_target, file_name, misused
+from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
 from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import complain, plural, say, say_json
+from ovir.cli.output import print_message, say, say_json
 from ovir.cli.progress import FileProgress
 from ovir.cli.status import DONE, UNUSABLE, status_of
 from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.text import plural
 
 
 def add_to(commands: Any) -> None:
@@ -54,7 +55,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
-    parser.add_argument("--profile", action="store_true", help="tell how long reading, inference and rules took")
+    parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
 
 
 def _add_forms(parser: argparse.ArgumentParser) -> None:
@@ -89,10 +90,10 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
     )
     baseline = parser.add_mutually_exclusive_group()
     baseline.add_argument(
-        "--baseline", type=file_name, metavar="FILE.json", help="leave out the diagnostics that this file knows"
+        "--baseline", type=file_name, metavar="FILE.json", help="do not report the diagnostics recorded in this file"
     )
     baseline.add_argument(
-        "--write-baseline", type=file_name, metavar="FILE.json", help="write the diagnostics to this file as known"
+        "--write-baseline", type=file_name, metavar="FILE.json", help="record the diagnostics in this file"
     )
     parser.add_argument("--no-config", action="store_true", help="do not look for ovir.toml or pyproject.toml")
 
@@ -132,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _write_baseline(arguments.write_baseline, diagnostics)
     output.finish(len(checked), diagnostics, known)
     if baseline is not None and (missing := baseline.count_missing(checked)):
-        complain(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline anew")
+        print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline anew")
     return status_of(diagnostics, failing)
 
 
@@ -164,14 +165,14 @@ class _Output:
             say_times(self.times)
         if not self.is_quiet:
             of_baseline = f"; {known:,} known from the baseline" if known else ""
-            complain(f"{plural(files, 'file')} checked: {counts_of(diagnostics)}{of_baseline}")
+            print_message(f"{plural(files, 'file')} checked: {counts_of(diagnostics)}{of_baseline}")
 
     def _loud(self, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
         return [d for d in diagnostics if not self.is_quiet or d.severity in self.failing]
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
-    """Write the diagnostics to the baseline, except those of unreadable files, which are always reported."""
+    """Write all diagnostics except those of unusable files, which are printed instead."""
     from ovir.checks.baseline import write_baseline
 
     known = [found for found in diagnostics if not must_be_reported(found)]
@@ -179,7 +180,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     write_baseline(path, known)
     for found in unusable:
         say(coloured(found))
-    complain(f"{path}: {plural(len(known), 'diagnostic')} written")
+    print_message(f"{path}: {plural(len(known), 'diagnostic')} written")
     return UNUSABLE if unusable else DONE
 
 
@@ -202,11 +203,11 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     if arguments.weights is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
-        misused("--weights is for one model, and several are given")
+        raise_usage_error("--weights is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
-        misused("--weights gives weights, and --no-weights says that none are to be looked at: give one of them")
+        raise_usage_error("--weights and --no-weights exclude each other")
     if arguments.sarif == "-" and arguments.format != "text":
-        misused("--sarif - would print SARIF among other output: give it a file")
+        raise_usage_error("--sarif - would print SARIF among other output: give it a file")
     if arguments.sarif not in (None, "-"):
         check_target("--sarif", arguments.sarif)
     if arguments.write_baseline is not None:
@@ -227,5 +228,4 @@ def _codes(option: str, texts: Sequence[str]) -> tuple[str, ...]:
     try:
         return parse_codes(texts)
     except ValueError as error:
-        misused(f"{option} {error}")
-        raise
+        raise_usage_error(f"{option} {error}")

@@ -9,9 +9,9 @@ from functools import partial
 from ovir.checks.checker import check
 from ovir.cli.check_config import Settings
 from ovir.cli.extensions import load_extensions
-from ovir.cli.output import plural
 from ovir.diagnostics.codes import CODES, UNREADABLE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.text import plural
 
 Checked = tuple[list[Diagnostic], dict[str, float]]
 """The diagnostics of a file, and the seconds that each stage took."""

@@ -8,9 +8,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 import ovir
-from ovir.cli.output import complain, plural, say_json, say_table
+from ovir.cli.output import print_message, say_json, say_table
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import plural
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 _NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
@@ -74,8 +75,8 @@ def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
 def say_times(times: Counter[str]) -> None:
     total = sum(times.values()) or 1.0
     for stage, seconds in times.items():
-        complain(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
-    complain(f"outside inference: {1 - times['inference'] / total:.0%}")
+        print_message(f"{stage:<10} {seconds * 1e3:9.1f} ms  {seconds / total:4.0%}")
+    print_message(f"outside inference: {1 - times['inference'] / total:.0%}")
 
 
 def write_sarif(target: str, diagnostics: Sequence[Diagnostic]) -> None:

@@ -6,7 +6,7 @@ import argparse
 import re
 from typing import Any
 
-from ovir.cli.arguments import add_command, misused
+from ovir.cli.arguments import add_command, raise_usage_error
 from ovir.cli.output import say, say_table
 from ovir.diagnostics.codes import CODES, Code
 from ovir.diagnostics.pages import section
@@ -43,5 +43,5 @@ def _matching(text: str) -> list[Code]:
     found = [code for code in CODES.values() if code.id.startswith(f"OVIR{digits}")]
     if not found:
         hint = did_you_mean(f"OVIR{digits}", CODES, "{}") or "`ovir explain` lists the codes"
-        misused(f"there is no code {text!r}", hint)
+        raise_usage_error(f"there is no code {text!r}", hint)
     return found

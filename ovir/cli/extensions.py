@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from importlib.machinery import ModuleSpec, SourceFileLoader
 
-from ovir.cli.arguments import file_name, misused
+from ovir.cli.arguments import file_name, raise_usage_error
 
 _loaded: set[str] = set()
 
@@ -36,9 +36,9 @@ def load_extensions(files: Iterable[str]) -> None:
 
 def _load(file: str, path: str) -> None:
     if not os.path.isfile(path):
-        misused(f"--extension {file}: there is no such file")
+        raise_usage_error(f"--extension {file}: there is no such file")
     if not path.endswith(".py"):
-        misused(f"--extension {file}: not a Python module; its name must end in .py")
+        raise_usage_error(f"--extension {file}: not a Python module; its name must end in .py")
     name = f"ovir_extension_{os.path.splitext(os.path.basename(path))[0]}"
     loader = SourceFileLoader(name, path)
     module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=path))
@@ -48,4 +48,4 @@ def _load(file: str, path: str) -> None:
         loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        misused(f"--extension {file}: the module fails: {type(error).__name__}: {error}")
+        raise_usage_error(f"--extension {file}: the module fails: {type(error).__name__}: {error}")

@@ -10,9 +10,10 @@ from ovir.analysis.dynamic_dimensions import Origins, is_only_declared, name_of
 from ovir.checks.recovering import Recovered
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import plural, say, say_json, say_table
+from ovir.cli.output import say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
 from ovir.runtime.listeners import all_layers
 
@@ -61,7 +62,7 @@ def _rows(layer: Layer, origins: Origins, declared: Collection[Port]) -> Iterato
 
 
 def _is_declared(port: Port, declared: Collection[Port]) -> bool:
-    """Return whether the type of an output is what the file says of it, and not what inference finds."""
+    """Return whether the type of an output is declared in the file, not inferred."""
     return port.is_output and (port in declared or is_only_declared(port.layer))
 
 
@@ -72,9 +73,9 @@ def _summary(recovered: Recovered) -> str:
     open_layers = {port.layer for port in recovered.declared}.difference(unknown)
     text = f"{plural(len(layers), 'layer')}, {dynamic} of them with dynamic shapes"
     if unknown:
-        text += f", {len(unknown)} with shapes that only the file declares, for ovir does not infer them"
+        text += f", {len(unknown)} whose shapes are only declared, because ovir cannot infer them"
     if open_layers:
-        text += f", {len(open_layers)} with shapes that only the file declares, because inference does not find them"
+        text += f", {len(open_layers)} whose shapes are only declared, because inference does not find them"
     return text
 
 

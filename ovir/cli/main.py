@@ -14,7 +14,7 @@ from typing import NoReturn, TextIO
 
 import ovir
 from ovir.cli.arguments import HelpFormatter
-from ovir.cli.output import complain
+from ovir.cli.output import print_message
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
@@ -26,7 +26,7 @@ examples:
   ovir run model.xml                                  random inputs, indices kept in range
   ovir run model.xml --input photo=photo.npy --output out.npz
   ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
-  ovir check model.xml --sarif diagnostics.sarif         all that is wrong with the file
+  ovir check model.xml --sarif diagnostics.sarif      all that is wrong with the file
   ovir show model.xml                                 operations, parameters, multiply-accumulates
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all
@@ -37,7 +37,7 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     """Return the parser for the given commands; the modules of the others are not imported."""
     result = argparse.ArgumentParser(
         prog="ovir",
-        description="Read, check, understand and run OpenVINO IR (.xml + .bin), with nothing but NumPy.",
+        description="Read, check, understand and run OpenVINO IR (.xml + .bin), without OpenVINO.",
         epilog=_EXAMPLES,
         formatter_class=HelpFormatter,
         allow_abbrev=False,
@@ -68,12 +68,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence(sys.stderr)
         return BROKEN_PIPE
     except KeyboardInterrupt:
-        complain("interrupted")
+        print_message("interrupted")
         return INTERRUPTED
     except OSError as error:  # an error of stdout, or of a full disk
         _silence(sys.stdout)
         with contextlib.suppress(OSError):
-            complain(f"ovir: error: cannot write the output: {error.strerror or error}")
+            print_message(f"ovir: error: cannot write the output: {error.strerror or error}")
         return UNUSABLE
     return status
 
@@ -123,21 +123,21 @@ def _run(argv: Sequence[str] | None) -> int:
         raise
     except OvirError as error:
         _print_trace()
-        complain("\n".join([str(error), *getattr(error, "__notes__", ())]))
+        print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
         return status_of(error.diagnostics)
     except OSError as error:
         _print_trace()
         if error.filename is None:
             raise
-        complain(f"{error.filename}: error: {error.strerror or error}")
+        print_message(f"{error.filename}: error: {error.strerror or error}")
         return UNUSABLE
     except MemoryError as error:
         _print_trace()
-        complain(f"ovir {arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
+        print_message(f"ovir {arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
         return WRONG
     except Exception as error:
         _print_trace()
-        complain(
+        print_message(
             f"ovir {arguments.command}: error: {type(error).__name__}: {error}\n"
             f"  hint: {OWN_FAULT}, with what OVIR_DEBUG=1 shows"
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ovir.analysis.operation_pages import described
-from ovir.cli.arguments import add_command, add_json, misused
+from ovir.cli.arguments import add_command, add_json, raise_usage_error
 from ovir.cli.output import say, say_json, say_table
 from ovir.ops import find
 from ovir.ops.base import opsets
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _describe(arguments: argparse.Namespace) -> int:
     if arguments.markdown:
-        misused("--markdown prints the page of all operations: name none")
+        raise_usage_error("--markdown prints the page of all operations: name none")
     chosen = [_versions(name) for name in arguments.operations]
     if arguments.json:
         say_json([{**_as_json(entry), **described(entry.cls)} for versions in chosen for entry in versions])
@@ -99,7 +99,7 @@ def _versions(name: str) -> list[Entry]:
     """Return the versions of an operation by its name in any case."""
     canonical = opsets.canonical_type(name)
     if canonical is None:
-        misused(*opsets.why_unresolved(name, "opset1"))
+        raise_usage_error(*opsets.why_unresolved(name, "opset1"))
     return [entry for entry in entries() if entry.name == canonical]
 
 

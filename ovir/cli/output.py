@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.text import escaped
+from ovir.diagnostics.text import escaped, plural
 
 
 def say(text: str = "") -> None:
@@ -17,15 +17,16 @@ def say(text: str = "") -> None:
     _write(sys.stdout, text)
 
 
-def complain(text: str) -> None:
+def print_message(text: str) -> None:
     """Print a message to the user on stderr."""
     sys.stdout.flush()  # keeps earlier output first
     _write(sys.stderr, text)
 
 
-def complain_of(diagnostics: Iterable[Diagnostic]) -> None:
+def print_diagnostics(diagnostics: Iterable[Diagnostic]) -> None:
+    """Print each diagnostic on stderr."""
     for found in diagnostics:
-        complain(str(found))
+        print_message(str(found))
 
 
 def say_json(value: Any) -> None:
@@ -98,18 +99,19 @@ def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequenc
     yield from captured.get().splitlines()
 
 
-def number(value: float | int | None) -> str:
+def format_number(value: float | int | None) -> str:
     """Return a value with about seven significant figures."""
     if value is None:
         return "-"
     return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
-def count(value: int) -> str:
+def format_count(value: int) -> str:
+    """Return an integer with separators of thousands."""
     return f"{value:,}"
 
 
-def size(value: int) -> str:
+def format_size(value: int) -> str:
     """Return a number of bytes in readable units."""
     amount = float(value)
     for unit in ("bytes", "kB", "MB", "GB"):
@@ -123,10 +125,6 @@ def listed_layers(counts: Mapping[str, int]) -> str:
     """Return kinds of layers with their counts: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
     amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]
     return ", ".join(f"{kind} ({amount})" for kind, amount in zip(counts, amounts, strict=True))
-
-
-def plural(amount: int, noun: str) -> str:
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
 
 
 def _write(stream: Any, text: str) -> None:

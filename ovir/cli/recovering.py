@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Sequence
 
 from ovir.checks.recovering import Recovered, read_recovering
-from ovir.cli.arguments import misused, parse_shapes
-from ovir.cli.output import complain_of
+from ovir.cli.arguments import parse_shapes, raise_usage_error
+from ovir.cli.output import print_diagnostics
 from ovir.core.shapes import PartialShape
 
 
@@ -18,7 +18,7 @@ def add_no_weights(parser: argparse.ArgumentParser) -> None:
 def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:
     """Return the model that the arguments name, in the shapes that they give, and say what is wrong with it."""
     if arguments.weights is not None and arguments.no_weights:
-        misused("--weights gives weights, and --no-weights says that none are to be looked at: give one of them")
+        raise_usage_error("--weights and --no-weights exclude each other")
     recovered = read_recovering(
         arguments.model, arguments.weights, need_weights=not arguments.no_weights, legacy_io=legacy_io
     )
@@ -26,7 +26,7 @@ def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -
     shapes = parse_shapes(recovered.model, texts)
     if shapes or states:
         recovered.reshape(shapes, states)
-    complain_of((*recovered.errors, *recovered.model.diagnostics))
+    print_diagnostics((*recovered.errors, *recovered.model.diagnostics))
     return recovered
 
 
@@ -43,9 +43,9 @@ def _state_shapes(recovered: Recovered, texts: Sequence[str]) -> tuple[dict[str,
             others.append(text)
             continue
         if name in shapes:
-            misused(f"--shape {text}: state '{name}' has two shapes")
+            raise_usage_error(f"--shape {text}: state '{name}' has two shapes")
         try:
             shapes[name] = PartialShape.parse(shape)
         except ValueError as error:
-            misused(f"--shape {text}: {error}")
+            raise_usage_error(f"--shape {text}: {error}")
     return shapes, others

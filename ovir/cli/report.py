@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.scores import top_scores
 from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
-from ovir.cli.output import number, plural, say, say_json, say_table
+from ovir.cli.output import format_number, say, say_json, say_table
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
 from ovir.runtime.compiled import Results
 
@@ -121,7 +121,7 @@ def _print_scores(name: str, array: Array, count: int) -> None:
     if rows is None:
         return
     say()
-    shown = [(row, score.number, number(score.value)) for row, scores in enumerate(rows[:ROWS]) for score in scores]
+    shown = [(row, s.number, format_number(s.value)) for row, scores in enumerate(rows[:ROWS]) for s in scores]
     say_table((">row", ">class", ">score"), shown, title=f"{readable(name)}: the highest scores by row")
     if len(rows) > ROWS:
         say(f"and {plural(len(rows) - ROWS, 'row')} more; --json has all")
@@ -131,14 +131,23 @@ def _row(name: str, array: Array) -> tuple[str, ...]:
     s = stats(array)
     shape = str(PartialShape(array.shape))
     mean = "-" if s.mean is None else f"{s.mean:.6g}"
-    return name, type_name(array), shape, number(s.minimum), number(s.maximum), mean, str(s.nonfinite), _first(array)
+    return (
+        name,
+        type_name(array),
+        shape,
+        format_number(s.minimum),
+        format_number(s.maximum),
+        mean,
+        str(s.nonfinite),
+        _first(array),
+    )
 
 
 def _first(array: Array) -> str:
     if array.dtype.kind in "TUSO":
         values = [repr(str(x)) for x in islice(array.flat, FIRST_VALUES)]
     else:
-        values = [number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
+        values = [format_number(x.item()) for x in as_numbers(array.reshape(-1)[:FIRST_VALUES])]
     return " ".join(values) + (" ..." if array.size > FIRST_VALUES else "")
 
 

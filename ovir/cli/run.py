@@ -18,11 +18,11 @@ from ovir.cli.arguments import (
     add_shape,
     check_target,
     file_name,
-    misused,
     open_model,
+    raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import complain_of, listed_layers
+from ovir.cli.output import listed_layers, print_diagnostics
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
@@ -58,9 +58,9 @@ def add_to(commands: Any) -> None:
     add_extension(parser)
     add_inputs(parser)
     add_shape(parser)
-    parser.add_argument("--seed", type=_seed, metavar="N", help="of random inputs (default 0)")
+    parser.add_argument("--seed", type=_seed, metavar="N", help="seed of the random inputs (default: 0)")
     parser.add_argument(
-        "--output", type=file_name, metavar="FILE.npz", help="save the outputs, and what was tapped under tap:NAME"
+        "--output", type=file_name, metavar="FILE.npz", help="save the outputs; tapped outputs get the names tap:NAME"
     )
     parser.add_argument(
         "--tap",
@@ -89,7 +89,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--keep-compressed",
         action="store_true",
-        help="restore large compressed weights at each use: takes longer, and little more memory than the file has",
+        help="decompress large weights at each use: slower, but memory stays near the size of the .bin",
     )
 
 
@@ -129,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
             check_target(option, target)
     load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
-    complain_of(model.diagnostics)
+    print_diagnostics(model.diagnostics)
     if not model.outputs:
         message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
         raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
@@ -145,7 +145,7 @@ def run(arguments: argparse.Namespace) -> int:
             keep_compressed=arguments.keep_compressed,
         )
         profile = _profile() if arguments.profile else None
-        results, seconds = _infer(compiled, inputs.feeds, taps, profile)
+        results, seconds = _run_compiled(compiled, inputs.feeds, taps, profile)
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(error)
@@ -154,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         if lacking := not_run(model):
             error.add_note(f"  cannot be run yet: {readable(listed_layers(lacking))}")
         raise
-    complain_of(results.diagnostics)
+    print_diagnostics(results.diagnostics)
     if arguments.output is not None:
         _save(arguments.output, results)
     report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, times, arguments.top)
@@ -171,7 +171,7 @@ def _profile() -> Profile:
     return Profile()
 
 
-def _infer(
+def _run_compiled(
     compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], profile: Profile | None
 ) -> tuple[Results, float]:
     listeners: list[Listener] = []
@@ -200,7 +200,9 @@ def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         names = matching_taps(model, pattern)
         if not names:
-            misused(f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers")
+            raise_usage_error(
+                f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers"
+            )
         found.update(dict.fromkeys(names))
     return list(found)
 

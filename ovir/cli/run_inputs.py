@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import file_name, find_input, misused, split_name
-from ovir.cli.output import complain
+from ovir.cli.arguments import file_name, find_input, raise_usage_error, split_name
+from ovir.cli.output import print_message
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
@@ -53,8 +53,8 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="its value: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, NAME=[[1,2],[3,4]], NAME=text; "
-        "or inputs.npz with an array for each; may be repeated",
+        help="the value of an input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, NAME=[[1,2],[3,4]], "
+        "NAME=text; or inputs.npz with an array for each; may be repeated",
     )
     parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="of images: subtract this from the pixels")
     parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="of images: divide by this, after --mean")
@@ -118,7 +118,7 @@ def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], 
     for item in made:
         index = model.inputs.index(item.port)
         was_chosen = " (size chosen)" if index in chosen else ""
-        complain(f"random input: {readable(str(item))}{was_chosen}")
+        print_message(f"random input: {readable(str(item))}{was_chosen}")
         feeds[index] = item.array
     return RunInputs(feeds, made, chosen)
 
@@ -140,10 +140,10 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}
         for index, array in found.items():
             if index in feeds:
-                misused(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
+                raise_usage_error(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
             feeds[index] = array
     if not images and (option := _image_option(arguments)):
-        misused(f"{option} is for images, and no --input is one")
+        raise_usage_error(f"{option} is for images, and no --input is one")
     return feeds
 
 
@@ -165,7 +165,7 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
     found: dict[int, Array] = {}
     for index, array in arrays:
         if index in found:
-            misused(f"--input {source}: input '{model.inputs[index].any_name}' is given twice")
+            raise_usage_error(f"--input {source}: input '{model.inputs[index].any_name}' is given twice")
         found[index] = with_element_type(array, model.inputs[index].element_type)
     return found
 
@@ -178,7 +178,7 @@ def _one(model: Model, index: int, source: str, text: str) -> Array:
     from ovir.io.tensor_files import load_tensor, with_element_type
 
     if not path.lower().endswith(_ARRAYS):
-        complain(f"--input {escaped(text)}: read from the file of this name; for the value itself write it in brackets")
+        print_message(f"--input {escaped(text)}: read from the file of this name; write the value itself in brackets")
     port = model.inputs[index]
     return with_element_type(load_tensor(path, key, wanted=port.any_name), port.element_type)
 
@@ -192,7 +192,7 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
     except ValueError as error:
         hint = "files are .npy, .npz or images; values are written as 1,2,3 or [[1,2],[3,4]]"
         message = f"--input {text}: there is no such file, and it is no value for {port.type}: {error}"
-        return misused(message, hint)  # type: ignore[no-any-return]
+        raise_usage_error(message, hint)
 
 
 def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
@@ -200,7 +200,7 @@ def _image(model: Model, index: int, source: str, arguments: argparse.Namespace)
     mean, scale = arguments.mean or (), arguments.scale or ()
     how = Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
     array, done = load_image(source, port.element_type, port.shape, how)
-    complain(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
+    print_message(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
     return array
 
 

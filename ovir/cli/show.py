@@ -12,11 +12,11 @@ from ovir.checks.recovering import Recovered
 from ovir.checks.releases import release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import complain, count, listed_layers, plural, say, say_json, say_table, size
+from ovir.cli.output import format_count, format_size, listed_layers, print_message, say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.text import escaped, readable
+from ovir.diagnostics.text import escaped, plural, readable
 from ovir.graph.layers import Port
 
 if TYPE_CHECKING:
@@ -66,21 +66,24 @@ def _memory(recovered: Recovered) -> MemoryUse | None:
     from ovir.runtime.compiled import CompiledModel
 
     if recovered.errors or recovered.lacks_weights:
-        complain("the memory of a run is not known: the model has faults, or no weights")
+        print_message("the memory of a run is not known: the model has faults, or no weights")
         return None
     try:
         return memory_use(CompiledModel(recovered.model).plan())
     except RunError as error:
-        complain(str(error))
+        print_message(str(error))
         return None
 
 
 def _memory_text(memory: MemoryUse) -> str:
-    parts = f"weights {size(memory.weights)}, inputs {size(memory.inputs)}, between layers {size(memory.activations)}"
+    amounts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
+    parts = ", ".join(f"{name} {format_size(amount)}" for name, amount in amounts.items())
     if not memory.unknown:
-        return f"{size(memory.total)} at most in a run: {parts}"
+        return f"{format_size(memory.total)} at most in a run: {parts}"
     unknown = plural(memory.unknown, "tensor")
-    return f"{size(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
+    return (
+        f"{format_size(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
+    )
 
 
 def _origin_as_json(made: Provenance, needs: Need) -> dict[str, Any]:
@@ -101,13 +104,14 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     say_table(("operation", ">layers"), summary.operations.items())
     say()
     parameters = summary.parameters.items()
-    rows = [(name, count(p.tensors), count(p.elements), size(p.bytes)) for name, p in parameters]
+    rows = [(name, format_count(p.tensors), format_count(p.elements), format_size(p.bytes)) for name, p in parameters]
     elements = sum(p.elements for _, p in parameters)
     say_table(("parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
-    say(f"parameters  {count(elements)} elements in {sum(p.tensors for _, p in parameters)} constants")
-    file = f" of a file of {size(summary.file_bytes)}" if summary.file_bytes is not None else ", but there is no file"
-    say(f"weights     {size(summary.weights_bytes)}{file if summary.weights_bytes or summary.file_bytes else ''}")
+    say(f"parameters  {format_count(elements)} elements in {sum(p.tensors for _, p in parameters)} constants")
+    size = summary.file_bytes
+    file = f" of a file of {format_size(size)}" if size is not None else ", but there is no file"
+    say(f"weights     {format_size(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
     say(f"MACs        {_macs(summary)}")
     if summary.not_run:
         say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")
@@ -119,9 +123,9 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
 def _macs(summary: Summary) -> str:
     unknown = len(summary.macs_unknown)
     if not unknown:
-        return count(summary.macs)
+        return format_count(summary.macs)
     rest = f"unknown for {plural(unknown, 'layer')} of dynamic shape (fix the inputs with --shape)"
-    return f"{count(summary.macs)}, and {rest}" if summary.macs else rest
+    return f"{format_count(summary.macs)}, and {rest}" if summary.macs else rest
 
 
 def _port_row(port: Port) -> tuple[str, ...]:

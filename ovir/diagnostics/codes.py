@@ -1,6 +1,6 @@
 """Every kind of diagnostic: its number, which is never reused, its meaning and its severity.
 
-1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx subgraphs and state,
+1xx the file and its XML, 2xx the graph, 3xx attributes, 4xx types and shapes, 5xx weights, 6xx bodies and variables,
 7xx advice, 8xx running, 9xx use of the API. docs/diagnostics.md has a section for each.
 """
 
@@ -24,11 +24,11 @@ class Code:
     meaning: str
     severity: Severity = Severity.ERROR
     unusable: bool = False
-    """Whether the file itself is at fault, not its content: it is missing, of another format, or truncated."""
+    """Whether the file itself is unusable: missing, of another format, or truncated."""
     tolerated: bool = False
     """Whether a reader recovers from the error: ``read_model`` only warns."""
     summed: bool = False
-    """Whether ``check`` sums up diagnostics of this code in one file even if their messages differ."""
+    """Whether ``check`` groups all diagnostics of this code in a file, even if their messages differ."""
 
 
 CODES: dict[str, Code] = {}
@@ -144,11 +144,11 @@ INDEX_RANGE = _warning(511, "a constant index is outside the axis that it indexe
 F16_OVERFLOW = _warning(512, "a constant holds a value outside the range of f16")
 BOOLEAN_BYTES = _warning(513, "a boolean constant holds bytes other than 0 and 1")
 ZERO_DIVISOR = _warning(514, "an integer divisor is a constant that holds zero")
-NARROWED = _info(515, "a 64-bit constant holds values that devices truncate to 32 bits", summed=True)
+NARROWED = _info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True)
 ZERO_SCALE = _warning(516, "a compressed weight's scale is zero, or not finite")
 FOREIGN_WEIGHTS = _code(517, "the weights are those of another model")
 
-# --------------------------------------------------------------------------- subgraphs and state
+# --------------------------------------------------------------------------- bodies and variables
 
 NO_BODY = _code(601, "If, Loop or TensorIterator has no body")
 NO_PORT_MAP = _code(602, "a body has no port map")

@@ -27,7 +27,7 @@ class Diagnostics:
         return len(self._added)
 
     def errors_since(self, count: int) -> list[Diagnostic]:
-        """Return the errors from which no reader recovers among those added after the first ``count`` diagnostics."""
+        """Return the errors that are not tolerated, among those added after the first ``count`` diagnostics."""
         return [found for found in self._added[count:] if _is_fatal(found)]
 
     def discard(self, found: Diagnostic) -> None:
@@ -59,7 +59,7 @@ class Diagnostics:
 
     @property
     def fatal(self) -> list[Diagnostic]:
-        """Return the errors from which no reader recovers."""
+        """Return the errors that are not tolerated."""
         return [found for found in self if _is_fatal(found)]
 
     @property
@@ -71,7 +71,7 @@ class Diagnostics:
         ]
 
     def raise_errors(self, kind: type[OvirError] = ModelError) -> None:
-        """Raise ``kind`` with every error from which no reader recovers, if there are any."""
+        """Raise ``kind`` with every error that is not tolerated, if there are any."""
         if fatal := self.fatal:
             raise kind(*fatal)
 

@@ -1,4 +1,4 @@
-"""Shorten names and values and make them printable."""
+"""Shorten names and values, make them printable, and count them."""
 
 from __future__ import annotations
 
@@ -34,3 +34,8 @@ def shown(value: object) -> object:
 
 def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}…{text[-longest // 4 :]}"
+
+
+def plural(amount: int, noun: str) -> str:
+    """Return a number of things in words: ``1 layer``, ``2,000 layers``."""
+    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

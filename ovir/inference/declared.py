@@ -72,7 +72,7 @@ def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnost
     declared = port.declared_shape
     if declared is not None and declared.rank and not declared.compatible(tensor.shape):
         message = f"{kind} port {port.id} declares shape {declared}, {there} {tensor.shape}{_origin(port)}"
-        hint = "OpenVINO infers types itself and ignores declared ones; other readers of the file may not"
+        hint = "OpenVINO ignores declared shapes and infers its own; other programs may rely on them"
         found.append(diagnose(codes[0], message, port.place, hint=hint, port=port.id, severity=severity))
     declared_type = port.declared_element_type
     if declared_type is not None and declared_type.merged_with(tensor.element_type) is None:

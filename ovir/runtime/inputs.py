@@ -79,10 +79,10 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
     try:
         array: Array = np.asarray(value)
     except ValueError as error:
-        _refuse(model, f"{what}: the value is no array: {error}")
+        _refuse(model, f"{what}: the value is not an array: {error}")
     if not isinstance(value, np.ndarray):
         if array.dtype == object:
-            _refuse(model, f"{what}: a {type(value).__name__} is no array of numbers or strings")
+            _refuse(model, f"{what}: a {type(value).__name__} is not an array of numbers or strings")
         if array.size == 0 and not element_type.is_dynamic:  # an empty list has no type of its own
             return array.astype(element_type.to_dtype())
     if not array.dtype.isnative:

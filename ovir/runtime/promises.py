@@ -33,7 +33,7 @@ def _check(layer: Layer, port: Port, output: Any) -> None:
     name = f"{type(layer.operator).__name__}.run gives output {port.index} as"
     promised = f"its infer promised {port.element_type}{port.shape}"
     if not isinstance(output, (np.ndarray, np.generic)):
-        raise OperatorError(f"{name} {type(output).__name__}, which is no array; {promised}")
+        raise OperatorError(f"{name} {type(output).__name__}, which is not an array; {promised}")
     try:
         element_type = str(ElementType.from_dtype(output.dtype))
     except ValueError:

@@ -77,7 +77,15 @@ def test_open_ends_are_meant() -> None:
     for end in (2**63 - 1, -(2**63), 2**63 - 2, 2**31 - 1):
         x = net.op("Slice", x, net.const(np.array([0])), net.const(np.array([end])), one, opset=8)
     net.result(x)
-    assert "OVIR517" not in {d.code for d in ovir.check(net.xml(), bytes(net.blob))}
+    assert {"OVIR515", "OVIR517"}.isdisjoint(d.code for d in ovir.check(net.xml(), bytes(net.blob)))
+
+
+def test_large_integers_that_mean_no_open_end_are_clipped() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2", "i64"), net.const(np.array([1, -(2**62)]))))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
+    assert found.code == "OVIR515"
+    assert found.message == f"the constant holds {-(2**62)}, which devices that compute in i32 clip"
 
 
 def test_a_large_unused_share_is_a_warning() -> None:

@@ -87,8 +87,8 @@ def test_a_port_without_id_keeps_its_place() -> None:
     inputs = '<port id="0" precision="UNSPECIFIED"/><port id="1" precision="UNSPECIFIED"/><port id="2"'
     assert inputs in net.xml()
     text = net.xml().replace(inputs, inputs.replace(' id="1"', ""))
-    (told,) = ovir.check(text, bytes(net.blob))
-    assert (told.code, told.layer_id) == ("OVIR110", 3)
+    (found,) = ovir.check(text, bytes(net.blob))
+    assert (found.code, found.layer_id) == ("OVIR110", 3)
 
 
 def test_without_a_result_errors_stay_errors() -> None:
@@ -100,8 +100,8 @@ def test_without_a_result_errors_stay_errors() -> None:
 def test_a_constant_without_data_is_told_once() -> None:
     net = Net()
     net.result(net.op("Const"))
-    (told,) = ovir.check(net.xml(), b"")
-    assert (told.code, told.message) == (
+    (found,) = ovir.check(net.xml(), b"")
+    assert (found.code, found.message) == (
         "OVIR301",
         "Const has no <data>, but needs element_type, shape, offset, size",
     )

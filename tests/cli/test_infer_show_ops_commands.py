@@ -87,12 +87,12 @@ def unknown_net() -> Net:
     return net
 
 
-def test_infer_marks_what_the_file_only_states(cli: Any, tmp_path: Path) -> None:
+def test_infer_marks_what_is_only_declared(cli: Any, tmp_path: Path) -> None:
     path = unknown_net().write(tmp_path)
     out = cli("infer", path).out
     assert "dynamic[...] (only declared)" in next(line for line in out.splitlines() if " foo2 " in line)
     assert "(only declared)" not in next(line for line in out.splitlines() if " x " in line)
-    assert out.endswith(", 3 with shapes that only the file declares, for ovir does not infer them\n")
+    assert out.endswith(", 3 whose shapes are only declared, because ovir cannot infer them\n")
     layers = {layer["name"]: layer["inferred"] for layer in json.loads(cli("infer", path, "--json").out)["layers"]}
     assert (layers["x"], layers["foo"], layers["bar"]) == (True, False, False)
 

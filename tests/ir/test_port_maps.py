@@ -1,4 +1,4 @@
-"""Port maps and back edges: what is told of names, numbers and parts that cannot be, or that mean nothing."""
+"""Port maps and back edges: what is reported for names, numbers and parts that cannot be, or that mean nothing."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ VALUE = '<input external_port_id="2" internal_layer_id="0" />'
 BACK = '<edge from-layer="4" to-layer="0" />'
 
 
-def told(text: str, old: str, new: str) -> list[str]:
+def reported(text: str, old: str, new: str) -> list[str]:
     """What is found once ``old`` is replaced: severity, code and words, with the hint in brackets."""
     assert old in text
     found = ovir.check(text.replace(old, new), BIN, skip={"OVIR508"})
@@ -25,7 +25,7 @@ def told(text: str, old: str, new: str) -> list[str]:
 
 
 def test_nothing_is_told_of_the_files_as_they_are() -> None:
-    assert told(LOOP, VALUE, VALUE) == told(PAIRS, "stride", "stride") == []
+    assert reported(LOOP, VALUE, VALUE) == reported(PAIRS, "stride", "stride") == []
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_nothing_is_told_of_the_files_as_they_are() -> None:
     ],
 )  # fmt: skip
 def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
-    assert told(LOOP, old, new) == expected
+    assert reported(LOOP, old, new) == expected
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_of_a_loop(old: str, new: str, expected: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_of_a_tensor_iterator(old: str, new: str, expected: list[str]) -> None:
-    assert told(PAIRS, old, new) == expected
+    assert reported(PAIRS, old, new) == expected
 
 
 BRANCHES = """<net name="n" version="11"><layers>

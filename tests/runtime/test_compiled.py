@@ -54,7 +54,7 @@ def test_ways_to_feed(feeds: Any) -> None:
         ({"x": X.astype(complex), "y": X}, r"takes f32, got an array of complex128"),
         ({"x": "text", "y": X}, r"takes f32"),
         ({"x": [[1, 2], [3]], "y": X}, r"input 'x'"),
-        ({"x": None, "y": X}, r"a NoneType is no array"),
+        ({"x": None, "y": X}, r"a NoneType is not an array"),
     ],
 )
 def test_inputs_that_do_not_fit(feeds: Any, message: str) -> None:

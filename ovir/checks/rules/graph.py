@@ -19,7 +19,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 
 
-@rule(DEAD_LAYER, whole_graph=True)
+@rule(DEAD_LAYER, needs_whole_graph=True)
 def dead_layer(context: Context) -> Iterator[Diagnostic]:
     """Report the last layers of each dead part; nothing if the model has no result, because then all layers are
     dead."""
@@ -55,7 +55,7 @@ def tensor_name(context: Context) -> Iterator[Diagnostic]:
                         yield diagnostic(TENSOR_NAME, message, port)
 
 
-@rule(NO_RESULT, whole_graph=True)
+@rule(NO_RESULT, needs_whole_graph=True)
 def no_result(context: Context) -> Iterator[Diagnostic]:
     """Report a model without a result, even if it assigns a variable."""
     model = context.model
@@ -64,7 +64,7 @@ def no_result(context: Context) -> Iterator[Diagnostic]:
         yield diagnostic(NO_RESULT, message, Place(context.file, line_of(context.root)))
 
 
-@rule(UNUSED_PARAMETER, whole_graph=True)
+@rule(UNUSED_PARAMETER, needs_whole_graph=True)
 def unused_parameter(context: Context) -> Iterator[Diagnostic]:
     for model in context.models:
         for port in model.inputs:

@@ -17,7 +17,7 @@ def _by_variable(layers: list[Layer]) -> dict[str, list[Layer]]:
     return found
 
 
-@rule(NO_ASSIGN, whole_graph=True)
+@rule(NO_ASSIGN, needs_whole_graph=True)
 def no_assign(context: Context) -> Iterator[Diagnostic]:
     assigned = _by_variable(context.by_type.get("Assign", []))
     for name, readers in _by_variable(context.by_type.get("ReadValue", [])).items():

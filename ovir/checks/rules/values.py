@@ -7,7 +7,7 @@ from math import isfinite
 
 import numpy as np
 
-from ovir.checks.constants import constant_of, layer_domains
+from ovir.checks.constants import constant_of, layer_domains, means_open_end
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32, f64, i64, string, u64
@@ -22,6 +22,7 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Port
 from ovir.ir.weights import Weights
 from ovir.ops.base.domains import Divisor
@@ -29,7 +30,7 @@ from ovir.ops.base.domains import Divisor
 _SCANNED = {f16, bf16, f32, f64}
 _BLOCK = 1 << 16  # numbers per block
 _LEAST_INFINITE = {f16.to_dtype(): 0x7C00, bf16.to_dtype(): 0x7F80}
-"""The bits of infinity without the sign; greater ones are NaN."""
+"""The smallest bit pattern (without the sign) of an infinity or NaN."""
 
 
 @rule(STRING_DATA)
@@ -53,9 +54,9 @@ def non_finite(context: Context) -> Iterator[Diagnostic]:
             nans, infinities = _count_non_finite(data)
             for layer in constant.layers if nans or infinities else ():
                 if nans:
-                    yield diagnostic(NON_FINITE, f"{nans} of the {data.size} values are NaN", layer)
+                    yield diagnostic(NON_FINITE, f"NaN in {nans} of {plural(data.size, 'value')}", layer)
                 else:
-                    message = f"{infinities} of the {data.size} values are infinite"
+                    message = f"infinity in {infinities} of {plural(data.size, 'value')}"
                     yield diagnostic(NON_FINITE, message, layer, severity=Severity.INFO)
 
 
@@ -98,9 +99,8 @@ def _count_non_finite(data: Array) -> tuple[int, int]:
             continue
         finite = np.isfinite(block)
         if not finite.all():
-            odd = block[~finite]
-            nans += int(np.isnan(odd).sum())
-            infinities += int(np.isinf(odd).sum())
+            nans += (block_nans := int(np.isnan(block).sum()))
+            infinities += int((~finite).sum()) - block_nans
     return nans, infinities
 
 
@@ -109,11 +109,10 @@ def _surely_finite(block: Array) -> bool:
     if block.dtype.itemsize > 2:
         return isfinite(np.vdot(block, block))  # the product is finite only if every number is
     least = _LEAST_INFINITE[block.dtype]
-    positive, negative = (
-        block.view(np.int16),
-        block.view(np.uint16),
-    )  # unsigned, negative is largest
-    return bool(np.maximum.reduce(positive) < least and np.maximum.reduce(negative) < 0x8000 | least)
+    # The maximum as int16 is that of the positive numbers; as uint16, that of the negative ones if there are any.
+    most_positive = np.maximum.reduce(block.view(np.int16))
+    most_negative = np.maximum.reduce(block.view(np.uint16))
+    return bool(most_positive < least and most_negative < 0x8000 | least)
 
 
 @rule(F16_OVERFLOW)
@@ -140,14 +139,14 @@ _INT32 = np.iinfo(np.int32)
 def narrowed(context: Context) -> Iterator[Diagnostic]:
     """Report 64-bit integers that devices which compute in i32 clip.
 
-    Numbers near the ends of i64 are left out, as writers put them for an open end.
+    Integers that mean an open end are left out.
     """
     for constant in context.constants:
         if constant.op.element_type in (i64, u64) and (data := constant.data) is not None and data.size:
             if data.max() <= _INT32.max and data.min() >= _INT32.min:
                 continue
             beyond = data[(data > _INT32.max) | (data < _INT32.min)]
-            beyond = beyond[np.abs(beyond.astype(np.float64)) < 2.0**62]
+            beyond = beyond[~means_open_end(beyond)]
             if beyond.size:
                 message = f"the constant holds {beyond[0]}, which devices that compute in i32 clip"
                 for layer in constant.layers:
@@ -161,7 +160,7 @@ def zero_divisor(context: Context) -> Iterator[Diagnostic]:
         for port, rule_ in layer_domains(layer):
             data = constant_of(port) if isinstance(rule_, Divisor) else None
             if data is not None and data.dtype.kind in "iu" and data.size and not data.all():
-                yield diagnostic(ZERO_DIVISOR, f"the divisor holds {int((data == 0).sum())} zeros", layer)
+                yield diagnostic(ZERO_DIVISOR, f"the divisor holds {plural(int((data == 0).sum()), 'zero')}", layer)
 
 
 @rule(ZERO_SCALE)
@@ -176,7 +175,7 @@ def zero_scale(context: Context) -> Iterator[Diagnostic]:
         if scale is not None and scale.size and scale.dtype.kind == "f":
             bad = int((~np.isfinite(scale) | (scale == 0)).sum())
             if bad:
-                message = f"{bad} of the {scale.size} scales of compressed weights are zero, NaN or infinite"
+                message = f"zero, NaN or infinity in {bad} of {plural(scale.size, 'scale')} of compressed weights"
                 yield diagnostic(ZERO_SCALE, message, layer)
 
 

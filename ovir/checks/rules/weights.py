@@ -73,7 +73,7 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
     return span[0], -span[1]
 
 
-@rule(UNUSED_BYTES, whole_graph=True)
+@rule(UNUSED_BYTES, needs_whole_graph=True)
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     """Report unused bytes beyond the padding that writers insert; the weights may belong to another model."""
     total = context.weights.data.size
