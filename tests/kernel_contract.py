@@ -188,7 +188,7 @@ def _agree(op: Operator, got: Any, wanted: Any) -> bool:
 
 
 def _output_faults(op: Operator, inputs: tuple[Any, ...], kept: list[Array], outputs: tuple[Any, ...]) -> Iterator[str]:
-    # Bounds pass through kernels in a type of their own, and compressed weights are restored in f32, whatever the declared types.
+    # Bounds pass through kernels in a type of their own, and weights are decompressed in f32, whatever the declared types.
     as_declared = bool(op.output_types) and _have_types(inputs, op.input_types)
     for i, output in enumerate(outputs):
         if output is None:  # one that nobody wants

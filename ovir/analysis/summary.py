@@ -17,7 +17,7 @@ from ovir.runtime.listeners import all_layers
 
 
 @dataclass
-class Parameters:
+class ConstantTotals:
     """The constants of one element type."""
 
     tensors: int = 0
@@ -27,7 +27,7 @@ class Parameters:
 
 
 @dataclass
-class State:
+class VariableInfo:
     """A variable, which ReadValue and Assign share."""
 
     name: str
@@ -47,7 +47,7 @@ class Summary:
     operations: dict[str, int]
     """Layers by type, the most frequent first."""
     opsets: list[str]
-    parameters: dict[str, Parameters]
+    parameters: dict[str, ConstantTotals]
     """Constants by element type."""
     weights_bytes: int
     """Bytes of the weights file that constants use; shared bytes count once."""
@@ -56,8 +56,8 @@ class Summary:
     macs: int
     """Multiply-accumulates of the layers with static shapes; a body counts for one iteration."""
     macs_unknown: list[str] = field(default_factory=list)
-    """The number of layers whose multiply-accumulates are unknown because their shapes are not static."""
-    states: list[State] = field(default_factory=list)
+    """Layers whose count is unknown because a shape is dynamic."""
+    states: list[VariableInfo] = field(default_factory=list)
     not_run: dict[str, int] = field(default_factory=dict)
     """Layers by operation version (``Interpolate-11``) that ovir cannot execute, the most frequent first."""
 
@@ -65,7 +65,7 @@ class Summary:
 def summarize(model: Model, weights: str | None = None) -> Summary:
     """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""
     layers = list(all_layers(model))
-    macs = {layer: multiply_accumulates(layer) for layer in layers}
+    macs = {layer: layer_macs(layer) for layer in layers}
     known = {layer: count for layer, count in macs.items() if count is not None}
     return Summary(
         name=model.name,
@@ -101,10 +101,10 @@ def _constants(layers: Iterable[Layer]) -> Iterable[Const]:
     return (layer.operator for layer in layers if isinstance(layer.operator, Const))
 
 
-def _parameters(layers: Iterable[Layer]) -> dict[str, Parameters]:
-    found: dict[str, Parameters] = {}
+def _parameters(layers: Iterable[Layer]) -> dict[str, ConstantTotals]:
+    found: dict[str, ConstantTotals] = {}
     for const in _constants(layers):
-        entry = found.setdefault(str(const.element_type), Parameters())
+        entry = found.setdefault(str(const.element_type), ConstantTotals())
         entry.tensors += 1
         entry.elements += prod(const.shape)
         entry.bytes += const.size or len(const.value.encode())
@@ -127,20 +127,20 @@ def _file_size(path: str | None, weights: str | None) -> int | None:
     return file.stat().st_size if file.is_file() else None
 
 
-def _states(layers: Iterable[Layer]) -> list[State]:
-    states: dict[str, State] = {}
+def _states(layers: Iterable[Layer]) -> list[VariableInfo]:
+    states: dict[str, VariableInfo] = {}
     for layer in layers:
         if layer.type in ("ReadValue", "Assign"):
             name = str(layer.attributes.get("variable_id", ""))
             port = layer.outputs[0] if layer.outputs else layer.inputs[0]
-            states.setdefault(name, State(name, str(port.element_type), str(port.shape)))
+            states.setdefault(name, VariableInfo(name, str(port.element_type), str(port.shape)))
     return list(states.values())
 
 
 # --------------------------------------------------------------------------- multiply-accumulates
 
 
-def multiply_accumulates(layer: Layer) -> Dimension | None:
+def layer_macs(layer: Layer) -> Dimension | None:
     """Return the multiply-accumulates of a layer as an interval; None for an operation that is not counted."""
     if layer.operator is None or not layer.outputs or any(port.source is None for port in layer.inputs):
         return None

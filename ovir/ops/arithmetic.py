@@ -69,7 +69,7 @@ class Add(ArithmeticBase):
     Source: Add-1
     """
 
-    restores = ALL
+    decompresses = ALL
     function = np.add
     neutral = 0
     commutes = True
@@ -89,7 +89,7 @@ class Subtract(ArithmeticBase):
     Source: Subtract-1
     """
 
-    restores = ALL
+    decompresses = ALL
     offsets = True
     function = np.subtract
     neutral = 0
@@ -112,7 +112,7 @@ class Multiply(ArithmeticBase):
     Source: Multiply-1
     """
 
-    restores = ALL
+    decompresses = ALL
     scales = True
     neutral = 1
     commutes = True
@@ -149,7 +149,7 @@ class Divide(ArithmeticBase):
     """
 
     domains = by_input(b=Divisor("a"))
-    restores = ALL
+    decompresses = ALL
     m_pythondiv: bool = attribute(default=True)
     neutral = 1
 

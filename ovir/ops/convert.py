@@ -104,7 +104,7 @@ class Convert(ConversionBase):
     """
 
     converts = True
-    restores = (0,)
+    decompresses = (0,)
     destination_type: ElementType = attribute(default=dynamic, specified=True)
 
     def infer(self, data: TensorType) -> TensorType:

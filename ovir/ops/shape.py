@@ -75,7 +75,7 @@ class Reshape(Operator):
     """
 
     domains = by_input(shape=PATTERN)
-    restores = (0,)
+    decompresses = (0,)
     special_zero: bool = attribute(default=False, specified=True)
 
     views = True
@@ -209,7 +209,7 @@ def _rows_in_order(inputs: Sequence[TensorType], output: PartialShape) -> tuple[
 class AxesBase(Operator):
     """Base of operations on ``data`` whose second input lists axes."""
 
-    restores = (0,)
+    decompresses = (0,)
     views = True
     carries = (0,)
     value_inputs = (1,)
@@ -328,7 +328,7 @@ class Transpose(Operator):
     """
 
     domains = by_input(order=Axis("data"))
-    restores = (0,)
+    decompresses = (0,)
     views = True
     carries = (0,)
     value_inputs = (1,)

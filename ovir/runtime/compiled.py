@@ -39,8 +39,8 @@ class CompiledModel:
 
         ``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the specification
         excludes is an error; otherwise OpenVINO's reference is followed with a warning. With ``keep_compressed`` large
-        weights stay compressed and are restored at each use: memory stays near the size of the file, and runs take
-        longer.
+        weights stay compressed and are decompressed at each use: memory stays near the size of the .bin, and runs
+        take longer.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))

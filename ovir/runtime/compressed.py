@@ -1,4 +1,4 @@
-"""Kernels of layers that read compressed weights and restore them block by block, never as a whole."""
+"""Kernels of layers that read compressed weights and decompress them block by block, never as a whole."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PANEL = 1 << 22
 
 
 def readers_by_blocks(
-    model: Model, found: Decompressions, shown: Callable[[Layer], bool]
+    model: Model, found: Decompressions, is_tapped: Callable[[Layer], bool]
 ) -> dict[Layer, tuple[Port, Kernel]]:
-    """Return the layers that can restore the weights themselves: the port of the weights, and the kernel without that
-    input.
+    """Return the layers that can decompress weights themselves, each with the port of its weights and a kernel without
+    that input.
 
-    Weights that no other layer reads, and that are not ``shown``, are absorbed.
+    Weights that no other layer reads, and whose layers are not tapped, are absorbed.
     """
     kept = {weights.port: weights for weights in found.kept.values()}
     readers: dict[Layer, tuple[Port, Kernel]] = {}
@@ -35,7 +35,7 @@ def readers_by_blocks(
                 readers[layer] = weights.port, kernel
             else:
                 read_whole.add(weights.port.layer)
-    found.absorbed |= {layer for layer in found.kept if layer not in read_whole and not shown(layer)}
+    found.absorbed |= {layer for layer in found.kept if layer not in read_whole and not is_tapped(layer)}
     return readers
 
 

@@ -1,10 +1,11 @@
-"""Compressed weights: constants of few bits, with the arithmetic that restores them.
+"""Compressed weights: constants of few bits, with the arithmetic that decompresses them.
 
 A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
-for the arithmetic as well; the plan does the same, so that it neither rounds in between nor keeps intermediate results.
+for the arithmetic as well; the plan does the same, so that it neither rounds nor stores intermediate
+results.
 
-Weights are restored once, when the plan is made; or, with ``keep_compressed``, at each use, by slices along their first
-axis if the layer that reads them can work on slices.
+Weights are decompressed once, when the plan is made; or, with ``keep_compressed``, at each use, by slices along their
+first axis if the layer that reads them can work on slices.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ Selection = slice | Array
 """Slices along the first axis: a range (start and stop given), or one for each index of a 1-D array."""
 
 BLOCK = 1 << 18
-"""Elements that are restored together, so that they and their sources stay in a cache."""
+"""The number of elements that are decompressed together, so that they and their sources stay in a cache."""
 
 _MOST_LAYERS = 100
-"""The most layers that together restore one result, each counted once for every reader among them.
+"""The largest number of layers that together decompress one result, each counted once for every reader among them.
 
 Exporters write fewer than ten. The limit keeps hostile chains from exhausting the stack, and diamonds from being
 computed repeatedly.
@@ -42,12 +43,13 @@ computed repeatedly.
 _NARROW = (f16, bf16)
 
 
-# --------------------------------------------------------------------------- what restores them
+# --------------------------------------------------------------------------- decompression of one value
 
 
 @dataclass(frozen=True, eq=False)
 class CompressedWeights:
-    """The value of ``port``, which depends only on constants, in f32 or in the type of the constants."""
+    """The tensor of ``port``, which depends only on constants. It is decompressed to f32, unless the port belongs to a
+    Const."""
 
     port: Port
 
@@ -57,7 +59,7 @@ class CompressedWeights:
 
     @cached_property
     def has_slices(self) -> bool:
-        """Return whether slices along the first axis can be restored without the rest."""
+        """Return whether slices along the first axis can be decompressed without the rest."""
         return bool(self.shape) and self.shape[0] > 1 and _has_slices(self.port)
 
     def slices(self, which: Selection) -> Array:
@@ -65,10 +67,10 @@ class CompressedWeights:
         if isinstance(op, Const):
             return op.slices(which)
         if not isinstance(which, slice):
-            return _restored(self.port, which)
+            return _decompressed(self.port, which)
         out = np.empty((which.stop - which.start, *self.shape[1:]), np.float32)
         for block in self.blocks(which, BLOCK):
-            np.copyto(out[block.start - which.start : block.stop - which.start], _restored(self.port, block))
+            np.copyto(out[block.start - which.start : block.stop - which.start], _decompressed(self.port, block))
         return out
 
     def blocks(self, which: slice, elements: int) -> Iterator[slice]:
@@ -88,7 +90,7 @@ class CompressedWeights:
         if self.has_slices:
             return self.slices(self.all)
         op = self.port.layer.operator
-        return op.decoded() if isinstance(op, Const) else _restored(self.port, None)
+        return op.decoded() if isinstance(op, Const) else _decompressed(self.port, None)
 
 
 def _has_slices(port: Port) -> bool:
@@ -109,8 +111,8 @@ def _rows_from(port: Port) -> tuple[int, ...] | None:
     return op.rows_from([source.type for source in _sources(port.layer)], port.shape)
 
 
-def _restored(port: Port, which: Selection | None) -> Array:
-    """Return the selected slices of a port's value in f32; all of them if the selection is None."""
+def _decompressed(port: Port, which: Selection | None) -> Array:
+    """Return the selected slices of a port's tensor in f32; all of them if the selection is None."""
     layer, op = port.layer, port.layer.operator
     sources = _sources(layer)
     assert op is not None
@@ -118,11 +120,11 @@ def _restored(port: Port, which: Selection | None) -> Array:
     if isinstance(op, Const):
         return in_f32(op.decoded() if which is None else op.slices(which), port.element_type)
     if op.converts:
-        return _restored(sources[0], which)
+        return _decompressed(sources[0], which)
     counts = _rows_from(port) if which is not None else None
-    through = _restoring_sources(layer)
+    through = _compressed_sources(layer)
     parts = [
-        _restored(source, _within(which, counts[i] if counts else 0)) if source in through else _constant(source)
+        _decompressed(source, _within(which, counts[i] if counts else 0)) if source in through else _constant(source)
         for i, source in enumerate(sources)
     ]
     if _is_arithmetic(layer):
@@ -158,10 +160,10 @@ def _within(which: Selection | None, count: int) -> Selection | None:
 
 def _is_arithmetic(layer: Layer) -> bool:
     """Return whether compressed weights may enter through every input."""
-    return layer.operator is not None and layer.operator.restores == ALL
+    return layer.operator is not None and layer.operator.decompresses == ALL
 
 
-# --------------------------------------------------------------------------- where they stand
+# --------------------------------------------------------------------------- the decompressions of a model
 
 
 @dataclass
@@ -169,21 +171,23 @@ class Decompressions:
     """The compressed weights of a model."""
 
     folded: dict[Layer, CompressedWeights] = field(default_factory=dict)
-    """Weights that are restored when the plan is made, by the layer that returns them."""
+    """Weights that are decompressed when the plan is made, by the layer that returns them."""
     kept: dict[Layer, CompressedWeights] = field(default_factory=dict)
-    """Weights that are restored at each use."""
+    """Weights that are decompressed at each use."""
     absorbed: set[Layer] = field(default_factory=set)
-    """The layers before them whose results nothing else reads."""
+    """Layers that only feed these weights, so that the plan does not run them."""
 
 
-def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compressed: bool = False) -> Decompressions:
-    """Return all compressed weights of the model; layers that are ``shown`` are not absorbed."""
-    restoring: dict[Layer, int] = {}  # how many layers run to restore the output of each
+def find_decompressions(
+    model: Model, is_tapped: Callable[[Layer], bool], keep_compressed: bool = False
+) -> Decompressions:
+    """Return all compressed weights of the model; layers whose own output is tapped are not absorbed."""
+    decompressing: dict[Layer, int] = {}  # how many layers run to decompress the output of each
     for layer in model.layers:
-        if _restores(layer, restoring):
-            count = 1 + sum(restoring[source.layer] for source in _restoring_sources(layer))
+        if _is_decompression(layer, decompressing):
+            count = 1 + sum(decompressing[source.layer] for source in _compressed_sources(layer))
             if count <= _MOST_LAYERS:
-                restoring[layer] = count
+                decompressing[layer] = count
     readers: dict[Layer, set[Layer]] = {}
     for layer in model.layers:
         for source in _sources(layer):
@@ -192,16 +196,16 @@ def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compr
 
     def absorb(ends: dict[Layer, CompressedWeights]) -> None:
         parts = set().union(*map(_before, ends)) - ends.keys()
-        for layer in reversed(restoring):
-            if layer in parts and not shown(layer) and readers[layer] <= ends.keys() | found.absorbed:
+        for layer in reversed(decompressing):
+            if layer in parts and not is_tapped(layer) and readers[layer] <= ends.keys() | found.absorbed:
                 found.absorbed.add(layer)
 
     if keep_compressed:
-        for layer in restoring:
-            if readers.get(layer, set()) - restoring.keys() and _is_worth_keeping(layer):
+        for layer in decompressing:
+            if readers.get(layer, set()) - decompressing.keys() and _is_worth_keeping(layer):
                 found.kept[layer] = CompressedWeights(layer.outputs[0])
         absorb(found.kept)
-    for layer in restoring:
+    for layer in decompressing:
         if layer in found.kept or layer in found.absorbed or not _converts_to_f32(layer):
             continue
         if any(map(_is_arithmetic, _before(layer))):
@@ -210,7 +214,7 @@ def find_decompressions(model: Model, shown: Callable[[Layer], bool], keep_compr
     return found
 
 
-def _restores(layer: Layer, restoring: Collection[Layer]) -> bool:
+def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
     """Return whether a layer is part of a decompression, given that the layers before it are."""
     sources = _sources(layer)
     if isinstance(layer.operator, Const):
@@ -223,10 +227,10 @@ def _restores(layer: Layer, restoring: Collection[Layer]) -> bool:
         return False
     if layer.operator.converts:
         direct = isinstance(sources[0].layer.operator, Const) or _converts_to_f32(layer)
-        return direct and sources[0].layer in restoring
-    through = _restoring_sources(layer)
+        return direct and sources[0].layer in decompressing
+    through = _compressed_sources(layer)
     rest_is_known = all(source.type.constant is not None for source in sources if source not in through)
-    return bool(through) and rest_is_known and all(source.layer in restoring for source in through)
+    return bool(through) and rest_is_known and all(source.layer in decompressing for source in through)
 
 
 def _converts_to_f32(layer: Layer) -> bool:
@@ -252,22 +256,22 @@ def _bits(port: Port) -> int:
 
 
 def _before(layer: Layer) -> set[Layer]:
-    """Return the layers that restore the sources of the layer's result."""
+    """Return all layers that the decompressed output of the layer depends on."""
     found: set[Layer] = set()
     to_visit = [layer]
     while to_visit:
-        for source in _restoring_sources(to_visit.pop()):
+        for source in _compressed_sources(to_visit.pop()):
             if source.layer not in found:
                 found.add(source.layer)
                 to_visit.append(source.layer)
     return found
 
 
-def _restoring_sources(layer: Layer) -> list[Port]:
+def _compressed_sources(layer: Layer) -> list[Port]:
     """Return the inputs through which weights enter; other inputs are shapes or orders."""
     sources = _sources(layer)
-    restores = layer.operator.restores if layer.operator is not None else ()
-    return sources if restores == ALL else [sources[i] for i in restores if i < len(sources)]
+    decompresses = layer.operator.decompresses if layer.operator is not None else ()
+    return sources if decompresses == ALL else [sources[i] for i in decompresses if i < len(sources)]
 
 
 def _sources(layer: Layer) -> list[Port]:

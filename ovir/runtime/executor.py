@@ -51,15 +51,16 @@ class Executor:
         self._fitting: dict[int, set[tuple[tuple[int, ...], ...]]] = {
             i: set() for i, s in enumerate(plan.steps) if s.is_open
         }
-        """Of steps whose sizes inference has not seen: the shapes of inputs that fit together."""
+        """The shapes of inputs that fit together, for each step whose sizes inference has not seen."""
         self._listeners: Sequence[Listener] = ()
         self._result_spans: list[tuple[int, int]] = []
-        """From which address to which the blocks of results lie, in order; empty until that is asked for."""
+        """The first and last address of each block of results, in order; empty until they are needed."""
         self._given_away = False
         """Whether the blocks of the results belong to the caller of the last run."""
 
     def _refuse_what_does_not_fit(self) -> None:
-        """Raise RunError for buffers that exceed the machine's memory, which the system may grant but not provide."""
+        """Raise RunError for buffers that exceed the machine's memory, because the system may grant memory that it does
+        not have."""
         needed, memory = sum(self.plan.memory.block_sizes), physical_memory()
         if memory is not None and needed > memory:
             message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
@@ -96,7 +97,7 @@ class Executor:
         plan = self.plan
         if self._given_away:
             self._renew_results()
-        else:  # the caller may feed results of the previous run, whose memory is about to be overwritten
+        else:  # the caller may pass results of the last run as inputs, but this run overwrites their memory
             inputs = [array.copy() if self._overlaps_results(array) else array for array in inputs]
         self._given_away = fresh
         slots = self._template.copy()
@@ -108,13 +109,13 @@ class Executor:
                 self._run_step(index, step, slots, listeners)
         finally:
             self._listeners = ()
-        foreign = plan.memory.foreign_results
-        own = self._result_arrays() if foreign else set()
+        borrowed = plan.memory.borrowed_results
+        own = self._result_arrays() if borrowed else set()
         results: list[Array] = []
         seen: set[int] = set()
         for slot in plan.results:
             result = slots[slot]
-            is_free = id(result) not in seen and (slot not in foreign or id(result) in own)
+            is_free = id(result) not in seen and (slot not in borrowed or id(result) in own)
             seen.add(id(result))
             results.append(result if is_free else contiguous_copy(result))
         return results
@@ -138,7 +139,7 @@ class Executor:
         arguments = [slots[i] for i in step.inputs]
         self.current = step.layer
         if listeners:
-            self._tell(listeners, "will_run", step.layer, arguments)
+            self._notify(listeners, "will_run", step.layer, arguments)
         try:
             if step.is_open:
                 self._check_sizes(index, step, arguments)
@@ -151,7 +152,7 @@ class Executor:
         for slot, array in zip(step.outputs, outputs, strict=False):  # outputs without a port are dropped
             slots[slot] = array
         if listeners:
-            self._tell(listeners, "did_run", step.layer, arguments, outputs)
+            self._notify(listeners, "did_run", step.layer, arguments, outputs)
         for slot in step.release:
             slots[slot] = None
 
@@ -168,7 +169,7 @@ class Executor:
         fitting.add(shapes)
 
     @staticmethod
-    def _tell(listeners: Sequence[Listener], event: str, *what: Any) -> None:
+    def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
         for listener in listeners:
             try:
                 getattr(listener, event)(*what)
@@ -228,6 +229,6 @@ class _Body:
 
 
 _ONLY_OUT = frozenset({"out"})
-_MOST_SHAPES = 1000  # of a step are cached
+_MOST_SHAPES = 1000  # the largest number of cached shapes of a step
 # A cache line in bytes: rows copied to unaligned memory can take several times as long.
 _ALIGNMENT = 64

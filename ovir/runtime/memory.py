@@ -35,8 +35,8 @@ class MemoryPlan:
     buffers: list[tuple[Buffer | None, ...]] = field(default_factory=list)
     result_blocks: frozenset[int] = frozenset()
     """Blocks that may hold a model output; they are not used for anything else."""
-    foreign_results: frozenset[int] = frozenset()
-    """Slots of model outputs that may lie in memory that the plan does not own."""
+    borrowed_results: frozenset[int] = frozenset()
+    """Slots of model outputs that may lie in memory that the plan does not own (inputs, constants, state)."""
 
 
 @dataclass(slots=True)
@@ -48,23 +48,26 @@ class _Storage:
 
 
 def plan_memory(
-    steps: Sequence[Step], ports: Sequence[Port], results: Collection[int], foreign: Collection[int]
+    steps: Sequence[Step], ports: Sequence[Port], results: Collection[int], given: Collection[int]
 ) -> MemoryPlan:
-    """Assign buffers to all outputs whose shape and type are static and whose kernel accepts ``out``."""
+    """Assign buffers to all outputs whose shape and type are static and whose kernel accepts ``out``.
+
+    ``given`` are the slots of inputs and constants, whose memory the plan only borrows.
+    """
     uses = _uses(steps, results)
     storages: list[_Storage] = []
     writes: list[tuple[int | None, ...]] = []
-    not_owned = set(foreign)
+    borrowed = set(given)
     direct: dict[int, int] = {}  # slots that are a whole storage, not a view of it
 
     for index, step in enumerate(steps):
-        may_show_foreign = step.operator.views and not not_owned.isdisjoint(step.inputs)
+        may_view_borrowed = step.operator.views and not borrowed.isdisjoint(step.inputs)
         written: list[int | None] = []
         for slot in step.outputs:
             size = _static_size(ports[slot]) if "out" in step.takes else None
             # A new array of a pure kernel belongs to the caller; what a stateful one returns may be its state.
-            if may_show_foreign or (size is None and not step.operator.pure):
-                not_owned.add(slot)
+            if may_view_borrowed or (size is None and not step.operator.pure):
+                borrowed.add(slot)
             if size is None:
                 written.append(None)
                 continue
@@ -74,7 +77,7 @@ def plan_memory(
                 storages.append(_Storage(size, index))
             written.append(reused)
             storages[reused].last_use = max(storages[reused].last_use, uses.last[slot])
-            storages[reused].is_result |= slot in uses.shown
+            storages[reused].is_result |= slot in uses.in_results
             if not step.operator.views:
                 direct[slot] = reused
         writes.append(tuple(written))
@@ -91,7 +94,7 @@ def plan_memory(
         sizes,
         buffers,
         frozenset(s.block for s in storages if s.is_result),
-        frozenset(slot for slot in results if slot in not_owned),
+        frozenset(slot for slot in results if slot in borrowed),
     )
 
 
@@ -105,13 +108,13 @@ class _Uses:
     """The last use of a view of a slot."""
     last: dict[int, int] = field(default_factory=dict)
     """The later of the two."""
-    shown: set[int] = field(default_factory=set)
+    in_results: set[int] = field(default_factory=set)
     """Results, and slots that a result may be a view of."""
 
 
 def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
-    """Follow views from their last use back to the slots that they show."""
-    uses = _Uses(shown=set(results))
+    """Follow views from their last use back to the slots that they are views of."""
+    uses = _Uses(in_results=set(results))
     uses.read.update((slot, index) for index, step in enumerate(steps) for slot in step.inputs)
     uses.read.update(dict.fromkeys(results, len(steps)))
     for index, step in zip(reversed(range(len(steps))), reversed(steps), strict=True):
@@ -122,8 +125,8 @@ def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
         until = max(uses.last[slot] for slot in step.outputs)
         for slot in step.inputs:
             uses.viewed[slot] = max(uses.viewed.get(slot, index), until)
-        if not uses.shown.isdisjoint(step.outputs):
-            uses.shown.update(step.inputs)
+        if not uses.in_results.isdisjoint(step.outputs):
+            uses.in_results.update(step.inputs)
     return uses
 
 

@@ -61,8 +61,8 @@ def make_plan(model: Model, keep: Collection[str] = (), *, keep_compressed: bool
     """Plan a model that has been inferred.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. With ``keep_compressed`` large compressed weights are restored at each use. A RunError names the
-    first operation that ovir cannot execute.
+    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. A RunError names
+    the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed)
     for layer in model.layers:
@@ -101,8 +101,8 @@ class _Builder:
         self.needed = self._needed()
         self.decompressions = find_decompressions(model, self._kept, keep_compressed)
         self.by_blocks = self._readers_by_blocks()
-        """Of layers that restore compressed weights block by block: the port they read them from, and the kernel."""
-        self.restored: set[int] = set()
+        """The layers that decompress their weights block by block, each with the port of the weights and the kernel."""
+        self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
 
     def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
@@ -186,13 +186,13 @@ class _Builder:
         """Make the outputs constants if possible; return whether that was done."""
         if layer in self.decompressions.folded:
             self._set_constants(outputs, (self.decompressions.folded[layer].whole(),))
-            self.restored.update(outputs)
+            self.decompressed.update(outputs)
             return True
         if self._kept(layer) or not op.pure or layer.bodies:
             return False
-        restored = not self.restored.isdisjoint(inputs)
+        decompressed = not self.decompressed.isdisjoint(inputs)
         if not all(slot in self.constants for slot in inputs):
-            return not restored and self._fold_known(layer, outputs)
+            return not decompressed and self._fold_known(layer, outputs)
         arrays = [self.constants[slot] for slot in inputs]
         if self._grows_too_much(layer, arrays):
             return False
@@ -202,8 +202,8 @@ class _Builder:
         except Exception:
             return False  # the run raises the error again, with its place
         self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
-        if restored:
-            self.restored.update(outputs)
+        if decompressed:
+            self.decompressed.update(outputs)
         return True
 
     def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builder import Net
 
-from ovir.analysis.summary import multiply_accumulates, summarize
+from ovir.analysis.summary import layer_macs, summarize
 
 WINDOW = {"strides": "1,1", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 
@@ -31,7 +31,7 @@ def zeros(*shape: int) -> Any:
 def test_multiply_accumulates(operation: str, shape: str, weights: Any, attributes: Any, expected: int) -> None:
     net = Net()
     net.result(net.op(operation, net.parameter("x", shape), net.const(weights), name="counted", **attributes))
-    count = multiply_accumulates(net.model().layer("counted"))
+    count = layer_macs(net.model().layer("counted"))
     assert count is not None
     assert count.is_static
     assert count.lower == expected
@@ -42,7 +42,7 @@ def test_others_are_not_counted_and_dynamic_ones_are_unknown() -> None:
     x = net.parameter("x", "?,3")
     net.result(net.op("MatMul", net.op("ReLU", x, name="relu"), net.const(zeros(3, 4)), name="matmul"))
     model = net.model()
-    assert multiply_accumulates(model.layer("relu")) is None
+    assert layer_macs(model.layer("relu")) is None
     summary = summarize(model)
     assert (summary.macs, summary.macs_unknown) == (0, ["matmul"])
     assert summary.operations == {"Parameter": 1, "ReLU": 1, "Const": 1, "MatMul": 1, "Result": 1}

@@ -32,7 +32,7 @@ def test_declarations_name_inputs_and_attributes(cls: type[ovir.Operator]) -> No
             assert getattr(rule, field, None) in {None, *names}
         axis = getattr(rule, "axis", None)
         assert axis is None or isinstance(axis, int) or axis in names | cls.fields
-    for position in (*cls.carries, *cls.passes, *cls.restores):
+    for position in (*cls.carries, *cls.passes, *cls.decompresses):
         assert position == -1 or position < len(names)
 
 

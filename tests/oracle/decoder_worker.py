@@ -46,22 +46,22 @@ class Decoder:
         return ov.Model([logits], self.assigns, [ids, positions, beams], "decoder")
 
     def matrix(self, rows: int, columns: int) -> ov.Node:
-        """Random weights; compressed ones with the arithmetic that restores them."""
+        """Random weights; compressed ones with the arithmetic that decompresses them."""
         values = (self.random.standard_normal((rows, columns)) * 2 / np.sqrt(columns)).astype(np.float32)
         if self.weights == "f32":
             return ops.constant(values)
         if self.weights == "i8":
             scale = np.abs(values).max(1, keepdims=True) / 127
             codes = ops.constant(np.rint(values / scale).astype(np.int8))
-            restored = ops.multiply(ops.convert(codes, "f16"), ops.constant(scale.astype(np.float16)))
-            return ops.convert(restored, "f32")
+            decompressed = ops.multiply(ops.convert(codes, "f16"), ops.constant(scale.astype(np.float16)))
+            return ops.convert(decompressed, "f32")
         groups = values.reshape(rows, -1, GROUP)
         scale = ((groups.max(2, keepdims=True) - groups.min(2, keepdims=True)) / 15).astype(np.float16)
         zero_point = np.clip(np.rint(-groups.min(2, keepdims=True) / scale), 0, 15)
         codes = np.clip(np.rint(groups / scale.astype(np.float32) + zero_point), 0, 15)
         shifted = ops.subtract(*(ops.convert(self.u4(part), "f16") for part in (codes, zero_point)))
-        restored = ops.reshape(ops.multiply(shifted, ops.constant(scale)), np.int64([rows, columns]), False)
-        return ops.convert(restored, "f32")
+        decompressed = ops.reshape(ops.multiply(shifted, ops.constant(scale)), np.int64([rows, columns]), False)
+        return ops.convert(decompressed, "f32")
 
     def u4(self, codes: np.ndarray) -> ov.Node:
         flat = codes.astype(np.uint8).reshape(-1)

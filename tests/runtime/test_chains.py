@@ -51,7 +51,7 @@ def test_a_long_chain_of_views(name: str, tmp_path: Path, capsys: pytest.Capture
     assert re.search(r"\[2,3,4\]", capsys.readouterr().out)
 
 
-def test_a_long_chain_of_restored_weights() -> None:
+def test_a_long_chain_of_decompressed_weights() -> None:
     net = Net()
     codes = net.op("Convert", net.const(np.full((200, 200), 3, np.uint8)), destination_type="f16")
     one = net.const(np.full((1, 1), 2, np.float16))

@@ -1,4 +1,4 @@
-"""Compressed weights: the arithmetic that restores them, when the plan is made or at each use."""
+"""Compressed weights: the arithmetic that decompresses them, when the plan is made or at each use."""
 
 import subprocess
 import sys
@@ -32,7 +32,7 @@ def compressed() -> tuple[Net, tuple[int, int]]:
     return net, product
 
 
-def restored() -> np.ndarray:
+def decompressed() -> np.ndarray:
     difference = CODES.astype(np.float32) - ZERO_POINT.astype(np.float32)
     return difference * SCALE.astype(np.float32)
 
@@ -42,17 +42,17 @@ def test_arithmetic_is_in_f32() -> None:
     compiled = net.compiled()
     assert [step.layer.name for step in compiled.plan().steps] == ["sum"]
     result = compiled([np.zeros((2, 3), np.float32)])[0]
-    np.testing.assert_array_equal(result, restored())
-    assert (result != restored().astype(np.float16)).any()  # rounding on the way would show
+    np.testing.assert_array_equal(result, decompressed())
+    assert (result != decompressed().astype(np.float16)).any()  # rounding on the way would show
 
 
 def test_what_another_layer_reads_is_rounded_as_it_says() -> None:
     net, product = compressed()
     net.result(product)
     results = net.compiled()([np.zeros((2, 3), np.float32)])
-    np.testing.assert_array_equal(results[0], restored())
+    np.testing.assert_array_equal(results[0], decompressed())
     assert results[1].dtype == np.float16
-    np.testing.assert_allclose(results[1].astype(np.float32), restored(), rtol=1e-3)
+    np.testing.assert_allclose(results[1].astype(np.float32), decompressed(), rtol=1e-3)
 
 
 @pytest.mark.parametrize("name", ["codes", "product", "weights"])
@@ -60,7 +60,7 @@ def test_layers_on_the_way_can_be_tapped(name: str) -> None:
     net, _ = compressed()
     results = net.compiled()([np.zeros((2, 3), np.float32)], taps=[name])
     assert results.taps[name][0].shape == (2, 3)
-    np.testing.assert_array_equal(results[0], restored())  # to look at a layer changes nothing
+    np.testing.assert_array_equal(results[0], decompressed())  # to look at a layer changes nothing
 
 
 def test_a_layer_behind_small_weights_sees_them_in_f32() -> None:
@@ -69,7 +69,7 @@ def test_a_layer_behind_small_weights_sees_them_in_f32() -> None:
     turned = net.op("Reshape", weights, net.const(np.int64([3, 2])), special_zero="false")
     net.result(net.op("Add", net.parameter("y", "3,2"), turned))
     result = net.compiled()({"x": np.zeros((2, 3), np.float32), "y": np.zeros((3, 2), np.float32)})[1]
-    np.testing.assert_array_equal(result, restored().reshape(3, 2))
+    np.testing.assert_array_equal(result, decompressed().reshape(3, 2))
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3, 0), (2, 70_000)])
@@ -106,7 +106,7 @@ def packed(net: Net, element_type: str, *shape: int) -> tuple[int, int]:
 
 
 def weights_of(net: Net, element_type: str, *, grouped: bool = False, shape: tuple[int, ...] = (ROWS, COLUMNS)) -> Any:
-    """The layers that restore weights, a scale for each slice or for each group of elements of it."""
+    """The layers that decompress weights, a scale for each slice or for each group of elements of it."""
     stored = (*shape[:-1], shape[-1] // GROUP, GROUP) if grouped else shape
     codes = net.op("Convert", packed(net, element_type, *stored), destination_type="f16", name="codes")
     if element_type.startswith("u"):
@@ -120,7 +120,7 @@ def weights_of(net: Net, element_type: str, *, grouped: bool = False, shape: tup
 
 
 def both_ways(net: Net, feeds: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray, list[str]]:
-    """The result with weights restored at once, that with them kept, and the layers that run then."""
+    """The result with weights decompressed at once, that with them kept, and the layers that run then."""
     kept = net.compiled(keep_compressed=True)
     return net.compiled()(feeds)[0], kept(feeds)[0], [step.layer.name for step in kept.plan().steps]
 
@@ -134,11 +134,11 @@ def test_kept_weights_are_restored_by_blocks(element_type: str, grouped: bool, m
     net.result(net.op("MatMul", net.parameter("x", "?,256"), weights_of(net, element_type, grouped=grouped),
                       transpose_b="true", name="product"))  # fmt: skip
     x = np.random.default_rng(2).standard_normal((3, COLUMNS)).astype(np.float32)
-    restored_once, kept, steps = both_ways(net, {"x": x})
+    decompressed_once, kept, steps = both_ways(net, {"x": x})
     assert steps == ["product"]
     assert np.isfinite(kept).all()
     assert kept.any()
-    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -164,9 +164,9 @@ def test_products_with_kept_weights(
     transpose_a, transpose_b = (str(flag).lower() for flag in transposes)
     net.result(net.op("MatMul", a, weights, transpose_a=transpose_a, transpose_b=transpose_b))
     x = np.random.default_rng(2).standard_normal(shape).astype(np.float32)
-    restored_once, kept, _ = both_ways(net, {"x": x})
-    assert kept.shape == restored_once.shape
-    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+    decompressed_once, kept, _ = both_ways(net, {"x": x})
+    assert kept.shape == decompressed_once.shape
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
 def test_a_product_that_does_not_fit_is_told() -> None:
@@ -183,9 +183,9 @@ def test_rows_of_kept_weights_are_gathered_and_the_head_is_tied() -> None:
     net.result(rows)
     net.result(net.op("MatMul", rows, weights, transpose_b="true", name="head"))
     for ids in ([[5, 271, 5], [0, 1, 7]], [[-1, 300]]):
-        restored_once, kept, steps = both_ways(net, {"ids": np.int64(ids)})
+        decompressed_once, kept, steps = both_ways(net, {"ids": np.int64(ids)})
         assert steps == ["rows", "head"]
-        np.testing.assert_array_equal(kept, restored_once)
+        np.testing.assert_array_equal(kept, decompressed_once)
 
 
 def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None:
@@ -195,9 +195,9 @@ def test_experts_of_a_grouped_product_are_restored_when_they_have_rows() -> None
         net.op("GroupedMatMul", net.parameter("x", "?,64"), weights, net.parameter("ends", "4", "i32"), opset=17)
     )
     x = np.random.default_rng(2).standard_normal((6, 64)).astype(np.float32)
-    restored_once, kept, steps = both_ways(net, {"x": x, "ends": np.int32([2, 2, 5, 6])})
+    decompressed_once, kept, steps = both_ways(net, {"x": x, "ends": np.int32([2, 2, 5, 6])})
     assert len(steps) == 1
-    np.testing.assert_allclose(kept, restored_once, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("turned", [False, True])
@@ -207,9 +207,9 @@ def test_other_layers_read_kept_weights_whole(turned: bool) -> None:
     if turned:
         weights = net.op("Transpose", weights, net.const(np.int64([1, 0])), name="turned")
     net.result(net.op("Add", weights, net.parameter("x", "1"), name="sum"))
-    restored_once, kept, steps = both_ways(net, {"x": np.ones(1, np.float32)})
+    decompressed_once, kept, steps = both_ways(net, {"x": np.ones(1, np.float32)})
     assert steps == ["turned" if turned else "weights", "sum"]
-    np.testing.assert_array_equal(kept, restored_once)
+    np.testing.assert_array_equal(kept, decompressed_once)
 
 
 @pytest.mark.parametrize("name", ["codes", "weights", "product"])
@@ -228,9 +228,9 @@ def test_numbers_of_two_bytes_are_kept_too() -> None:
     table = net.const(np.random.default_rng(0).standard_normal((ROWS, COLUMNS)).astype(np.float16))
     weights = net.op("Convert", table, destination_type="f32")
     net.result(net.op("MatMul", net.parameter("x", "1,256"), weights, transpose_b="true", name="product"))
-    restored_once, kept, steps = both_ways(net, {"x": np.ones((1, COLUMNS), np.float32)})
+    decompressed_once, kept, steps = both_ways(net, {"x": np.ones((1, COLUMNS), np.float32)})
     assert steps == ["product"]
-    np.testing.assert_allclose(kept, restored_once, rtol=1e-4)
+    np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4)
 
 
 MEASURE = """
@@ -238,7 +238,7 @@ import sys
 import numpy as np
 import ovir
 
-def peak():  # in MB; of this process alone, where what getrusage tells may be that of the one before it
+def peak():  # in MB; of this process alone, where what getrusage returns may be that of the one before it
     with open("/proc/self/status") as status:
         return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
 
@@ -266,7 +266,7 @@ def test_memory_stays_near_the_size_of_the_file(tmp_path: Path) -> None:
         return float(subprocess.run(code, check=True, capture_output=True, text=True, timeout=300).stdout)
 
     assert grown("keep") < size + 40  # a block of 16 MB, and what it is made from
-    assert grown("restore") > 3 * 64  # what the test would miss if it measured nothing
+    assert grown("decompress") > 3 * 64  # what the test would miss if it measured nothing
 
 
 def test_the_command_line_keeps_them_too(tmp_path: Path) -> None:

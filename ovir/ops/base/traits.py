@@ -44,9 +44,9 @@ class Traits:
     """Whether input 1 is a factor of input 0."""
     offsets: ClassVar[bool] = False
     """Whether input 1 is subtracted from input 0."""
-    restores: ClassVar[tuple[int, ...]] = ()
-    """The inputs through which compressed weights may come. When the plan restores such weights, it computes the layer
-    in f32, by rows if ``rows_from`` allows it."""
+    decompresses: ClassVar[tuple[int, ...]] = ()
+    """The inputs through which compressed weights may come. When the plan decompresses such weights, it computes the
+    layer in f32, by rows if ``rows_from`` allows it."""
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
