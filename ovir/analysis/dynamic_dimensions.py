@@ -16,7 +16,7 @@ from ovir.graph.model import Model
 from ovir.ops.base.bodies import BodyMap
 
 _FEW = 4
-"""The most sizes of inputs that an explanation names; beyond that it names intermediate sizes."""
+"""The largest number of input sizes that an explanation names; beyond that it names intermediate sizes."""
 
 
 class Cause(StrEnum):

@@ -31,11 +31,11 @@ class Input:
     repeated: bool = False
     """Whether it represents any number of inputs."""
     types: tuple[ElementType, ...] | None = None
-    """The element types that inference accepts; None where they could not be determined."""
+    """The element types that inference accepts; None if they could not be determined."""
 
     @property
     def shown_types(self) -> str:
-        """Return the element types in words, where a word exists."""
+        """Return the element types in words if a word exists."""
         if self.types is None:
             return ""
         return next((word for word, group in _GROUPS.items() if self.types == group), ", ".join(map(str, self.types)))
@@ -51,7 +51,7 @@ _GROUPS = {
 
 
 def described(cls: type[Operator] | None) -> dict[str, Any]:
-    """Return what is known of an operation version as plain data; of one that ovir does not have, empty entries."""
+    """Return what is known of an operation version as plain data; entries are empty if ovir does not have it."""
     if cls is None:
         return {"documentation": "", "source": "", "inputs": [], "attributes": []}
     return {
@@ -83,7 +83,7 @@ def documentation(cls: type[Operator]) -> str:
 
 
 def _of_base(base: type) -> str:
-    """Return what the documentation of a base class says of its operations, not of itself."""
+    """Return what the documentation of a base class says about its operations, not about itself."""
     first, _, rest = _without_source(inspect.cleandoc(base.__doc__ or "")).partition("\n\n")
     if first.startswith("Base of "):
         first = first.partition(": ")[2]
@@ -125,7 +125,7 @@ _TYPES = {
 
 
 def default_of(attribute: Attribute) -> str | None:
-    """Return the default of an attribute as a file would give it; None where the file must give a value."""
+    """Return the default of an attribute as a file would give it; None if the file must give a value."""
     if attribute.required:
         return None
     if attribute.assumed:
@@ -155,7 +155,7 @@ def inputs_of(cls: type[Operator]) -> list[Input]:
 
 
 def _accepted_types(cls: type[Operator], count: int, more: bool) -> Iterator[tuple[ElementType, ...] | None]:
-    """Yield for each input the element types that inference does not refuse where nothing else is known."""
+    """Yield for each input the element types that inference accepts if nothing else is known."""
     total = count + more
     unknown = [TensorType(dynamic, PartialShape(None))] * total
     known = _is_inferred(cls, unknown)

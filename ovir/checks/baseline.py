@@ -14,7 +14,7 @@ from ovir.diagnostics.errors import InputError
 
 _VERSION = 1
 Key = tuple[str, str, str, int]
-"""File, code, layer and port: lines move when a file is written anew, and messages change with ovir."""
+"""File, code, layer and port: lines move when a file is written again, and a new ovir may change messages."""
 
 
 class Baseline:
@@ -26,7 +26,7 @@ class Baseline:
 
     @classmethod
     def read(cls, path: str) -> Baseline:
-        """Read a file; InputError, with the line where it is known, for one that is no baseline."""
+        """Read a file; raise InputError, with the line if it is known, if it is not a baseline."""
         try:
             with open(path, encoding="utf-8") as file:
                 content = json.load(file)
@@ -63,7 +63,7 @@ class Baseline:
 
 
 def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:
-    """Write the diagnostics as a baseline, each with its message for whoever reads the file."""
+    """Write the diagnostics as a baseline, each with its message for human readers."""
     counts: Counter[Key] = Counter()
     messages: dict[Key, str] = {}
     for found in diagnostics:

@@ -54,10 +54,10 @@ def add_command(
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", type=file_name, metavar="MODEL.xml", help="the topology; its weights are the .bin beside it"
+        "model", type=file_name, metavar="MODEL.xml", help="the topology; its weights are the .bin next to it"
     )
     parser.add_argument(
-        "--weights", type=file_name, metavar="FILE", help="the weights, where they are not the .bin beside the model"
+        "--weights", type=file_name, metavar="FILE", help="the weights, if they are not the .bin next to the model"
     )
 
 
@@ -67,8 +67,8 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1,3,?,2..5",
-        help="give an input another shape (NAME= may be left out where there is one input), in infer and show a state, "
-        "too; may be repeated",
+        help="give an input another shape (NAME= may be left out if there is only one input), in infer and show also a "
+        "state; may be repeated",
     )
 
 

@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
         commands,
         "check",
         run,
-        "say everything that is wrong with IR files, and on which line",
+        "report everything that is wrong with IR files, and on which line",
         "  ovir check model.xml\n"
         "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check models/ --summary\n"
@@ -133,7 +133,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _write_baseline(arguments.write_baseline, diagnostics)
     output.finish(len(checked), diagnostics, known)
     if baseline is not None and (missing := baseline.count_missing(checked)):
-        print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline anew")
+        print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
 
 
@@ -184,7 +184,7 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     return UNUSABLE if unusable else DONE
 
 
-# --------------------------------------------------------------------------- what the arguments say
+# --------------------------------------------------------------------------- arguments
 
 
 def _settings(arguments: argparse.Namespace) -> Settings:

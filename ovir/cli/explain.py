@@ -18,7 +18,7 @@ def add_to(commands: Any) -> None:
         commands,
         "explain",
         run,
-        "say what the code of a diagnostic means and how to fix what it reports",
+        "explain what the code of a diagnostic means and how to fix what it reports",
         "  ovir explain OVIR402\n  ovir explain 402 403\n  ovir explain 4          the codes of 4xx\n"
         "  ovir explain            all codes\n",
     )

@@ -23,10 +23,10 @@ def add_to(commands: Any) -> None:
         commands,
         "infer",
         run,
-        "infer every layer's shapes and types, and say what is dynamic and why",
+        "infer every layer's shapes and types, and explain which are dynamic",
         "  ovir infer model.xml\n  ovir infer model.xml --shape data=1,?,224 --json\n"
         "  ovir infer model.xml --no-weights\n"
-        "\nWhere a layer is at fault, what the file declares of it stands in, marked as (only declared).\n",
+        "\nIf a layer is at fault, the types that the file declares are shown, marked as (only declared).\n",
     )
     add_model(parser)
     add_no_weights(parser)

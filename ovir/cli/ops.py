@@ -32,7 +32,7 @@ class Entry:
 
     @property
     def runs(self) -> bool:
-        """Return whether ovir runs the operation; a Parameter runs by being fed."""
+        """Return whether ovir runs the operation; a Parameter counts, because the caller feeds it."""
         return hasattr(self.cls, "run") or self.cls is Parameter
 
     @property

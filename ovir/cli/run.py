@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
         commands,
         "run",
         run,
-        "run a model, and say what came out",
+        "run a model and show its outputs",
         "  ovir run model.xml\n"
         "  ovir run model.xml --shape image=4,3,224,224 --seed 7 --profile\n"
         "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
@@ -207,7 +207,7 @@ def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
     return list(found)
 
 
-# --------------------------------------------------------------------------- what comes out
+# --------------------------------------------------------------------------- outputs
 
 
 def _save(path: str, results: Results) -> None:

@@ -13,7 +13,7 @@ INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 def is_unreadable(found: Diagnostic) -> bool:
-    """Return whether the file itself is at fault, not its content: it is missing, of another format, or truncated."""
+    """Return whether the file itself is unusable: missing, of another format, or truncated."""
     return CODES[found.code].unusable
 
 

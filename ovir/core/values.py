@@ -20,7 +20,7 @@ from ovir.core.element_types import ElementType, f64, nf4
 from ovir.core.shapes import PartialShape
 
 MAX_ELEMENTS = 4096
-"""The most elements of a known value that is not a constant of the file."""
+"""The largest number of elements of a known value that is not a constant of the file."""
 
 EXACT = 2.0**53
 """The first float64 from which on neighbouring integers are no longer distinct."""

@@ -1,6 +1,6 @@
 """The sections of docs/diagnostics.md, one for each code.
 
-The page is written once, in ``docs``. A wheel has a copy beside this module (see ``force-include`` in pyproject.toml);
+The page is written once, in ``docs``. A wheel has a copy next to this module (see ``force-include`` in pyproject.toml);
 a checkout and an editable install read the page itself.
 """
 
@@ -17,7 +17,7 @@ _WRITTEN = Path(__file__).parents[2] / "docs" / "diagnostics.md"
 
 
 def section(code: str) -> str:
-    """Return the section of a code, such as ``OVIR402``, as Markdown with its heading; KeyError for an unknown code."""
+    """Return the section of a code, such as ``OVIR402``, as Markdown with its heading; raise KeyError for others."""
     return _sections()[code]
 
 

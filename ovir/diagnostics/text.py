@@ -6,8 +6,8 @@ import re
 from numbers import Integral
 
 LONGEST = 100
-"""The most characters of a name or value that a message shows."""
-_SHOWN = 10_000  # of a whole text: only one with such a name or value in it is longer
+"""The largest number of characters of a name or value that a message shows."""
+_SHOWN = 10_000  # the same for a whole text; only long names and values make it longer
 
 # A name in quotes, a list, or a word; parts of paths are words.
 _PARTS = re.compile(r"(?<!\w)'.*?'(?!\w)|\[[^\[\]]*\]|[^\s/\\'\[\]]+", re.DOTALL)

@@ -176,7 +176,7 @@ class _Chain:
         if op.converts and layer.outputs[0].element_type in (f16, bf16, f32):
             result = _converted(layer, arguments[0])
         else:
-            if op.restores != ALL and not op.restores:  # its kernel takes the declared types only
+            if op.decompresses != ALL and not op.decompresses:  # its kernel takes the declared types only
                 pairs = zip(arguments, _sources(layer), strict=True)
                 arguments = [array.astype(source.element_type.to_dtype(), copy=False) for array, source in pairs]
             applied = op.applied([p.type for p in layer.inputs], [p.type for p in layer.outputs])

@@ -39,7 +39,7 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
     arrays = _load(path)
     if not isinstance(arrays, dict):
         if key is not None:
-            raise _unreadable(path, f"'{key}' asks for an array of an .npz, and this file is none")
+            raise _unreadable(path, f"'{key}' names an array of an .npz, but this file is not one")
         return arrays
     name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
     if name is not None and name in arrays:

@@ -208,9 +208,9 @@ class Results(Mapping[Any, Array]):
         self._keys = keys
         self._arrays = arrays
         self.taps = taps
-        """Copies of the outputs of the layers asked for, by the names given for them."""
+        """Copies of the tapped outputs, by the names given for them."""
         self.diagnostics = diagnostics
-        """What kernels had to say of the values, as indices outside the specified range."""
+        """Warnings of kernels about values, such as indices outside the specified range."""
 
     def __getitem__(self, key: Any) -> Array:
         if key in self:

@@ -1,8 +1,8 @@
 """Compressed weights: constants of few bits, with the arithmetic that decompresses them.
 
 A file computes (codes - zero_point) * scale in f16 and converts the result to f32. Devices that compute in f32 use f32
-for the arithmetic as well; the plan does the same, so that it neither rounds nor stores intermediate
-results.
+for the arithmetic as well; the plan does the same, so that it neither rounds nor
+stores intermediate results.
 
 Weights are decompressed once, when the plan is made; or, with ``keep_compressed``, at each use, by slices along their
 first axis if the layer that reads them can work on slices.

@@ -54,7 +54,7 @@ class Executor:
         """The shapes of inputs that fit together, for each step whose sizes inference has not seen."""
         self._listeners: Sequence[Listener] = ()
         self._result_spans: list[tuple[int, int]] = []
-        """The first and last address of each block of results, in order; empty until they are needed."""
+        """The start and end address of each block of results, in order; empty until they are needed."""
         self._given_away = False
         """Whether the blocks of the results belong to the caller of the last run."""
 

@@ -16,7 +16,7 @@ from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 
 MAX_REPORTS = 1000
-"""The most reports of one run; a loop can meet more excluded values than anybody reads."""
+"""The largest number of reports of one run; a loop can meet more excluded values than anybody reads."""
 
 
 class Listener(Protocol):
@@ -47,7 +47,7 @@ class Tap:
     """A listener that keeps copies of tensors, given by the name of a layer, which stands for all its outputs, of a
     Result, or of a tensor; in bodies as ``outer/body/name``.
 
-    Of a layer that runs several times, for example in a Loop, the last outputs are kept.
+    If a layer runs several times, for example in a Loop, its last outputs are kept.
     """
 
     def __init__(self, names: Sequence[str], model: Model) -> None:

@@ -1,4 +1,4 @@
-"""Faults in what computes shapes: of the layers behind it is told what `read_model` would refuse, and that once."""
+"""Faults in the computation of shapes: later layers get one report of what `read_model` would refuse."""
 
 from __future__ import annotations
 

@@ -329,7 +329,7 @@ def test_one_fault(fault: Callable[[Plant], None]) -> None:
 
 
 def test_a_doubt_and_what_fails_by_it_are_one_error() -> None:
-    """Where nothing else is wrong, it is told why the file is refused."""
+    """If nothing else is wrong, the error says why the file is refused."""
     for seed in range(4):
         plant = Plant(seed)
         other_constant(plant)

@@ -157,7 +157,7 @@ def test_a_folder_and_a_file(cli: Any, folder: Path, faulty: Path) -> None:
 
 
 def test_a_folder_without_models(cli: Any, tmp_path: Path, faulty: Path) -> None:
-    """It is told, and the rest is checked all the same."""
+    """It is reported, and the rest is checked all the same."""
     (tmp_path / "empty").mkdir()
     result = cli("check", tmp_path / "empty", faulty)
     assert result.status == 2

@@ -165,7 +165,7 @@ def test_mended_faults_are_counted(cli: Any, project: Path) -> None:
     path.write_text(path.read_text().replace(' unheard_of="1"', ""))
     result = cli("check", "models", "--baseline", "known.json")
     assert result.status == 0
-    assert "known.json: 1 diagnostic no longer found; write the baseline anew" in result.err
+    assert "known.json: 1 diagnostic no longer found; write the baseline again" in result.err
 
 
 def test_a_fault_that_comes_twice_is_new_once(cli: Any, project: Path) -> None:

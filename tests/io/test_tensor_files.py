@@ -59,7 +59,7 @@ def test_one_tensor(tmp_path: Path) -> None:
     assert load_tensor(tmp_path / "two.npz", wanted="b").size == 6
     with pytest.raises(InputError, match="no array 'c' in the file; its arrays are 'a', 'b'"):
         load_tensor(tmp_path / "two.npz", "c")
-    with pytest.raises(ReadError, match=r"asks for an array of an \.npz"):
+    with pytest.raises(ReadError, match=r"names an array of an \.npz"):
         load_tensor(tmp_path / "x.npy", "c")
     with pytest.raises(ReadError, match=r"one array, not an \.npz"):
         load_npz(tmp_path / "x.npy")

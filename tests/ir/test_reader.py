@@ -1,4 +1,4 @@
-"""Reading: what a good file gives, and what each fault in a file is told."""
+"""Reading: what a good file gives, and what is reported for each fault in a file."""
 
 import re
 from pathlib import Path
