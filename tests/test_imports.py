@@ -37,7 +37,6 @@ ALLOWED: dict[str, set[str]] = {
 # What does not follow the rules yet. A test fails for an entry that is no longer needed.
 EXCEPTIONS = {
     ("ovir.graph.layers", "ovir.ops.base.operator"),
-    ("ovir.graph.model", "ovir.inference.weights"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.shapes import PartialShape
@@ -17,14 +17,12 @@ from ovir.graph.edits import EditableGraph
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
-
-if TYPE_CHECKING:
-    from ovir.inference.weights import Weights
+from ovir.graph.weights import Weights
 
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 Infer = Callable[["Model"], list[Diagnostic]]
 Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
-FindWeights = Callable[["Model"], "list[Weights]"]
+FindWeights = Callable[["Model"], list[Weights]]
 
 
 class Model(EditableGraph):

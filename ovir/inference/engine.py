@@ -7,7 +7,7 @@ if inference fails; see ``ovir.inference.policy``.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import dynamic
@@ -27,16 +27,23 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import infer_signature
 from ovir.ops.infrastructure import Parameter
 
-if TYPE_CHECKING:
-    from ovir.inference.policy import Policy
-
 Types = tuple[TensorType, ...]
+
+
+class ErrorPolicy(Protocol):
+    """Decides how inference continues after an error; see ``ovir.inference.policy``."""
+
+    def infer_layer(self, engine: Engine, layer: Layer, *, is_body: bool) -> None:
+        """Infer a layer and set the types of its output ports."""
+
+    def inference_failed(self, engine: Engine, layer: Layer) -> None:
+        """Handle a layer that could not be inferred."""
 
 
 class Engine:
     """One inference of a model and its bodies."""
 
-    def __init__(self, policy: Policy, diagnostics: Diagnostics, log: ValueLog) -> None:
+    def __init__(self, policy: ErrorPolicy, diagnostics: Diagnostics, log: ValueLog) -> None:
         self.diagnostics = diagnostics
         self._policy = policy
         self._log = log

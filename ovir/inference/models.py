@@ -20,7 +20,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 
 if TYPE_CHECKING:
-    from ovir.inference.weights import Weights
+    from ovir.graph.weights import Weights
 
 
 def infer_model(model: Model) -> list[Diagnostic]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 from lxml import etree
@@ -41,13 +40,14 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
+from ovir.ir.attributes import ALWAYS_KNOWN, misspelt_attributes
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
-from ovir.ops.base.attributes import Attribute, ChoiceError, split_names
+from ovir.ops.base.attributes import ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
@@ -298,7 +298,7 @@ class LayerReader:
         for name, text in texts.items():
             spec = cls.attributes.get(name)
             if spec is None:
-                if name not in _ALWAYS_KNOWN:
+                if name not in ALWAYS_KNOWN:
                     unknown.append(name)
                 continue
             key = (cls, name, text)
@@ -375,21 +375,6 @@ class LayerReader:
                 layer.operator = None  # its type, shape and size contradict each other
 
 
-def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> list[tuple[Attribute, str]]:
-    """Return attributes that the specification requires, each with the unknown attribute that may be a misspelling
-    of it."""
-    missing = [spec for spec in cls.attributes.values() if spec.specified and spec.name not in given]
-    if not missing:
-        return []
-    unknown = [name for name in given if name not in cls.attributes and name not in _ALWAYS_KNOWN]
-    found = []
-    for spec in missing:
-        if (misspelt := closest(spec.name, unknown)) is not None:
-            unknown.remove(misspelt)
-            found.append((spec, misspelt))
-    return found
-
-
 def _is_shared(op: Operator, layer: Layer) -> bool:
     """Return whether layers with equal attributes share this operator.
 
@@ -408,9 +393,6 @@ _PORT_KEYS = frozenset({"id", "precision", "names"})
 
 _SAME_IN_ALL_OPSETS = ("Parameter", "Const", "Result")
 """Operations that are the same in all opsets, so that they are known even if the opset is not."""
-
-_ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
-"""Attributes that any operation may have. They control how it is executed, not what it computes."""
 
 _BODY_TAGS = re.compile(
     r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
