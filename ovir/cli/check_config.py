@@ -62,7 +62,7 @@ def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:
     for part in filter(None, (part.strip() for text in texts for part in text.split(","))):
         code = f"OVIR{part}" if part.isdecimal() else part.upper()
         if not re.fullmatch(r"OVIR\d{0,3}", code, re.ASCII) or not any(k.startswith(code) for k in known):
-            raise ValueError(f"{part}: no diagnostic has this code; they are {', '.join(known)}")
+            raise ValueError(f"{part}: no diagnostic has this code; `ovir explain` lists them all")
         codes.append(code)
     return tuple(codes)
 

@@ -19,7 +19,7 @@ from ovir.graph.model import Model
 from ovir.kernels import parallel
 from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, collect_inputs
-from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap
+from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap, require_listeners
 from ovir.runtime.plan import Plan, make_plan
 from ovir.runtime.state import Variable, Variables
 
@@ -150,6 +150,8 @@ class InferRequest:
 
     def _infer(self, inputs: Feeds, taps: Sequence[str], listeners: Sequence[Listener], share_outputs: bool) -> Results:
         compiled = self.compiled
+        if listeners:
+            require_listeners(listeners)
         arrays = collect_inputs(compiled.model, compiled.by_position(inputs))
         plan = compiled.plan()
         if self._executor.plan is not plan:

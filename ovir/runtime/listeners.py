@@ -35,6 +35,18 @@ class Listener(Protocol):
         """Handle a layer that has run, with the arrays of its inputs and outputs."""
 
 
+def require_listeners(listeners: Sequence[object]) -> None:
+    """Raise InputError unless ``listeners`` is a list of objects with the methods of Listener."""
+    if not isinstance(listeners, Sequence):
+        raise InputError(diagnose(USAGE, f"listeners must be a list, got {listeners!r}"))
+    for listener in listeners:
+        if not (hasattr(listener, "will_run") and hasattr(listener, "did_run")):
+            hint = "derive its class from ovir.Listener"
+            raise InputError(
+                diagnose(USAGE, f"{listener!r} is not a listener: will_run or did_run is missing", hint=hint)
+            )
+
+
 class ListenerFailed(BaseException):
     """Carries an exception of a listener past the kernels of the enclosing layers."""
 

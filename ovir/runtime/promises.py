@@ -15,11 +15,16 @@ from ovir.graph.layers import Layer, Port
 def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., Any]:
     """Return the kernel with a check of its outputs, as later layers rely on the inferred types and shapes.
 
-    The kernel raises OperatorError, which names the class, for an output of another type or shape.
+    The kernel raises OperatorError, which names the class, for an output of another type or shape. It receives
+    read-only inputs, and an output that shares memory with an input is copied, unless the class declares ``views``.
     """
+    may_view = layer.operator is not None and layer.operator.views
 
     def run(*arguments: Any, **keywords: Any) -> Any:
-        result = kernel(*arguments, **keywords)
+        if may_view:
+            result = kernel(*arguments, **keywords)
+        else:
+            result = _apart(kernel(*map(_read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
         for port, output in zip(layer.outputs, outputs, strict=False):
             if output is not None or port.readers:  # None means that nothing reads the output
@@ -27,6 +32,24 @@ def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., A
         return result
 
     return run
+
+
+def _read_only(array: Any) -> Any:
+    """Return a view that cannot be written to."""
+    if not isinstance(array, np.ndarray):
+        return array
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _apart(result: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return the outputs, with those that share memory with an input copied."""
+    if type(result) is tuple:
+        return tuple(_apart(output, inputs) for output in result)
+    arrays = (array for array in inputs if isinstance(array, np.ndarray))
+    shares = isinstance(result, np.ndarray) and any(np.may_share_memory(result, array) for array in arrays)
+    return result.copy() if shares else result
 
 
 def _check(layer: Layer, port: Port, output: Any) -> None:

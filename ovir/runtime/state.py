@@ -7,6 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.diagnostics.codes import BAD_INPUT
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer
 
 
@@ -28,6 +31,9 @@ class Variable:
 
     @value.setter
     def value(self, array: Array) -> None:
+        if not isinstance(array, np.ndarray):
+            message = f"the value of variable {self.name!r} must be a NumPy array, got {type(array).__name__}"
+            raise InputError(diagnose(BAD_INPUT, message))
         # Arrays returned in this run may still be in use and are not overwritten.
         target = self._spare if self._pending is None else None
         if target is None or target.shape != array.shape or target.dtype != array.dtype:

@@ -160,3 +160,31 @@ def test_a_run_that_breaks_the_promise_of_infer(returned: Callable[[Array], Any]
     compiled = ovir.compile_model(ovir.read_model(model_text()))
     with pytest.raises(ovir.RunError, match=message):
         compiled([np.zeros((2, 3), np.float32)])
+
+
+def test_kernels_of_users_cannot_change_their_inputs() -> None:
+    @ovir.register("Swirl", version="extension")
+    class Writer(ovir.Operator):
+        turns: int = ovir.attribute(default=1)
+
+        def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+            return data
+
+        def run(self, data: Any) -> Any:
+            data[:] = 5
+            return data
+
+    data = np.ones((2, 3), np.float32)
+    with pytest.raises(ovir.RunError, match="read-only"):
+        ovir.compile_model("examples/xml/swirl.xml")([data])
+    assert (data == 1).all()
+
+    @ovir.register("Swirl", version="extension")
+    class Same(Writer):
+        def run(self, data: Any) -> Any:
+            return data
+
+    result = ovir.compile_model("examples/xml/swirl.xml")([data])[0]
+    assert not np.shares_memory(result, data)
+    result[:] = 0
+    assert (data == 1).all()

@@ -231,3 +231,17 @@ def _on_copies(compiled: ovir.CompiledModel, inputs: list[np.ndarray]) -> list[n
             outputs = result if isinstance(result, tuple) else (result,)
             slots.update((slot, np.array(array)) for slot, array in zip(step.outputs, outputs, strict=True))
     return [slots[slot] for slot in plan.results]
+
+
+@pytest.mark.parametrize("listeners", [[print], print])
+def test_listeners_of_other_types(listeners: Any) -> None:
+    compiled = ovir.compile_model("examples/xml/digits.xml")
+    with pytest.raises(ovir.InputError, match=r"not a listener|must be a list"):
+        compiled(np.zeros((1, 1, 8, 8), np.float32), listeners=listeners)
+
+
+def test_values_of_variables_are_arrays() -> None:
+    from ovir.runtime.state import Variable
+
+    with pytest.raises(ovir.InputError, match="the value of variable 'v' must be a NumPy array, got list"):
+        Variable("v").value = [1, 2]  # type: ignore[assignment]
