@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ovir.checks.releases import ELEMENT_TYPES_SINCE, IR_VERSION_11, RELEASES, Release, release_text
+from ovir.checks.releases import (
+    ELEMENT_TYPES_SINCE,
+    IR_VERSION_11,
+    RELEASES,
+    Release,
+    element_types_of,
+    opset_number,
+    release_text,
+)
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -14,7 +22,7 @@ from ovir.runtime.listeners import all_layers
 
 @dataclass(frozen=True)
 class Need:
-    """A release, and what it is needed for; None for one that this ovir does not know."""
+    """A release and what needs it; the release is None if ovir does not know it yet."""
 
     release: Release | None
     what: str
@@ -26,9 +34,9 @@ class Need:
 
 
 def oldest_release(model: Model) -> Need:
-    """Return the oldest release that knows the IR version, the opsets and the element types of a model, and why it.
+    """Return the oldest release that reads the IR version, the opsets and the element types of a model, and the reason.
 
-    Operations of extensions are not looked at: which release has them is not the question.
+    Operations of extensions are ignored, because they do not depend on the release.
     """
     needs = list(_needs(model))
     unknown = [need for need in needs if need.release is None]
@@ -43,22 +51,12 @@ def _needs(model: Model) -> Iterator[Need]:
     opsets: dict[int, Layer] = {}
     types: dict[ElementType, None] = {}
     for layer in all_layers(model):
-        version = layer.version.lower().removeprefix("opset")
-        if version.isdecimal() and version.isascii():
-            opsets.setdefault(int(version), layer)
-        types.update(dict.fromkeys(_types_of(layer)))
+        if (number := opset_number(layer.version)) is not None:
+            opsets.setdefault(number, layer)
+        types.update(element_types_of(layer))
     for number, layer in opsets.items():
         releases = [release for release, newest in RELEASES.items() if newest >= number]
         yield Need(min(releases, default=None), f"{layer.type} of {layer.version}")
     for element_type in types:
         if (since := ELEMENT_TYPES_SINCE.get(element_type)) is not None:
             yield Need(since, f"the element type {element_type}")
-
-
-def _types_of(layer: Layer) -> Iterator[ElementType]:
-    """Yield the element types that attributes and ports declare, or that outputs have."""
-    yield from (value for value in layer.attributes.values() if isinstance(value, ElementType))
-    for port in (*layer.inputs, *layer.outputs):
-        if port.declared_element_type is not None:
-            yield port.declared_element_type
-    yield from (port.element_type for port in layer.outputs)

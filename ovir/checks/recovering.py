@@ -1,7 +1,7 @@
 """Reads a model that may be at fault, or that has no weights, as far as it can be understood.
 
-``read_model`` refuses such a file. Here what the file declares stands in where inference fails, so that one sees
-every layer up to the fault and behind it.
+``read_model`` refuses such a file. Here inference continues with the declared types after a fault, so that every layer
+before and behind it can be shown.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Recovered:
 
     model: Model
     errors: list[Diagnostic]
-    """What is wrong with it: errors of reading and of inference; none for a sound model."""
+    """The errors of reading and of inference; empty for a valid model."""
     declared: set[Port] = field(default_factory=set)
-    """The output ports whose type is what the file declares, because inference does not find it."""
+    """The output ports whose type is only declared, because inference could not find it."""
     read_errors: list[Diagnostic] = field(default_factory=list)
-    """Those of the errors that reading has found."""
+    """The errors that reading reported."""
     lacks_weights: bool = False
 
     @property
@@ -49,11 +49,11 @@ class Recovered:
         return found
 
     def reshape(self, shapes: Mapping[Any, ShapeLike], states: Mapping[str, ShapeLike] | None = None) -> None:
-        """Give inputs, and states by name, other shapes and infer again; ``errors`` has what is then wrong.
+        """Set the shapes of inputs, and of states by name, infer again and update ``errors``.
 
-        What the file declares is meant for its own shapes: for others it is neither used nor compared. A state of
-        another shape is one in the midst of its life: its initial value and what is assigned to it, which is often
-        longer, may be of other shapes. InputError for what is no input.
+        Declared types belong to the shapes of the file: for other shapes they are neither used nor compared. A state
+        with a given shape is one between two runs: its initial value and the value assigned to it, which is often
+        longer, may have other shapes. Raise InputError for an unknown input.
         """
         fixed = self._fix_states(states or {})
         if not self.errors and not states:
@@ -73,7 +73,7 @@ class Recovered:
         self.model.inference_diagnostics = about_other_shapes(earlier, found.non_fatal)
 
     def _fix_states(self, shapes: Mapping[str, ShapeLike]) -> set[str]:
-        """Give states these shapes; return the titles of the layers that assign them."""
+        """Set the shapes of states; return the titles of the layers that assign them."""
         readers = self.states
         for name, shape in shapes.items():
             for layer in readers[name]:
@@ -88,10 +88,10 @@ class Recovered:
 def read_recovering(
     model: Source, weights: Any = None, *, need_weights: bool = True, legacy_io: bool = False
 ) -> Recovered:
-    """Read a file as ``read_model`` does; errors are collected, not raised.
+    """Read a file like ``read_model``, but collect errors instead of raising them.
 
-    Without ``need_weights`` no weights are opened; where there are none, a note says so. ReadError where no model can
-    be read.
+    Without ``need_weights`` no weights are opened. Missing weights are reported as info. Raise ReadError if no model
+    can be read.
     """
     diagnostics = Diagnostics()
     with without_garbage_collection():
@@ -115,13 +115,13 @@ def read_recovering(
 
 
 def _infer(result: Recovered, document: Document, diagnostics: Diagnostics, lacks_weights: bool) -> None:
-    """Infer as ``read_model`` does, and if that fails with what is declared in place of what is in doubt."""
+    """Infer like ``read_model``; if that fails, infer again with declared types where types are in doubt."""
     if not diagnostics.fatal:
         infer_into(document.model, found := Diagnostics(), trust_declared=lacks_weights, declared=result.declared)
         if not found.fatal:
             diagnostics.extend(found)
             return
-    from ovir.checks.checker import infer_recovering  # a sound model does not need it
+    from ovir.checks.checker import infer_recovering  # a valid model does not need it
 
     infer_recovering(document, diagnostics)
     result.declared.clear()
@@ -129,7 +129,7 @@ def _infer(result: Recovered, document: Document, diagnostics: Diagnostics, lack
 
 
 def _note_missing_weights(diagnostics: Diagnostics) -> bool:
-    """Make a note of the error that there are no weights; return whether there was one."""
+    """Report missing weights as info instead of an error; return whether they are missing."""
     missing = [found for found in diagnostics if found.code == NO_WEIGHTS.id]
     for found in missing:
         diagnostics.discard(found)

@@ -8,6 +8,7 @@ from ovir.core.element_types import ElementType, f4e2m1, f8e4m3, f8e5m2, f8e8m0,
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Layer
 
 Release = tuple[int, int]
 """A release such as 2022.3, without its patch number."""
@@ -39,6 +40,20 @@ others."""
 def newest_opset(release: Release) -> int:
     """Return the newest opset that a release supports, 0 for a release older than all of them."""
     return max((opset for first, opset in RELEASES.items() if first <= release), default=0)
+
+
+def opset_number(version: str) -> int | None:
+    """Return the number of the opset that a layer's version names, None if it names none."""
+    number = version.lower().removeprefix("opset")
+    return int(number) if number.isdecimal() and number.isascii() else None
+
+
+def element_types_of(layer: Layer) -> dict[ElementType, None]:
+    """Return the element types that a layer's attributes and ports declare or that its outputs have, each once."""
+    types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
+    types += [port.declared_element_type for port in (*layer.inputs, *layer.outputs) if port.declared_element_type]
+    types += [port.element_type for port in layer.outputs]
+    return dict.fromkeys(types)
 
 
 def release_text(release: Release) -> str:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ovir.checks.releases import ELEMENT_TYPES_SINCE, IR_VERSION_11, Release, newest_opset, release_text
+from ovir.checks.releases import (
+    ELEMENT_TYPES_SINCE,
+    IR_VERSION_11,
+    Release,
+    element_types_of,
+    newest_opset,
+    opset_number,
+    release_text,
+)
 from ovir.checks.rule import Context, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
@@ -34,8 +42,7 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     newest = newest_opset(release)
     newer: dict[tuple[str, str], list[Layer]] = {}
     for layer in layers:
-        number = layer.version.lower().removeprefix("opset")
-        if number.isdecimal() and number.isascii() and int(number) > newest:
+        if (opset_number(layer.version) or 0) > newest:
             newer.setdefault((layer.type, layer.version), []).append(layer)
     for (kind, version), found in newer.items():
         message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports opset1 to opset{newest}"
@@ -45,21 +52,13 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
 def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
     newer: dict[ElementType, list[Layer]] = {}
     for layer in layers:
-        for element_type in _types_of(layer):
+        for element_type in element_types_of(layer):
             if ELEMENT_TYPES_SINCE.get(element_type, release) > release:
                 newer.setdefault(element_type, []).append(layer)
     for element_type, found in newer.items():
         message = f"OpenVINO {release_text(release)} does not support the element type {element_type}"
         hint = f"OpenVINO supports {element_type} from release {release_text(ELEMENT_TYPES_SINCE[element_type])}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place, hint=hint)
-
-
-def _types_of(layer: Layer) -> dict[ElementType, None]:
-    """Return the element types that a layer's attributes and ports declare or that its outputs have, each once."""
-    types = [value for value in layer.attributes.values() if isinstance(value, ElementType)]
-    types += [port.declared_element_type for port in (*layer.inputs, *layer.outputs) if port.declared_element_type]
-    types += [port.element_type for port in layer.outputs]
-    return dict.fromkeys(types)
 
 
 def _more(layers: list[Layer]) -> str:
