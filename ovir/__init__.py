@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # importing typing takes time, in which Ctrl-C would print a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from ovir.analysis.feeds import random_inputs
     from ovir.checks.checker import check
     from ovir.core.dimensions import Dimension
