@@ -52,15 +52,21 @@ class PoolBase(UndilatedWindowBase):
         message = "kernel {} has {} items, but data {} has {} spatial axes"
         self.require(data.rank in (None, axes + 2), message, list(self.kernel), axes, data, (data.rank or 0) - 2)
         self.require(len(self.strides) == axes, "strides {} must have {} items", list(self.strides), axes)
-        for axis, name in enumerate(("batch", "channel")):
-            self.require(data[axis] != Dimension(0, 0), "the {} dimension of data {} is 0", name, data)
+        self._require_images(data)
         if data.rank is None:
             self.per_axis(axes)
             return PartialShape([UNKNOWN] * (axes + 2))
         return PartialShape([data[0], data[1], *self.output_dims(data.slice(2), self.kernel, self.rounding_type)])
 
+    def _require_images(self, data: PartialShape) -> None:
+        """Raise for a batch or channels of size 0, which OpenVINO refuses in inference and in runs."""
+        for axis, name in enumerate(("batch", "channel")):
+            self.require(data[axis] != Dimension(0, 0), "the {} dimension of data {} is 0", name, data)
+
     def geometry(self, data: Array) -> tuple[list[Window], tuple[int, ...]]:
         """Return the window on each spatial axis and the shape of the output."""
+        if not data.size:
+            self._require_images(PartialShape(data.shape))
         sizes = data.shape[2:]
         windows = self.windows(sizes, self.kernel)
         counts = (

@@ -346,3 +346,13 @@ def test_many_windows_are_pooled_as_few_are(
     np.testing.assert_allclose(means, expected, rtol=1e-12)
     for got, wanted in zip(largest, places, strict=True):
         np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.parametrize("pool", [MaxPool1(kernel=(2,), strides=(1,)), MaxPool8(kernel=(2,), strides=(1,)), AvgPool1(kernel=(2,), strides=(1,), exclude_pad=True)], ids=lambda pool: type(pool).__name__)  # fmt: skip
+@pytest.mark.parametrize(("shape", "name"), [((0, 3, 4), "batch"), ((2, 0, 4), "channel")])
+def test_an_empty_batch_is_refused_in_inference_and_in_a_run(pool: Any, shape: tuple[int, ...], name: str) -> None:
+    message = rf"the {name} dimension of data \[{','.join(map(str, shape))}\] is 0"
+    with pytest.raises(OperatorError, match=message):
+        pool.infer(TensorType(f32, PartialShape(shape)))
+    with pytest.raises(OperatorError, match=message):
+        pool.run(np.zeros(shape, np.float32))
