@@ -100,8 +100,11 @@ def file_name(text: str) -> str:
     return text
 
 
-def check_target(option: str, text: str) -> None:
-    """Raise an error for an output file that cannot be written, before the work that produces it."""
+def check_target(option: str, text: str, ending: str = "") -> None:
+    """Raise an error for an output file that cannot be written, before the work that produces it.
+
+    If its name has an ending, it must be the given one, which tells what the file holds.
+    """
     from pathlib import Path
 
     path = Path(text)
@@ -111,6 +114,8 @@ def check_target(option: str, text: str) -> None:
         )
     if path.is_dir():
         raise_usage_error(f"{option} {path}: this is a directory; give the name of a file in it")
+    if ending and path.suffix.lower() not in ("", ending):
+        raise_usage_error(f"{option} {path}: the arrays are written as {ending}; give a name that ends in {ending}")
     if not path.parent.is_dir():
         raise_usage_error(f"{option} {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

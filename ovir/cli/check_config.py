@@ -84,13 +84,19 @@ def find_settings(folder: str) -> Settings:
 
 
 _TABLES = {"ovir.toml": ("check", "tool.ovir.check"), "pyproject.toml": ("tool.ovir.check",)}
-"""The configuration files, and the table in each that holds settings."""
+"""The configuration files, and the tables in each that may hold settings."""
+_KNOWN: dict[str, dict[str, tuple[str, ...]]] = {
+    "ovir.toml": {"": ("check", "tool"), "tool": ("ovir",), "tool.ovir": ("check",)},
+    "pyproject.toml": {"tool.ovir": ("check",)},
+}
+"""The names that ovir knows in the outer tables of each file; others of a pyproject.toml belong to other tools."""
 
 
 def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
     with open(path, "rb") as file:
         raw = file.read()
-    if b"check" not in raw:
+    name = os.path.basename(path)
+    if name == "pyproject.toml" and b"tool.ovir" not in raw and b"check" not in raw:
         return None
     import tomllib  # importing it takes longer than checking most files
 
@@ -100,13 +106,37 @@ def _read(path: str, tables: tuple[str, ...]) -> Settings | None:
     except ValueError as error:
         line = re.search(r"\(at line (\d+)", str(error))
         _refuse(f"not valid TOML: {error}", path, int(line[1]) if line else raw.count(b"\n"))
-    for table in tables:
-        found = content
-        for part in table.split("."):
-            found = found.get(part) if isinstance(found, dict) else None
-        if isinstance(found, dict):
-            return _settings(found, table, path, text)
+    for outer, known in _KNOWN[name].items():
+        _refuse_unknown(_table(content, outer), outer, known, path, text)
+    found = {table: values for table in tables if (values := _table(content, table)) is not None}
+    if len(found) > 1:
+        _refuse("[check] and [tool.ovir.check] are both given; keep one of them", path, None)
+    for table, values in found.items():
+        return _settings(values, table, path, text)
     return None
+
+
+def _table(content: Any, name: str) -> dict[str, Any] | None:
+    for part in name.split(".") if name else ():
+        content = content.get(part) if isinstance(content, dict) else None
+    return content if isinstance(content, dict) else None
+
+
+def _refuse_unknown(table: dict[str, Any] | None, name: str, known: tuple[str, ...], path: str, text: str) -> None:
+    """Raise InputError for a key that would have no effect in one of the tables around the settings."""
+    for key, value in (table or {}).items():
+        if key in known and isinstance(value, dict):
+            continue
+        line = _line_of(text, name, key)
+        wanted = f"the table [{_TABLES[os.path.basename(path)][0]}]"
+        if key in _VALUES:
+            _refuse(f"{key}: this option has no effect here; it belongs in {wanted}", path, line)
+        from ovir.diagnostics.spelling import did_you_mean  # only needed here
+
+        there = f" in [{name}]" if name else ""
+        meant = did_you_mean(key, () if key in known else known) or f"options are in {wanted}"
+        what = "this is not a table" if key in known else f"there is no such key or table{there}"
+        _refuse(f"{key}: {what}; {meant}", path, line)
 
 
 def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Settings:
@@ -130,7 +160,10 @@ def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Setting
 
 def _line_of(text: str, table: str, key: str) -> int | None:
     """Return the line of a key in a table: its own, that of its subtable, or that of the table."""
-    parts = (*table.split("."), key)
+    parts = (*filter(None, table.split(".")), key)
+    if len(parts) == 1:
+        own = re.compile(rf"\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[].=]")
+        return next((i for i, line in enumerate(text.splitlines(), 1) if own.match(line)), None)
     header = r"\s*\[\s*" + r"\s*\.\s*".join(rf"[\"']?{re.escape(part)}[\"']?" for part in parts[:-1])
     lines = text.splitlines()
     start = next((i for i, line in enumerate(lines) if re.match(header, line)), 0)

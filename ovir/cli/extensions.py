@@ -46,6 +46,11 @@ def _load(file: str, path: str) -> None:
     sys.modules[name] = module  # dataclasses, among others, look up their module by name
     try:
         loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         del sys.modules[name]
-        raise_usage_error(f"--extension {file}: the module fails: {type(error).__name__}: {error}")
+        what = (
+            f"calls sys.exit({'' if error.code is None else repr(error.code)})"
+            if isinstance(error, SystemExit)
+            else f"fails: {type(error).__name__}: {error}"
+        )
+        raise_usage_error(f"--extension {file}: the module {what}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gc
 import importlib
 import os
 import re
@@ -16,6 +15,8 @@ import ovir
 from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import print_message
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
+from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
+from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
 COMMANDS = ("run", "infer", "show", "check", "explain", "ops")
@@ -49,13 +50,6 @@ def parser(names: Iterable[str] = COMMANDS) -> argparse.ArgumentParser:
     return result
 
 
-def command() -> NoReturn:
-    """Run the command line of this process and exit."""
-    status = main()
-    gc.freeze()  # the interpreter's last collections need not walk objects that end with the process
-    sys.exit(status)
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     _open_closed_streams()
@@ -73,7 +67,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:  # an error of stdout, or of a full disk
         _silence(sys.stdout)
         with contextlib.suppress(OSError):
-            print_message(f"ovir: error: cannot write the output: {error.strerror or error}")
+            print_message(str(diagnose(UNWRITABLE, f"cannot write the output: {error.strerror or error}")))
         return UNUSABLE
     return status
 
@@ -129,20 +123,23 @@ def _run(argv: Sequence[str] | None) -> int:
         _print_trace()
         if error.filename is None:
             raise
-        print_message(f"{error.filename}: error: {error.strerror or error}")
+        place = Place(os.fsdecode(error.filename))
+        print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {error.strerror or error}", place)))
         return UNUSABLE
     except MemoryError as error:
         _print_trace()
-        print_message(f"ovir {arguments.command}: error: out of memory{f': {error}' if str(error) else ''}")
+        reason = f": {error}" if str(error) else ""
+        print_message(str(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}", hint=_MEMORY_HINT)))
         return WRONG
     except Exception as error:
         _print_trace()
-        print_message(
-            f"ovir {arguments.command}: error: {type(error).__name__}: {error}\n"
-            f"  hint: {OWN_FAULT}, with what OVIR_DEBUG=1 shows"
-        )
+        hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
+        print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
         return WRONG
     return status
+
+
+_MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"
 
 
 def _print_trace() -> None:

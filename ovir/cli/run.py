@@ -126,7 +126,7 @@ def _pattern(text: str) -> str:
 def run(arguments: argparse.Namespace) -> int:
     for option, target in (("--output", arguments.output), ("--save-inputs", arguments.save_inputs)):
         if target is not None:
-            check_target(option, target)
+            check_target(option, target, ".npz")
     load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)

@@ -162,6 +162,9 @@ def test_inputs(cli: Any, model: Path, tmp_path: Path, option: str, status: int,
         (["--seed", "-1"], "argument --seed: must be at least 0, got -1"),
         (["--output", "nowhere/out.npz"], "there is no directory nowhere"),
         (["--output", "."], "this is a directory"),
+        (["--output", "out.txt"], "--output out.txt: the arrays are written as .npz; give a name that ends in .npz"),
+        (["--output", "out.npy"], "give a name that ends in .npz"),
+        (["--save-inputs", "in.txt"], "--save-inputs in.txt: the arrays are written as .npz"),
         (["--output", ""], "argument --output: the name of the file is empty"),
         (["--weights", ""], "argument --weights: the name of the file is empty"),
         (["--unknown"], "unrecognized arguments: --unknown"),
@@ -243,10 +246,22 @@ def test_version_and_help(cli: Any) -> None:
 @pytest.mark.parametrize(
     ("error", "status", "message"),
     [
-        (RuntimeError("odd"), 1, "RuntimeError: odd"),
-        (MemoryError(), 1, "ovir run: error: out of memory"),
+        (
+            RuntimeError("odd"),
+            1,
+            "error[OVIR999] RuntimeError: odd\n  hint: this is a fault of ovir; please report it, with what OVIR_DEBUG=1 shows",
+        ),
+        (
+            MemoryError("Unable to allocate 8 GiB"),
+            1,
+            "error[OVIR804] there is not enough memory: Unable to allocate 8 GiB",
+        ),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (PermissionError(13, "Permission denied", "out.npz"), 2, "out.npz: error: Permission denied"),
+        (
+            PermissionError(13, "Permission denied", "out.npz"),
+            2,
+            "out.npz: error[OVIR903] cannot write or read the file: Permission denied",
+        ),
     ],
 )
 def test_what_is_not_expected(
@@ -288,14 +303,14 @@ def test_a_full_disk(model: Path) -> None:
             [sys.executable, "-m", "ovir", "infer", str(model)], stdout=full, stderr=subprocess.PIPE, check=False
         )
     assert process.returncode == 2
-    assert process.stderr == b"ovir: error: cannot write the output: No space left on device\n"
+    assert process.stderr == b"error[OVIR903] cannot write the output: No space left on device\n"
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 def test_an_output_file_on_a_full_disk(cli: Any, model: Path) -> None:
     result = cli("run", model, "--output", "/dev/full")
     assert result.status == 2
-    assert "/dev/full: error: No space left on device" in result.err
+    assert "/dev/full: error[OVIR903] cannot write or read the file: No space left on device" in result.err
 
 
 def test_a_reader_that_goes_away(model: Path) -> None:

@@ -250,3 +250,28 @@ def test_json_and_sarif_in_one_run(cli: Any, project: Path) -> None:
     refused = cli("check", "models", "--json", "--sarif", "-")
     assert refused.status == 2
     assert "--sarif - would print SARIF among other output" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("ovir.toml", 'ignore = ["OVIR2"]', ":1: error[OVIR902] ignore: this option has no effect here; it belongs in the table [check]"),
+        ("ovir.toml", "\n[chek]\nquiet = 1", ":2: error[OVIR902] chek: there is no such key or table; did you mean 'check'?"),
+        ("ovir.toml", "check = 3", ":1: error[OVIR902] check: this is not a table"),
+        ("ovir.toml", "[tool.ovr.check]", "ovr: there is no such key or table in [tool]; did you mean 'ovir'?"),
+        ("ovir.toml", "[check]\n[tool.ovir.check]", "[check] and [tool.ovir.check] are both given"),
+        ("pyproject.toml", '[tool.ovir]\nignore = ["OVIR2"]', ":2: error[OVIR902] ignore: this option has no effect here; it belongs in the table [tool.ovir.check]"),
+        ("pyproject.toml", "[tool.ovir.chek]", "chek: there is no such key or table in [tool.ovir]; did you mean 'check'?"),
+    ],
+)  # fmt: skip
+def test_what_would_have_no_effect_is_refused(cli: Any, project: Path, name: str, text: str, message: str) -> None:
+    configure(project, f"{text}\n", name)
+    result = cli("check", "models")
+    assert result.status == 2
+    assert message in result.err
+    assert result.out == ""
+
+
+def test_tables_of_other_tools_do_not_matter(cli: Any, project: Path) -> None:
+    configure(project, '[project]\nname = "x"\n[tool.other]\ncheck = 1\n[tool.ovir.check]\nignore = ["OVIR2"]\n')
+    assert "OVIR203" not in cli("check", "models").out

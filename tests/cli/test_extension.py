@@ -75,3 +75,14 @@ def test_modules_that_cannot_be_run(
     result = cli("check", swirling, "--extension", module)
     assert result.status == 2
     assert f"--extension {module}: {message}" in result.err
+
+
+@pytest.mark.parametrize(
+    ("call", "shown"), [("sys.exit(3)", "3"), ("sys.exit()", ""), ("raise SystemExit('no')", "'no'")]
+)
+def test_a_module_that_exits_is_an_error(cli: Any, swirling: Path, tmp_path: Path, call: str, shown: str) -> None:
+    module = tmp_path / "leaving.py"
+    module.write_text(f"import sys\n{call}\n")
+    result = cli("show", swirling, "--extension", module)
+    assert result.status == 2
+    assert f"error[OVIR902] --extension {module}: the module calls sys.exit({shown})" in result.err
