@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -23,27 +24,66 @@ def new_symbol() -> int:
     return next(_symbol_ids)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, init=False)
 class Dimension:
     """A size known to lie in ``[lower, upper]``; ``upper`` is None if there is no bound.
 
+    ``Dimension(5)`` is the size 5, ``Dimension(2, 5)`` a size from 2 to 5, ``Dimension(2, -1)`` a size of 2 or more,
+    ``Dimension()`` any size; a text such as ``"2..5"`` is parsed.
+
     ``symbol`` (0: none) identifies an unknown size, so that two dynamic dimensions can be known to be equal. Comparison
-    ignores it.
+    ignores it. A dimension also equals the integer of its size, and one of any size equals -1.
     """
 
-    lower: int = 0
-    upper: int | None = None
-    symbol: int = 0
+    lower: int
+    upper: int | None
+    symbol: int
+
+    def __init__(self, lower: int | str | None = None, upper: int | EllipsisType | None = ..., symbol: int = 0) -> None:
+        """Create a dimension; without ``upper``, one of the single size ``lower``.
+
+        A bound of None or -1 for ``upper``, or alone for ``lower``, means that the size is unbounded. Raises ValueError
+        for bounds that are no integers, negative or in the wrong order.
+        """
+        if type(lower) is not int or lower < 0 or (upper is not None and (type(upper) is not int or lower > upper)):
+            lower, upper = _bounds(lower, upper)
+        _set_lower(self, lower)
+        _set_upper(self, upper)
+        _set_symbol(self, symbol)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Dimension) and self.lower == other.lower and self.upper == other.upper
+        if isinstance(other, Dimension):
+            return self.lower == other.lower and self.upper == other.upper
+        if isinstance(other, (int, np.integer)) and not isinstance(other, bool):
+            return self.lower == self.upper == other or (other == -1 and self.lower == 0 and self.upper is None)
+        return NotImplemented
 
     def __hash__(self) -> int:
-        return hash((self.lower, self.upper))
+        if self.lower == self.upper:
+            return hash(self.lower)
+        return hash((self.lower, self.upper)) if self.lower or self.upper is not None else hash(-1)
+
+    def __index__(self) -> int:
+        """Return the size of a static dimension, so that static shapes can be given to NumPy."""
+        return self.length
 
     @property
     def is_static(self) -> bool:
         return self.lower == self.upper
+
+    @property
+    def is_dynamic(self) -> bool:
+        return self.lower != self.upper
+
+    @property
+    def min_length(self) -> int:
+        """Return the smallest size, as ``lower``."""
+        return self.lower
+
+    @property
+    def max_length(self) -> int:
+        """Return the largest size, -1 if there is no bound; ``upper`` is None then."""
+        return -1 if self.upper is None else self.upper
 
     @property
     def length(self) -> int:
@@ -51,6 +91,10 @@ class Dimension:
         if self.lower != self.upper:
             raise ValueError(f"dimension {self} is not static: it has no length")
         return self.lower
+
+    def get_length(self) -> int:
+        """Return ``length``, under its name in openvino."""
+        return self.length
 
     def compatible(self, other: Dimension) -> bool:
         """Return whether the two intervals have a size in common."""
@@ -125,8 +169,8 @@ class Dimension:
         """Return the sizes whose product with ``divisor`` lies in this dimension; None if there are none."""
         if divisor == 1:
             return self
-        result = Dimension(-(-self.lower // divisor), None if self.upper is None else self.upper // divisor)
-        return None if result.upper is not None and result.lower > result.upper else result
+        lower, upper = -(-self.lower // divisor), None if self.upper is None else self.upper // divisor
+        return None if upper is not None and lower > upper else Dimension(lower, upper)
 
     def __str__(self) -> str:
         if self.is_static:
@@ -152,6 +196,18 @@ class Dimension:
         except ValueError:
             raise ValueError(f"'{shortened(text)}' is not a dimension: expected 7, ?, -1 or 2..5") from None
         return _interval(lower, upper, shortened(text))
+
+
+_set_lower, _set_upper, _set_symbol = (vars(Dimension)[name].__set__ for name in ("lower", "upper", "symbol"))
+"""The setters of the fields, which a frozen dataclass cannot assign."""
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[int, int | None]:
+    """Return the bounds that arguments of ``Dimension`` mean; raise ValueError if they mean none."""
+    if lower is None and upper is ...:
+        return 0, None
+    dim = as_dimension(lower if upper is ... else (lower, -1 if upper is None else upper))
+    return dim.lower, dim.upper
 
 
 def _operand(value: Dimension | int) -> Dimension:

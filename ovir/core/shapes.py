@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Self
+from typing import Self, SupportsIndex, overload
 
 from ovir.core.dimensions import UNKNOWN, Dimension, DimensionLike, as_dimension, product
 
@@ -32,8 +32,10 @@ class PartialShape:
         self._dims: tuple[Dimension, ...] | None = None
         if isinstance(dims, str):
             self._dims = PartialShape.parse(dims)._dims
-        elif dims is not None:
+        elif isinstance(dims, Iterable):
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
+        elif dims is not None:
+            raise ValueError(f"{dims!r} is not a shape: {_EXPECTED}")
 
     @property
     def rank(self) -> int | None:
@@ -52,6 +54,10 @@ class PartialShape:
         if self._is_static is None:
             self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
         return self._is_static
+
+    @property
+    def is_dynamic(self) -> bool:
+        return not self.is_static
 
     @property
     def least_size(self) -> int:
@@ -85,13 +91,22 @@ class PartialShape:
     def __iter__(self) -> Iterator[Dimension]:
         return iter(self.dims)
 
-    def __getitem__(self, axis: int) -> Dimension:
-        """Return one dimension; it is unknown if the rank is unknown."""
+    @overload
+    def __getitem__(self, axis: SupportsIndex) -> Dimension: ...
+    @overload
+    def __getitem__(self, axis: slice) -> PartialShape: ...
+    def __getitem__(self, axis: SupportsIndex | slice) -> Dimension | PartialShape:
+        """Return one dimension, or a shape of some of them; both are unknown if the rank is unknown."""
+        if isinstance(axis, slice):
+            return self if self._dims is None else PartialShape(self._dims[axis])
         return UNKNOWN if self._dims is None else self._dims[axis]
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, (list, tuple)):
-            other = PartialShape(other)
+            try:
+                other = PartialShape(other)
+            except ValueError:
+                return False
         return isinstance(other, PartialShape) and self._dims == other._dims
 
     def __hash__(self) -> int:
@@ -190,6 +205,9 @@ class PartialShape:
         return cls(Dimension.parse(part) for part in text.split(",")) if text else cls([])
 
 
+_EXPECTED = "expected a list of dimensions or a text such as [1,?,2..5] or [...]"
+
+
 @lru_cache(4096)
 def static_shape(sizes: tuple[int, ...]) -> PartialShape:
     """Return the shape of these sizes; equal ones are one object, as models repeat few shapes many times."""
@@ -202,7 +220,5 @@ def as_shape(value: PartialShape | Sequence[DimensionLike] | str) -> PartialShap
     if isinstance(value, PartialShape):
         return value
     if not isinstance(value, (str, Iterable)):
-        raise ValueError(
-            f"{value!r} is not a shape: expected a list of dimensions or a text such as [1,?,2..5] or [...]"
-        )
+        raise ValueError(f"{value!r} is not a shape: {_EXPECTED}")
     return PartialShape.parse(value) if isinstance(value, str) else PartialShape(value)

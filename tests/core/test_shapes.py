@@ -1,3 +1,6 @@
+import copy
+import pickle
+import re
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,65 @@ def test_no_dimension(value: Any) -> None:
 )
 def test_dimension_of_a_user(value: Any, shown: str) -> None:
     assert Dimension.parse(shown) == as_dimension(value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        ((5,), "5"),
+        ((0,), "0"),
+        ((np.int64(5),), "5"),
+        ((), "?"),
+        ((-1,), "?"),
+        ((2, 5), "2..5"),
+        ((2, -1), "2.."),
+        ((2, None), "2.."),
+        (("2..5",), "2..5"),
+    ],
+)
+def test_dimension_means_what_it_means_in_openvino(arguments: tuple[Any, ...], shown: str) -> None:
+    dim = Dimension(*arguments)
+    assert str(dim) == shown
+    assert dim.is_static == shown.isdigit() == (not dim.is_dynamic)
+    assert (dim.min_length, dim.max_length) == (dim.lower, -1 if dim.upper is None else dim.upper)
+    assert type(dim.lower) is int
+    assert pickle.loads(pickle.dumps(dim)) == copy.deepcopy(dim) == dim
+
+
+@pytest.mark.parametrize(
+    "arguments", [(-3,), (5, 2), (-1, 4), (1, -2), (2.0,), (1, 2.5), (True,), ("x",), (None, 3), (1, "5")]
+)
+def test_dimension_refuses_what_is_no_size(arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ValueError, match=re.escape(str(arguments[0])) + ".* is not a dimension: expected"):
+        Dimension(*arguments)
+
+
+def test_static_dimension_is_like_its_size() -> None:
+    assert Dimension(5) == 5 == Dimension(5).get_length()
+    assert Dimension(5) != 4
+    assert Dimension() == -1
+    assert Dimension(2, None) != -1
+    assert Dimension(1) != True  # noqa: E712
+    assert {5: "five", -1: "any"}[Dimension(5)] == "five"
+    assert {5: "five", -1: "any"}[Dimension()] == "any"  # type: ignore[index]
+    assert np.zeros(PartialShape([2, 3])).shape == (2, 3)  # type: ignore[call-overload]
+    with pytest.raises(ValueError, match=r"dimension 2\.\.5 is not static"):
+        Dimension(2, 5).get_length()
+
+
+def test_slice_of_a_shape_is_a_shape() -> None:
+    shape = PartialShape([1, -1, 3])
+    assert shape.is_dynamic
+    assert str(shape[1:]) == "[?,3]"
+    assert shape[:1].is_static
+    assert str(PartialShape(None)[1:]) == "[...]"
+    assert shape != ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("value", [5, 1.5])
+def test_partial_shape_of_a_number(value: Any) -> None:
+    with pytest.raises(ValueError, match=f"{value} is not a shape: expected a list"):
+        PartialShape(value)
 
 
 @pytest.mark.parametrize("value", [None, 5, [1.5], [None]])

@@ -113,7 +113,7 @@ class SuppressionBase(Operator):
                 self._require_number(name, tensor.shape)
         rows = self.rows(batches, classes, count, _known_limit(max_boxes, count))
         # The largest integer may be used to express that there is no limit.
-        return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower), 3])
+        return PartialShape([rows if rows.upper is None or rows.upper < MAX_SIZE else Dimension(rows.lower, None), 3])
 
     def infer_outputs(
         self, boxes: TensorType, scores: TensorType, max_boxes: TensorType | None, **thresholds: TensorType | None
