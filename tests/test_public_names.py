@@ -28,6 +28,10 @@ def test_dir_lists_names_that_are_not_loaded_yet() -> None:
     assert done.stdout.split() == ["True", "False"]
 
 
+def test_dir_lists_only_public_names() -> None:
+    assert sorted(dir(ovir)) == sorted([*ovir.__all__, "__version__"])
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'ovir' has no attribute 'read_modle'"):
         ovir.read_modle  # noqa: B018

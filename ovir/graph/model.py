@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.shapes import PartialShape
@@ -12,10 +12,11 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.text import plural
 from ovir.graph.connections import Edge
 from ovir.graph.edits import EditableGraph
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
-from ovir.graph.layers import Layer
+from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.graph.weights import Weights
 
@@ -67,21 +68,24 @@ class Model(EditableGraph):
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes and infer again.
 
-        ``shapes`` maps the name or position of an input to its shape; a model with one input also takes a single shape.
-        If an error is raised, the model has not changed.
+        ``shapes`` maps the name, position or Port of an input to its shape; a model with one input also takes a single
+        shape. If an error is raised, the model has not changed.
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
         self._prepare_change()
         self.inference_diagnostics = _inference()[1](self, wanted)
 
-    def input_index(self, key: str | int) -> int:
-        """Return the position of an input that is given by position, tensor name or layer name.
+    def input_index(self, key: str | int | Port) -> int:
+        """Return the position of an input that is given by position, tensor name, layer name or Port.
 
         Raises InputError if there is none.
         """
-        if isinstance(key, int):
-            if 0 <= key < len(self.inputs):
-                return key
+        if isinstance(key, Port):
+            if key in self.inputs:
+                return self.inputs.index(key)
+        elif isinstance(key, SupportsIndex) and not isinstance(key, bool):
+            if 0 <= (index := key.__index__()) < len(self.inputs):
+                return index
         else:
             for match in (lambda p: key in p.names, lambda p: key == p.layer.name):
                 for index, port in enumerate(self.inputs):
@@ -159,9 +163,8 @@ class Model(EditableGraph):
         self.revision = state["revision"]
 
     def __repr__(self) -> str:
-        return (
-            f"<Model {self.name!r}: {len(self.layers)} layers, {len(self.inputs)} inputs, {len(self.outputs)} outputs>"
-        )
+        counts = {"layer": len(self._file_order), "input": len(self.inputs), "output": len(self.outputs)}
+        return f"<Model {self.name!r}: {', '.join(plural(count, noun) for noun, count in counts.items())}>"
 
 
 def _without_value(port: FlatPort) -> FlatPort:

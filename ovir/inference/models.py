@@ -55,8 +55,8 @@ def infer_into(
     return found.non_fatal
 
 
-def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[Diagnostic]:
-    """Set the shapes of inputs, by name or position, and infer again; return the warnings and infos.
+def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> list[Diagnostic]:
+    """Set the shapes of inputs, by name, position or Port, and infer again; return the warnings and infos.
 
     If an error is raised, the model has not changed.
     """
@@ -71,8 +71,8 @@ def reshape_model(model: Model, shapes: Mapping[str | int, ShapeLike]) -> list[D
         raise
 
 
-def reshaped_parameters(model: Model, shapes: Mapping[str | int, ShapeLike]) -> dict[Layer, Parameter]:
-    """Return the Parameters with other shapes, given by name or position; raise InputError for what is no input."""
+def reshaped_parameters(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:
+    """Return the Parameters with other shapes, by layer; raise InputError for what is no input."""
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
         layer = model.inputs[model.input_index(key)].layer
@@ -82,7 +82,7 @@ def reshaped_parameters(model: Model, shapes: Mapping[str | int, ShapeLike]) -> 
     return wanted
 
 
-def _reshaped(operator: Operator | None, key: str | int, shape: ShapeLike) -> Parameter:
+def _reshaped(operator: Operator | None, key: str | int | Port, shape: ShapeLike) -> Parameter:
     """Return the Parameter with another shape; InputError if the shape is invalid."""
     if not isinstance(operator, Parameter):
         message = f"the shape of input {key!r} cannot be set: its Parameter could not be read"

@@ -52,9 +52,9 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     """Read an IR file, infer the type and shape of every port, and return the Model.
 
     ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    ``weights`` is a path, bytes or another buffer; by default, the .bin next to the .xml is used. With ``legacy_io``, a
-    file of version 10 is read as OpenVINO reads it: f16 inputs become f32, other types of inputs and outputs f32 or
-    i32.
+    An open file is read from its position on. ``weights`` is a path, bytes, another buffer or an open file; by default,
+    the .bin next to the .xml is used. With ``legacy_io``, a file of version 10 is read as OpenVINO reads it: f16 inputs
+    become f32, other types of inputs and outputs f32 or i32.
 
     Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
     """

@@ -103,11 +103,33 @@ def _content(model: Any) -> tuple[bytes | str, str | None]:
     if isinstance(model, (bytes, bytearray, memoryview)):
         refuse_path_as_bytes(model)
         return bytes(model), None
-    content = model.read() if hasattr(model, "read") else None
-    if isinstance(content, (bytes, str)):
-        return content, None
+    if hasattr(model, "read") and isinstance(content := _rest(model), (bytes, str)):
+        return content, _path_of(model)
     message = f"a model must be a path, the content of an .xml or an open file, got {type(model).__name__}"
     raise InputError(diagnose(USAGE, message))
+
+
+def _rest(file: Any) -> Any:
+    """Return what an open file has not given yet; raise ReadError if all of it has been read before."""
+    content = file.read()
+    if not content and file.seekable() and file.tell():
+        message = "the open file is at its end: all of it has been read before"
+        raise ReadError(diagnose(UNREADABLE, message, Place(_path_of(file)), hint="call file.seek(0) first"))
+    return content
+
+
+def _path_of(file: Any) -> str | None:
+    """Return the path of an open file, None if its name is not the path of the file that is open.
+
+    The name of a member of a ZIP archive, for example, may be the path of another file.
+    """
+    name = getattr(file, "name", None)
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        return None
+    try:
+        return os.fsdecode(name) if os.path.samestat(os.fstat(file.fileno()), os.stat(name)) else None
+    except (OSError, ValueError, AttributeError):  # the object has no descriptor, or the path no file
+        return None
 
 
 def _check_doctype(data: bytes, encoding: str | None, name: str | None, diagnostics: Diagnostics) -> None:
@@ -179,9 +201,11 @@ _SYNTAX_HINTS: dict[int, str] = {
 
 
 def find_weights(name: str | None, weights: Any) -> Weights:
-    """Return the given weights (a path or a buffer), else the .bin next to the .xml, else no weights."""
+    """Return the given weights (a path, a buffer or an open file), else the .bin next to the .xml, else no weights."""
     if isinstance(weights, (str, os.PathLike)):
         return Weights.open(weights)
+    if hasattr(weights, "read") and isinstance(content := _rest(weights), bytes):
+        return Weights.of(content)
     if weights is not None:
         return Weights.of(weights)
     if name is None:

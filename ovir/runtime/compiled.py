@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -77,12 +77,16 @@ class CompiledModel:
             self._input_positions |= {port: index for index, port in enumerate(self.model.inputs)}
             self._keys |= {port: index for index, port in enumerate(self.model.outputs)}
 
-    def by_position(self, inputs: Feeds) -> Feeds:
-        """Return inputs with positions in place of ports, which may be those of the model before it changed."""
-        if not isinstance(inputs, Mapping):
-            return inputs
-        known = self._input_positions
-        return {known.get(key, key) if isinstance(key, Port) else key: value for key, value in inputs.items()}
+    def input_index(self, key: Any) -> int:
+        """Return the position of an input, which may be a Port of the model before it changed."""
+        return self._input_positions[key] if key in self._input_positions else self.model.input_index(key)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        _refuse_copy(self)
+
+    def __repr__(self) -> str:
+        ports = [_listed(port.any_name + f" {port.type}" for port in ports) for ports in (self.inputs, self.outputs)]
+        return f"<CompiledModel {self.model.name!r}: {' -> '.join(ports)}>"
 
     @property
     def inputs(self) -> list[Port]:
@@ -152,7 +156,7 @@ class InferRequest:
         compiled = self.compiled
         if listeners:
             require_listeners(listeners)
-        arrays = collect_inputs(compiled.model, compiled.by_position(inputs))
+        arrays = collect_inputs(compiled.model, inputs, compiled.input_index)
         plan = compiled.plan()
         if self._executor.plan is not plan:
             self._executor = self._tapped = Executor(plan, self._variables)
@@ -194,6 +198,20 @@ class InferRequest:
         """Return the variables that have been used so far, each with ``name``, ``value`` and ``reset()``."""
         return list(self._variables)
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        _refuse_copy(self)
+
+    def __repr__(self) -> str:
+        state = "running" if self._busy.locked() else "idle"
+        variables = _listed(variable.name for variable in self._variables)
+        return f"<InferRequest of {self.compiled.model.name!r}: {state}, variables: {variables}>"
+
+
+def _refuse_copy(what: object) -> NoReturn:
+    """Raise InputError, because locks, buffers and plans cannot be pickled or copied."""
+    hint = "pickle or copy the Model, and compile it again with ovir.compile_model(model)"
+    raise InputError(diagnose(USAGE, f"{type(what).__name__} objects cannot be pickled or copied", hint=hint))
+
 
 class Results(Mapping[Any, Array]):
     """The outputs of one run, by position, by any tensor name, or by Port. Iterates in Result order."""
@@ -233,6 +251,10 @@ class Results(Mapping[Any, Array]):
     def __len__(self) -> int:
         return len(self._arrays)
 
+    def __repr__(self) -> str:
+        shown = (f"{name} {array.dtype}{list(array.shape)}" for name, array in self.to_dict().items())
+        return f"<Results: {_listed(shown)}>"
+
     def to_dict(self) -> dict[str, Array]:
         """Return one entry per output, under a name of its own (a repeated name is numbered)."""
         named: dict[str, Array] = {}
@@ -243,6 +265,17 @@ class Results(Mapping[Any, Array]):
                 name = f"{port.any_name}_{count}"
             named[name] = array
         return named
+
+
+def _listed(texts: Iterable[str]) -> str:
+    """Return texts as a representation shows them: the first few, and how many follow."""
+    first, *others = [*texts] or ["none"]
+    more = f", and {len(others) - _SHOWN} more" if len(others) > _SHOWN else ""
+    return ", ".join([first, *others[:_SHOWN]]) + more
+
+
+_SHOWN = 5
+"""The number of texts that a representation shows after the first."""
 
 
 def _output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -14,6 +14,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.kernels.blocked import contiguous_copy
@@ -21,26 +22,29 @@ from ovir.kernels.blocked import contiguous_copy
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
 
-def collect_inputs(model: Model, feeds: Feeds) -> list[Array]:
-    """Return one array for each input of the model, in order; raise InputError if one does not match."""
+def collect_inputs(model: Model, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:
+    """Return one array for each input of the model, in order; raise InputError if one does not match.
+
+    ``index_of`` returns the position that the key of a mapping means, or raises InputError.
+    """
     ports = model.inputs
     given: dict[int, Any] = {}
     if feeds is None:
         feeds = {}
     if isinstance(feeds, Mapping):
         for key, value in feeds.items():
-            index = ports.index(key) if isinstance(key, Port) and key in ports else model.input_index(key)
+            index = index_of(key)
             if index in given:
                 _refuse(model, f"input {index} '{ports[index].any_name}' is given twice, once as {key!r}")
             given[index] = value
     elif isinstance(feeds, (list, tuple)):
         if len(feeds) > len(ports):
-            _refuse(model, f"{len(feeds)} inputs are given, the model has {len(ports)}: {_listed(ports)}")
+            _refuse(model, f"{plural(len(feeds), 'value')} given for {plural(len(ports), 'input')}: {_listed(ports)}")
         given = dict(enumerate(feeds))
     elif len(ports) == 1:
         given = {0: feeds}
     else:
-        _refuse(model, f"one array is given, the model has {len(ports)} inputs: {_listed(ports)}")
+        _refuse(model, f"one array given for {plural(len(ports), 'input')}: {_listed(ports)}")
     if len(given) < len(ports):
         missing = [port for index, port in enumerate(ports) if index not in given]
         _refuse(model, f"no value is given for {_listed(missing)}")
@@ -62,7 +66,7 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
     if not port.shape.contains(array.shape):
         hint = None
         if port.shape.rank is not None and array.ndim != port.shape.rank:
-            hint = f"the input has {port.shape.rank} dimensions, the array {array.ndim}"
+            hint = f"the input has {plural(port.shape.rank, 'dimension')}, the array {array.ndim}"
         message = f"{what} takes shape {port.shape}, got {PartialShape(array.shape)}"
         raise InputError(diagnose(BAD_INPUT, message, port.layer.place, hint=hint))
     return array

@@ -41,6 +41,11 @@ class Variable:
         np.copyto(target, array)
         self._pending = target
 
+    def __repr__(self) -> str:
+        value = self.value
+        shown = "not assigned" if value is None else f"{value.dtype}{list(value.shape)}"
+        return f"<Variable {self.name!r}: {shown}>"
+
     def commit(self) -> None:
         """Make the pending array the value."""
         if self._pending is not None:

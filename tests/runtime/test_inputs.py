@@ -11,12 +11,16 @@ from builder import Net
 import ovir
 
 
-def fed(element_type: str, value: Any) -> Any:
+def identity(shape: str, element_type: str = "f32") -> Net:
     net = Net()
-    net.result(net.parameter("x", "?", element_type))
+    net.result(net.parameter("x", shape, element_type))
+    return net
+
+
+def fed(element_type: str, value: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return net.compiled()([value])[0]
+        return identity("?", element_type).compiled()([value])[0]
 
 
 @pytest.mark.parametrize(
@@ -81,3 +85,36 @@ def test_nan_stays_nan() -> None:
 def test_arrays_that_are_refused(element_type: str, value: Any, message: str) -> None:
     with pytest.raises(ovir.InputError, match=message):
         fed(element_type, value)
+
+
+def test_inputs_are_named_by_ports_and_by_integers_of_numpy() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("a", "?"), net.parameter("b", "?")))
+    model = net.model()
+    a, b = model.inputs
+    one, two = np.float32([1]), np.float32([2])
+    compiled = ovir.compile_model(model)
+    for feeds in ({a: one, b: two}, {np.int64(0): one, np.uint8(1): two}, {a: one, 1: two}):
+        np.testing.assert_array_equal(compiled(feeds)[0], [3])
+    with pytest.raises(ovir.InputError, match=r"input 0 'a' is given twice, once as 0"):
+        compiled({a: one, 0: two})
+    with pytest.raises(ovir.InputError, match=r"no input <input 0 of"):
+        compiled({model.outputs[0]: one})
+
+
+def test_inputs_to_reshape_are_named_by_ports_and_by_integers_of_numpy() -> None:
+    model = identity("?,?").model()
+    model.reshape({model.inputs[0]: [np.int64(3), -1]})
+    assert str(model.inputs[0].shape) == "[3,?]"
+    model.reshape({np.int32(0): np.array([4, 5])})
+    assert str(model.inputs[0].shape) == "[4,5]"
+    for key in (model.outputs[0], False, np.int64(1), -1, None):
+        with pytest.raises(ovir.InputError, match="the model has no input"):
+            model.reshape({key: [1, 1]})
+
+
+def test_messages_count_in_the_singular() -> None:
+    with pytest.raises(ovir.InputError, match=r"2 values given for 1 input: 'x'"):
+        identity("?").compiled()([[1.0], [2.0]])
+    with pytest.raises(ovir.InputError, match=r"the input has 1 dimension, the array 2"):
+        identity("?").compiled()([np.ones((2, 2), np.float32)])
