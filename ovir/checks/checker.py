@@ -7,6 +7,7 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+from ovir.checks.constant_types import fold_constant_types
 from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
@@ -93,6 +94,7 @@ def _collect(
         _apply_rules(context, skip, diagnostics)
         if FOREIGN_WEIGHTS.id not in skip:
             report_foreign_weights(context, diagnostics)
+        fold_constant_types(context, diagnostics)
         clock("rules", perf_counter() - inferred)
         for part in context.models:
             part.dispose()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,8 @@ _OF_CONSTANTS = _ids(NON_FINITE, BOOLEAN_BYTES, STRING_DATA)
 """Diagnostics of a constant whose bytes may belong to another one."""
 _OF_READERS = _ids(AXIS, INFERENCE, SIZE_OVERFLOW, INDEX_RANGE)
 """Diagnostics of a layer that may read such a constant as an integer."""
+_OF_SHAPES = _ids(DECLARED_SHAPE, TOO_LARGE)
+"""Diagnostics of a layer to which such an integer gives a size."""
 _FOLLOWING = (
     _OF_CONSTANTS
     | _OF_READERS
@@ -72,11 +75,12 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     suspicious = _suspicious_constants(constants, diagnostics, {*past_end, *impossible})
     misfits = len(past_end) + len(impossible) + len(suspicious)
     differs = bool(past_end) or any(d.code == UNUSED_BYTES.id for d in diagnostics)
-    if misfits < _FEW or not (
+    if misfits < _least_misfits(constants, differs) or not (
         len(impossible) > 1
         or (differs and impossible)
         or (differs and len(suspicious) > 1 and 5 * misfits > len(constants))
     ):
+        _hint_at_bytes(impossible, diagnostics)
         return
     kinds = [
         (len(past_end), "lie past its end"),
@@ -101,6 +105,25 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
 _FEW = 3  # other faults do not affect so many constants at the same time
 
 
+def _least_misfits(constants: Collection[Layer], differs: bool) -> int:
+    """Return how many constants must not fit: fewer in a model that has few lists of axes, sizes or indices."""
+    telling = sum(1 for layer in constants if _may_be_impossible(layer))
+    return min(max(telling, 1 if differs else 2), _FEW) if telling else _FEW
+
+
+def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) -> None:
+    """Replace the hints of the layers that read an impossible integer: its bytes are at fault."""
+    for layer, value in impossible.items():
+        readers = {port.layer.title for output in layer.outputs for port in output.readers}
+        hint = f"{layer.title} holds {value}: its offset is wrong, or the .bin is that of another model"
+        related = [d for d in diagnostics if d.layer in readers and d.code in _OF_READERS | _OF_SHAPES]
+        for found in related:
+            diagnostics.discard(found)
+            diagnostics.add(replace(found, hint=hint))
+        for found in [d for d in diagnostics if d.layer == layer.title and d.code == NARROWED.id and related]:
+            diagnostics.discard(found)  # the range of i32 does not matter then
+
+
 def _has_bytes(layer: Layer) -> bool:
     return "value" not in layer.attributes and _size(layer) > 0
 
@@ -119,16 +142,21 @@ def _impossible_integer(layer: Layer) -> int | None:
     """Return an integer of a short 64-bit constant that is neither a size, axis or index nor means an open end; None
     if there is none."""
     op = layer.operator
-    if (
-        not isinstance(op, Const)
-        or op.element_type not in (i64, u64)
-        or op.constant_data is None
-        or op.size > _MOST_BYTES
-    ):
+    if not isinstance(op, Const) or not _may_be_impossible(layer):
         return None
     data = op.data.ravel()
     found = data[(np.abs(data.astype(np.float64)) > _LARGEST_SIZE) & ~means_open_end(data)]
     return int(found[0]) if found.size else None
+
+
+def _may_be_impossible(layer: Layer) -> bool:
+    op = layer.operator
+    return (
+        isinstance(op, Const)
+        and op.element_type in (i64, u64)
+        and op.constant_data is not None
+        and op.size <= _MOST_BYTES
+    )
 
 
 _MOST_BYTES = 512  # the largest size of a list of axes, sizes or indices

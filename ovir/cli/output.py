@@ -111,16 +111,6 @@ def format_count(value: int) -> str:
     return f"{value:,}"
 
 
-def format_size(value: int) -> str:
-    """Return a number of bytes in readable units."""
-    amount = float(value)
-    for unit in ("bytes", "kB", "MB", "GB"):
-        if amount < 1000 or unit == "GB":
-            break
-        amount /= 1000
-    return f"{value} bytes" if unit == "bytes" else f"{amount:.1f} {unit}"
-
-
 def listed_layers(counts: Mapping[str, int]) -> str:
     """Return kinds of layers with their counts: ``FakeQuantize-1 (12 layers), Interpolate-11 (2)``."""
     amounts = [plural(amount, "layer") if i == 0 else f"{amount:,}" for i, amount in enumerate(counts.values())]

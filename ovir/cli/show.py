@@ -12,11 +12,11 @@ from ovir.checks.recovering import Recovered
 from ovir.checks.releases import release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import format_count, format_size, listed_layers, print_message, say, say_json, say_table
+from ovir.cli.output import format_count, listed_layers, print_message, say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import status_of
 from ovir.diagnostics.errors import RunError
-from ovir.diagnostics.text import escaped, plural, readable
+from ovir.diagnostics.text import escaped, plural, readable, size_text
 from ovir.graph.layers import Port
 
 if TYPE_CHECKING:
@@ -77,12 +77,12 @@ def _memory(recovered: Recovered) -> MemoryUse | None:
 
 def _memory_text(memory: MemoryUse) -> str:
     amounts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
-    parts = ", ".join(f"{name} {format_size(amount)}" for name, amount in amounts.items())
+    parts = ", ".join(f"{name} {size_text(amount)}" for name, amount in amounts.items())
     if not memory.unknown:
-        return f"{format_size(memory.total)} at most in a run: {parts}"
+        return f"{size_text(memory.total)} at most in a run: {parts}"
     unknown = plural(memory.unknown, "tensor")
     return (
-        f"{format_size(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
+        f"{size_text(memory.total)} in a run without {unknown} of unknown size (fix the inputs with --shape): {parts}"
     )
 
 
@@ -104,14 +104,14 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     say_table(("operation", ">layers"), summary.operations.items())
     say()
     parameters = summary.parameters.items()
-    rows = [(name, format_count(p.tensors), format_count(p.elements), format_size(p.bytes)) for name, p in parameters]
+    rows = [(name, format_count(p.tensors), format_count(p.elements), size_text(p.bytes)) for name, p in parameters]
     elements = sum(p.elements for _, p in parameters)
     say_table(("parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
     say(f"parameters  {format_count(elements)} elements in {sum(p.tensors for _, p in parameters)} constants")
     size = summary.file_bytes
-    file = f" of a file of {format_size(size)}" if size is not None else ", but there is no file"
-    say(f"weights     {format_size(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
+    file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
+    say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")
     say(f"MACs        {_macs(summary)}")
     if summary.not_run:
         say(f"cannot be run yet: {readable(listed_layers(summary.not_run))}")

@@ -28,6 +28,13 @@ EXACT = 2.0**53
 Bounds = NDArray[np.floating[Any]]
 
 
+def bound_text(bound: float) -> str:
+    """Return the bound of an integer as messages show it. Beyond ``EXACT`` the integer itself is not known."""
+    if abs(bound) < EXACT:
+        return f"{bound:.0f}"
+    return "2^53 or more" if bound > 0 else "-2^53 or less"
+
+
 def bounds_dtype(element_type: ElementType) -> np.dtype[np.floating[Any]]:
     """Return the dtype of bounds: for real numbers the one that kernels compute in, so that bounds that meet are
     exact."""

@@ -36,6 +36,21 @@ def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}…{text[-longest // 4 :]}"
 
 
+def size_text(amount: int) -> str:
+    """Return a number of bytes in readable units, such as ``7.5 GB``; units are powers of 1000."""
+    value = float(amount)
+    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB", "EB"):
+        if value < 1000 or unit == "EB":
+            break
+        value /= 1000
+    return plural(amount, "byte") if unit == "bytes" else f"{value:.1f} {unit}"
+
+
+def exact_size_text(amount: int) -> str:
+    """Return a number of bytes in readable units and in full: ``7.5 GB (7,516,192,768 bytes)``."""
+    return size_text(amount) if amount < 1000 else f"{size_text(amount)} ({amount:,} bytes)"
+
+
 def plural(amount: int, noun: str) -> str:
     """Return a number of things in words: ``1 layer``, ``2,000 layers``."""
     return f"{amount:,} {noun}{'' if amount == 1 else 's'}"

@@ -29,6 +29,7 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
+from ovir.diagnostics.text import exact_size_text
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.graph.rt_info import NO_RT_INFO
@@ -156,7 +157,7 @@ class _Reader:
             bytes_needed = sum(size for *_, size in constants)
             many = f"{len(constants)} constants (this is the first) need"
             these = "a constant needs" if len(constants) == 1 else many
-            message = f"{these} {bytes_needed} bytes of weights, but there is no file {self.weights.name}"
+            message = f"{these} {exact_size_text(bytes_needed)} of weights, but there is no file {self.weights.name}"
             hint = "put the .bin next to the .xml, or give its path as the weights"
             self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
@@ -164,7 +165,7 @@ class _Reader:
         """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
         one cause."""
         found = self.layers.past_end
-        if len(found) > _MANY_PAST_END:
+        if len(found) > (_MANY_PAST_END if self.weights.data.size else 1):
             counted = f"{len(found)} of {_count_constants(model)} constants lie past its end"
             found = [replace(found[0], message=f"{found[0].message}: {counted}")]
         self.diagnostics.extend(found)

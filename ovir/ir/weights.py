@@ -34,6 +34,7 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
+from ovir.diagnostics.text import exact_size_text
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"
@@ -97,16 +98,15 @@ class Weights:
         needed = _bytes_of(element_type, shape)
         if self.missing and size:
             raise OperatorError(
-                f"the constant needs {size} bytes of weights, but there is no file {self.name}",
+                f"the constant needs {exact_size_text(size)} of weights, but there is no file {self.name}",
                 NO_WEIGHTS,
                 hint="put the .bin next to the .xml, or give its path as the weights",
             )
         if offset + size > self.data.size:
-            raise OperatorError(
-                f"the constant needs bytes [{offset}, {offset + size}) of {self.name}, which has {self.data.size}: "
-                "the file is truncated, or belongs to another .xml",
-                PAST_END,
-            )
+            has = f"has {self.data.size} bytes: the file is truncated, or belongs to another .xml"
+            state = has if self.data.size else "is empty"
+            message = f"the constant needs bytes [{offset}, {offset + size}) of {self.name}, which {state}"
+            raise OperatorError(message, PAST_END)
         if size < needed:
             shown = ",".join(map(str, shape))
             raise OperatorError(

@@ -15,7 +15,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value
+from ovir.core.values import Value, bound_text
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Between, by_input
 from ovir.ops.base.operator import Operator
@@ -169,7 +169,7 @@ class VariadicSplit(SplitBase):
         rest = [i for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)) if low == high == -1]
         self.require(len(rest) < 2, "split_lengths is -1 at positions {} and {}: at most one -1 is allowed", *rest[:2])
         for i, (low, high) in enumerate(zip(known.lower, known.upper, strict=True)):
-            self.require(high >= -1, "split_lengths[{}] must be at least -1, got {}", i, f"{high:.0f}")
+            self.require(high >= -1, "split_lengths[{}] must be at least -1, got {}", i, bound_text(high))
             if low < 0:
                 lengths[i] = UNKNOWN  # it may be the -1
         total = sum((length for i, length in enumerate(lengths) if i not in rest), Dimension(0, 0))

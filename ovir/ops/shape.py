@@ -17,7 +17,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension, product
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import Value, from_dimensions
+from ovir.core.values import Value, bound_text, from_dimensions
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
 from ovir.ops.base.operator import Operator
@@ -126,7 +126,7 @@ class Reshape(Operator):
         """Return a pattern element as a size, as far as it is known; None stands for -1."""
         if low == high == -1:
             return None
-        self.require(high >= 0, "shape[{}] must be at least -1, got {}", index, f"{high:.0f}")
+        self.require(high >= 0, "shape[{}] must be at least -1, got {}", index, bound_text(high))
         return dim if low >= 0 else UNKNOWN
 
     def _reshaped(self, shape: PartialShape, pattern: Sequence[Dimension | None]) -> PartialShape:

@@ -17,7 +17,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
 from ovir.core.element_types import ElementType, i32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import EXACT
+from ovir.core.values import EXACT, bound_text
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, Axis, Length, by_input
 from ovir.ops.base.operator import Operator
@@ -378,7 +378,7 @@ class StridedSlice(SlicingBase):
     def _check_shrunk(self, index: int, axis: int, dim: Dimension, place: Position) -> None:
         inside = dim.upper is None or (place.low < dim.upper and place.high >= -dim.upper)
         message = "begin[{0}] is {1}, outside of axis {3} of size {2}, which shrink_axis_mask drops"
-        self.require(inside, message, index, place.low, dim, axis)
+        self.require(inside, message, index, bound_text(place.low), dim, axis)
 
 
 def _is_set(mask: Sequence[int], index: int) -> bool:

@@ -79,8 +79,8 @@ def lost_edge(root: etree._Element, weights: bytearray) -> None:
     [
         (index_outside, {("OVIR511", "warning")}),
         (folded_index_outside, {("OVIR511", "warning"), ("OVIR401", "error")}),
-        (another_type, {("OVIR405", "warning"), ("OVIR504", "warning"), ("OVIR410", "error")}),
-        (a_type_that_moves_numbers, {("OVIR405", "warning"), ("OVIR504", "warning"), ("OVIR401", "error")}),
+        (another_type, {("OVIR410", "error")}),
+        (a_type_that_moves_numbers, {("OVIR405", "warning"), ("OVIR401", "error")}),
         (past_the_end, {("OVIR502", "error")}),
         (axis, {("OVIR305", "error")}),
         (lost_edge, {("OVIR208", "error")}),

@@ -96,3 +96,51 @@ def test_a_large_unused_share_is_a_warning() -> None:
         assert found.code == "OVIR508"
         severities[share] = found.severity
     assert severities == {0.1: ovir.Severity.INFO, 0.5: ovir.Severity.WARNING}
+
+
+def summing(seed: int, axes: int) -> Net:
+    """Reductions alone: a model of few constants, all of which are axes."""
+    net = Net()
+    x = net.parameter("x", "2,3,8")
+    for _ in range(axes):
+        x = net.op("ReduceSum", x, net.const(np.array([1])), keep_dims="true")
+    net.result(x)
+    return net
+
+
+def test_a_model_of_two_constants() -> None:
+    net = summing(1, 2)
+    (found,) = ovir.check(net.xml(), other_weights(len(net.blob)))
+    assert found.code == "OVIR517"
+    assert "2 of 2 constants do not fit" in found.message
+
+
+def test_a_model_of_one_constant_and_a_file_of_another_size() -> None:
+    net = summing(1, 1)
+    (found,) = ovir.check(net.xml(), other_weights(len(net.blob) + 400))
+    assert found.code == "OVIR517"
+
+
+def test_a_single_impossible_number_is_named() -> None:
+    net = summing(1, 1)
+    (found,) = ovir.check(net.xml(), np.array([4439296554855099675]).tobytes())
+    assert found.code == "OVIR305"
+    assert found.hint == (
+        "layer 1 'const1' (Const, opset1) holds 4439296554855099675: its offset is wrong, or the .bin is that of another model"
+    )
+
+
+def test_an_empty_file() -> None:
+    net = reductions(1)
+    (found,) = ovir.check(net.xml(), b"")
+    assert found.code == "OVIR502"
+    assert found.message.endswith("of weights, which is empty: 11 of 11 constants lie past its end")
+
+
+def test_an_integer_beyond_the_exact_bounds_is_not_shown_as_another() -> None:
+    net = Net()
+    net.result(net.op("Reshape", net.parameter("x", "2,3"), net.const(np.array([-(2**62)])), special_zero="false"))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
+    assert found.message == "shape[0] must be at least -1, got -2^53 or less"
+    assert found.hint is not None
+    assert f"holds {-(2**62)}" in found.hint

@@ -13,6 +13,7 @@ from ovir.core.machine import physical_memory
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import exact_size_text
 from ovir.graph.layers import Layer
 from ovir.inference.declared import agrees
 from ovir.ops.infrastructure import Parameter
@@ -40,7 +41,8 @@ def too_large(context: Context) -> Iterator[Diagnostic]:
         needed = count * port.element_type.bits // 8
         if memory is not None and memory < needed and count <= MAX_SIZE:
             shown = f"{port.element_type}{port.shape}"
-            message = f"output port {port.id}, {shown}, needs {needed} bytes; this machine has {memory}"
+            sizes = f"needs {exact_size_text(needed)}; this machine has {exact_size_text(memory)}"
+            message = f"output port {port.id}, {shown}, {sizes}"
             yield diagnostic(TOO_LARGE, message, port)
 
 

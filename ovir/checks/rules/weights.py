@@ -86,7 +86,7 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     gaps += total - reach if total - reach >= _PADDING else 0
     if gaps and not context.weights.missing:
         place = Place(context.file, line_of(context.root))
-        message = f"no constant uses {gaps} of the {total} bytes of {context.weights.name}"
+        message = f"no constant uses {gaps:,} of the {total:,} bytes of {context.weights.name}"
         severity = Severity.WARNING if gaps > _UNUSED_SHARE * total else None
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
 

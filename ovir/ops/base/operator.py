@@ -19,7 +19,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i32, i64, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import MAX_ELEMENTS, Value, from_bounds, from_moved
+from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.text import shown
@@ -269,7 +269,7 @@ class Operator(Traits):
 
     def check_count(self, name: str, count: float) -> None:
         """Raise for a negative count."""
-        self.require(count >= 0, "{} must not be negative, got {:.0f}", name, count)
+        self.require(count >= 0, "{} must not be negative, got {}", name, bound_text(count))
 
     # ----- value propagation
 
