@@ -15,7 +15,8 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
 from ovir.inference.cache import InferenceCache, Inferred, inferred
-from ovir.ops.base.operator import Operator, can_evaluate, can_fold
+from ovir.ops.base.budget import can_evaluate, can_fold
+from ovir.ops.base.operator import Operator
 
 
 class ValueLog:
@@ -110,7 +111,7 @@ def _values_of(
     op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]
 ) -> Sequence[Value | None] | None:
     applied = op.applied(inputs, outputs)
-    if inputs and can_fold(op, inputs):
+    if inputs and can_fold(op, inputs, outputs):
         result = applied.run(*(tensor.constant for tensor in inputs))
         return [Value(array) for array in (result if isinstance(result, tuple) else (result,))]
     if not all(t.shape.is_static and t.element_type != string for t in outputs):  # strings have no bounds

@@ -28,6 +28,8 @@ class AdaptivePoolBase(Operator):
     data is [N, C, *spatial] with one to three spatial axes; output_shape holds the number of windows on each of them.
     """
 
+    bounded = False
+
     domains = by_input(output_shape=SMALL)
     value_inputs = (1,)
 

@@ -19,6 +19,8 @@ from ovir.ops.base.registry import operator
 class CtcBase(Operator):
     """Base of the CTC operations: real data of three dimensions, which are batch, time and classes in some order."""
 
+    bounded = False
+
     def require_data(self, name: str, data: TensorType) -> None:
         self.require_real(name, data.element_type)
         self.require_rank(name, data.shape, 3)

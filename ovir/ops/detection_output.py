@@ -43,6 +43,8 @@ class DetectionOutputBase(Operator):
     ordered by prior. Everything is computed in f32.
     """
 
+    bounded = False
+
     background_label_id: int = attribute(default=0)
     top_k: int = attribute(default=-1)
     variance_encoded_in_target: bool = attribute(default=False)

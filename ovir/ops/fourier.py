@@ -29,6 +29,8 @@ class FourierBase(Operator):
     the length.
     """
 
+    bounded = False
+
     domains = by_input(axes=Axis("data"), signal_size=SMALL)
     of_pairs: ClassVar[bool] = True
     """Whether the last axis of ``data`` holds real and imaginary part."""

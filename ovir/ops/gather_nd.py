@@ -111,6 +111,7 @@ class GatherTree(Operator):
     Source: GatherTree-1
     """
 
+    bounded = False  # it takes a step in Python for each time
     domains = by_input(parent_ids=Index("step_ids", axis=-1, checked=False), max_seq_len=Length("step_ids", axis=0))
 
     def infer(

@@ -32,6 +32,8 @@ class GenerateProposalsBase(Operator):
     ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    bounded = False
+
     min_size: float = attribute(default=0.0, specified=True)
     nms_threshold: float = attribute(default=0.0, specified=True)
 

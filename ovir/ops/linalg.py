@@ -33,6 +33,8 @@ class Einsum(Operator):
     Source: Einsum-7
     """
 
+    bounded = False
+
     equation: str = attribute()
 
     def subscripts(self, count: int) -> tuple[list[str], str]:

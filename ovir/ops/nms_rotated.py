@@ -30,6 +30,7 @@ class NMSRotated(SuppressionBase):
     clockwise: bool = attribute(default=True)
 
     coordinates = 5
+    time_per_pair = 2000
 
     def infer(
         self,

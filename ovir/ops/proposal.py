@@ -37,6 +37,8 @@ class ProposalBase(Operator):
     Equal scores are ordered by point, then by anchor. Everything is computed in f32.
     """
 
+    bounded = False
+
     base_size: int = attribute(default=0, minimum=0, specified=True)
     pre_nms_topn: int = attribute(default=0, minimum=0, specified=True)
     post_nms_topn: int = attribute(default=0, minimum=0, specified=True)

@@ -49,8 +49,8 @@ class SparseFillEmptyRows(Operator):
         entries = self.merge_dims("entries", values=(values.shape, 0), indices=(indices.shape, 0))
         rows = self._rows(dense_shape)
         if dense_shape.constant is not None and indices.constant is not None:
-            empty = self._is_empty(dense_shape.constant, indices.constant)
-            entries += int(np.count_nonzero(empty))
+            self._check_indices(dense_shape.constant, indices.constant)
+            entries += int(dense_shape.constant[0]) - np.unique(indices.constant[:, 0]).size
         else:  # afterwards each row has at least one entry
             most = None if entries.upper is None or rows.upper is None else entries.upper + rows.upper
             entries = Dimension(max(entries.lower, rows.lower), most)
@@ -63,7 +63,9 @@ class SparseFillEmptyRows(Operator):
     def run(
         self, values: Array, dense_shape: Array, indices: Array, default_value: Array
     ) -> tuple[Array, Array, Array]:
-        empty = self._is_empty(dense_shape, indices)
+        self._check_indices(dense_shape, indices)
+        empty = np.ones(int(dense_shape[0]), np.bool_)
+        empty[indices[:, 0]] = False
         added = np.flatnonzero(empty)
         new = np.zeros((added.size, 2), indices.dtype)
         new[:, 0] = added
@@ -80,8 +82,8 @@ class SparseFillEmptyRows(Operator):
             self.check_count(f"dense_shape[{i}]", float(size))
         return known.dimensions()[0]
 
-    def _is_empty(self, dense_shape: Array, indices: Array) -> Array:
-        """Return for each row whether it has no entry."""
+    def _check_indices(self, dense_shape: Array, indices: Array) -> None:
+        """Raise for an index outside the matrix."""
         for axis, name in enumerate(("row", "column")):
             size, places = int(dense_shape[axis]), indices[:, axis]
             self.check_count(f"dense_shape[{axis}]", size)
@@ -89,6 +91,3 @@ class SparseFillEmptyRows(Operator):
             if outside.any():
                 i = int(outside.argmax())
                 self.fail("indices[{}] has the {} {}, which is outside [0, {}]", i, name, places[i], size - 1)
-        empty = np.ones(int(dense_shape[0]), np.bool_)
-        empty[indices[:, 0]] = False
-        return empty

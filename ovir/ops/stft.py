@@ -32,6 +32,8 @@ class ShortTimeFourierBase(Operator):
     window is centered in the frame, with zeros around it.
     """
 
+    bounded = False
+
     def _element_type(self, name: str, data: TensorType, window: TensorType) -> ElementType:
         element_type = self.merge_types(data.element_type, window.element_type, names=(name, "window"))
         self.require_real(name, element_type)

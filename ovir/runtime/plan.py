@@ -19,16 +19,11 @@ from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.traits import signature
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import applied_operator, failed
+from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
 from ovir.runtime.memory import MemoryPlan, plan_memory
 from ovir.runtime.promises import held_to_promise
 from ovir.runtime.step import Step
-
-FOLD_LIMIT = 16 << 20
-"""The largest constant, in bytes, that folding creates from smaller ones; larger ones are computed in each run.
-
-Broadcast or Tile of a scalar must not fill the memory.
-"""
 
 
 @dataclass
@@ -99,6 +94,7 @@ class _Builder:
         self.steps: list[Step] = []
         self.bodies: dict[int, dict[str, Plan]] = {}
         self.needed = self._needed()
+        self.folding = FoldingBudget(model)
         self.decompressions = find_decompressions(model, self._kept, keep_compressed)
         self.by_blocks = self._readers_by_blocks()
         """The layers that decompress their weights block by block, each with the port of the weights and the kernel."""
@@ -194,7 +190,7 @@ class _Builder:
         if not all(slot in self.constants for slot in inputs):
             return not decompressed and self._fold_known(layer, outputs)
         arrays = [self.constants[slot] for slot in inputs]
-        if self._grows_too_much(layer, arrays):
+        if not self.folding.allows(layer, op, arrays):
             return False
         try:
             with np.errstate(all="ignore"):
@@ -220,16 +216,6 @@ class _Builder:
         for slot, array in zip(slots, arrays, strict=True):
             self.constants[slot] = array.view()
             self.constants[slot].flags.writeable = False
-
-    @staticmethod
-    def _grows_too_much(layer: Layer, arrays: list[Array]) -> bool:
-        made_from = sum(array.nbytes for array in arrays)
-        for port in layer.outputs:
-            upper = port.shape.size().upper
-            itemsize = 8 if port.element_type.is_dynamic else port.element_type.to_dtype().itemsize
-            if upper is not None and upper * itemsize > max(FOLD_LIMIT, 4 * made_from):
-                return True
-        return False
 
     def finish(self) -> Plan:
         results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]

@@ -19,7 +19,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i32, i64, nf4
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.core.values import MAX_ELEMENTS, Value, bound_text, from_bounds, from_moved
+from ovir.core.values import Value, bound_text, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.text import shown
@@ -71,8 +71,6 @@ class Operator(Traits):
     sizes of outputs, and axes that inference checks. Of all other inputs it may read only the element type and the
     shape: layers for which these and the values named here are equal share one inference.
     """
-    bounded: ClassVar[bool] = True
-    """Whether the kernel takes memory and time of the order of its inputs and outputs. Inference runs no other."""
     value_from_shapes: ClassVar[bool] = False
     """Whether something is known of the outputs although nothing is known of the inputs but their shapes."""
     monotone: ClassVar[tuple[int, ...]] = ()
@@ -325,34 +323,3 @@ def _known_values(positions: Sequence[int], inputs: Sequence[TensorType]) -> lis
             return None
         values.append(value)
     return values
-
-
-def can_evaluate(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> bool:
-    """Return whether inference may compute known values of these small outputs by running the kernel.
-
-    It serves the arithmetic of shapes: integers, booleans and strings, reals where bounds are followed element by
-    element, and the few reals that scale sizes. A kernel that may need more memory than inputs and outputs is not run.
-    """
-    if not op.pure or not op.bounded or op.wiring:
-        return False
-    if any(tensor.may_have_value and tensor.shape.least_size > _MOST_READ for tensor in inputs):
-        return False
-    tensors = (*inputs, *outputs)
-    if not any(tensor.element_type.is_real for tensor in tensors):
-        return True
-    if op.carries or op.monotone or type(op).infer_value is not Operator.infer_value:
-        return True
-    return sum(tensor.shape.least_size for tensor in tensors) <= _FEW_REALS
-
-
-_FEW_REALS = 64
-_MOST_READ = 16 * MAX_ELEMENTS
-
-
-def can_fold(op: Operator, inputs: Sequence[TensorType]) -> bool:
-    """Return whether inference may run the kernel on these inputs: all are constant, and they are small."""
-    if not op.pure or op.wiring:
-        return False
-    if not all(t.may_have_value and t.shape.least_size <= _MOST_READ for t in inputs):
-        return False
-    return all(t.constant is not None for t in inputs)

@@ -28,6 +28,8 @@ class RecurrentBase(Operator):
     0.2 and 0.5). A positive ``clip`` limits the arguments of f and g to [-clip, clip].
     """
 
+    bounded = False
+
     hidden_size: int = attribute(default=0, minimum=1, specified=True)
     activations: tuple[str, ...] = ()
     activations_alpha: tuple[float, ...] = attribute(default=())

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from math import inf
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,7 +19,8 @@ from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
 from ovir.kernels.suppression import keep_apart, ranked, soften
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.operator import Operator, can_fold
+from ovir.ops.base.budget import can_fold
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 
 # --------------------------------------------------------------------------- sizes and types
@@ -53,11 +55,26 @@ def require_narrow_real(op: Operator, name: str, element_type: ElementType) -> N
 def infer_exact_shapes(
     op: Operator, types: tuple[ElementType, ...], shapes: tuple[PartialShape, ...], *inputs: TensorType | None
 ) -> tuple[TensorType, ...]:
-    """Return outputs of these types and shapes; if all inputs are constants, the kernel determines the exact shapes."""
+    """Return outputs of these types and shapes; if all inputs are small constants, the kernel determines the exact
+    shapes."""
     given = [tensor for tensor in inputs if tensor is not None]
-    if can_fold(op, given):
-        shapes = tuple(PartialShape(array.shape) for array in op.run(*(tensor.constant for tensor in given)))
-    return tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
+    outputs = tuple(TensorType(t, shape) for t, shape in zip(types, shapes, strict=True))
+    if not can_fold(op, given, outputs):
+        return outputs
+    arrays = op.run(*(None if tensor is None else tensor.constant for tensor in inputs))
+    return tuple(TensorType(t, PartialShape(array.shape)) for t, array in zip(types, arrays, strict=True))
+
+
+def suppression_time(scores: TensorType, per_pair: float) -> float:
+    """Return an estimate of the time in nanoseconds of suppressing boxes with scores [images, classes, boxes].
+
+    Each selected box takes a step in Python, and each pair of boxes ``per_pair`` nanoseconds.
+    """
+    rows, boxes = scores.shape.slice(0, -1).size().upper, scores.shape[-1].upper
+    return inf if rows is None or boxes is None else rows * boxes * (_PER_SELECTED + boxes * per_pair)
+
+
+_PER_SELECTED = 2e4
 
 
 # --------------------------------------------------------------------------- NMS of each class
@@ -91,6 +108,11 @@ class SuppressionBase(Operator):
     # ----- inference
 
     value_inputs = ALL
+    time_per_pair: ClassVar[float] = 10
+    """Nanoseconds that the overlap of two boxes takes."""
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return suppression_time(inputs[1], self.time_per_pair)
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
         """Return the number of triplets; ``max_boxes`` is the limit per class."""
@@ -255,6 +277,9 @@ class ImageNmsBase(Operator):
         scores."""
 
     # ----- inference
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return suppression_time(inputs[1], 10)
 
     def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType

@@ -10,6 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from math import inf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -48,6 +49,10 @@ class Traits:
     """The inputs through which compressed weights may come. When the plan decompresses such weights, it computes the
     layer in f32, by rows if ``rows_from`` allows it."""
 
+    bounded: ClassVar[bool] = True
+    """Whether the kernel takes memory of the order of its inputs and outputs, and time of the order of both and of its
+    multiply-accumulates. No other kernel runs in inference or is folded."""
+
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
     run: Callable[..., Array | tuple[Array, ...]]
 
@@ -77,6 +82,23 @@ class Traits:
         ``inputs`` holds the shapes of the inputs by name, ``output`` the shape of the first output.
         """
         return None
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        """Return an estimate of the kernel's time in nanoseconds, infinite if there is no bound on it.
+
+        Inference and the folding of constants run a kernel only if this and its memory are small; see
+        ``ovir.ops.base.budget``. The default counts elements and multiply-accumulates.
+        """
+        sizes = [tensor.shape.size().upper for tensor in (*inputs, *outputs)]
+        if not self.bounded or None in sizes:
+            return inf
+        products = None
+        if outputs:
+            shapes = {name: tensor.shape for name, tensor in self.named(inputs).items()}
+            products = self.multiply_accumulates(shapes, outputs[0].shape)
+        if products is not None and products.upper is None:
+            return inf
+        return 4.0 * sum(size or 0 for size in sizes) + ((products.upper or 0) if products is not None else 0)
 
     def why_unchanged(self, inputs: Sequence[TensorType], output: TensorType) -> str | None:
         """Return the reason why the output certainly equals input 0, such as ``it converts f32 to f32``; else None."""
