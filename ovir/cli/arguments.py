@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, ModelError
+from ovir.diagnostics.text import readable
 from ovir.graph.model import Model
 from ovir.inference.declared import reshape_undeclared
 from ovir.ir.reader import read_model
@@ -54,7 +55,10 @@ def add_command(
 
 def add_model(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "model", type=file_name, metavar="MODEL.xml", help="the topology; its weights are the .bin next to it"
+        "model",
+        type=file_name,
+        metavar="MODEL.xml",
+        help="the .xml of the model; its weights are read from the .bin next to it",
     )
     parser.add_argument(
         "--weights", type=file_name, metavar="FILE", help="the weights, if they are not the .bin next to the model"
@@ -67,7 +71,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=1,3,?,2..5",
-        help="give an input another shape (NAME= may be left out if there is only one input), in infer and show also a "
+        help="give an input another shape (NAME= may be omitted if the model has one input), or in infer and show a "
         "state; may be repeated",
     )
 
@@ -89,8 +93,23 @@ def open_model(arguments: argparse.Namespace, **options: Any) -> Model:
     model = read_model(arguments.model, arguments.weights, **options)
     shapes = parse_shapes(model, arguments.shape)
     if shapes:
-        reshape_undeclared(model, shapes)
+        hints = shape_hints(model, shapes)
+        try:
+            reshape_undeclared(model, shapes)
+        except ModelError as error:
+            for hint in hints:
+                error.add_note(hint)
+            raise
     return model
+
+
+def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
+    """Return what to say where a model does not work in the shapes that ``--shape`` gives, and worked in its own."""
+    ports = {model.inputs[index]: str(shape)[1:-1] for index, shape in shapes.items()}
+    return [
+        readable(f"  hint: without --shape {port.any_name}={text} this input is {port.type}")
+        for port, text in ports.items()
+    ]
 
 
 def file_name(text: str) -> str:
@@ -135,7 +154,8 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
         try:
             shape = PartialShape.parse(shape_text)
         except ValueError as error:
-            raise_usage_error(f"--shape {text}: {error}")
+            port = model.inputs[find_input(model, name) if name is not None else 0]
+            raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
         index = find_input(model, name) if name is not None else 0
         if index in shapes:
             raise_usage_error(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")

@@ -44,7 +44,7 @@ def add_to(commands: Any) -> None:
         "--weights", type=file_name, metavar="FILE", help="the weights of the model; for one model only"
     )
     parser.add_argument(
-        "--no-weights", action="store_true", default=None, help="look at the topology only; no .bin is needed"
+        "--no-weights", action="store_true", default=None, help="read only the topology; no .bin is needed"
     )
     add_extension(parser)
     _add_forms(parser)
@@ -74,15 +74,18 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         "--sarif", type=file_name, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
     parser.add_argument(
-        "--quiet", "-q", action="store_true", help="print only what makes the exit status 1 or 2, and no closing line"
+        "--quiet",
+        "-q",
+        action="store_true",
+        help="print only diagnostics that make the exit status 1 or 2, and no closing line",
     )
 
 
 def _add_choices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--select", action="append", metavar="CODES", help="only these diagnostics: OVIR402,OVIR1 (all of 1xx)"
+        "--select", action="append", metavar="CODES", help="report only these diagnostics: OVIR402,OVIR1 (all of 1xx)"
     )
-    parser.add_argument("--ignore", action="append", metavar="CODES", help="not these diagnostics")
+    parser.add_argument("--ignore", action="append", metavar="CODES", help="do not report these diagnostics")
     parser.add_argument(
         "--fail-on",
         choices=[severity.value for severity in Severity],

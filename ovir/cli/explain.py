@@ -22,7 +22,12 @@ def add_to(commands: Any) -> None:
         "  ovir explain OVIR402\n  ovir explain 402 403\n  ovir explain 4          the codes of 4xx\n"
         "  ovir explain            all codes\n",
     )
-    parser.add_argument("codes", nargs="*", metavar="CODE", help="codes or their beginnings; none: list all")
+    parser.add_argument(
+        "codes",
+        nargs="*",
+        metavar="CODE",
+        help="a code, or the beginning of several; without any, all codes are listed",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:

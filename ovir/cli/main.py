@@ -27,7 +27,7 @@ examples:
   ovir run model.xml                                  random inputs, indices kept in range
   ovir run model.xml --input photo=photo.npy --output out.npz
   ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
-  ovir check model.xml --sarif diagnostics.sarif      all that is wrong with the file
+  ovir check model.xml --sarif diagnostics.sarif      everything that is wrong with the file
   ovir show model.xml                                 operations, parameters, multiply-accumulates
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all

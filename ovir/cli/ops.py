@@ -55,11 +55,16 @@ def add_to(commands: Any) -> None:
         commands,
         "ops",
         run,
-        "list every operation version: whether it is inferred and whether it is run",
+        "list every operation version, and whether ovir infers and runs it",
         "  ovir ops\n  ovir ops Gather              attributes, inputs and meaning of each version\n"
         "  ovir ops --markdown > docs/operations.md\n",
     )
-    parser.add_argument("operations", nargs="*", metavar="OPERATION", help="describe these operations, in any case")
+    parser.add_argument(
+        "operations",
+        nargs="*",
+        metavar="OPERATION",
+        help="describe these operations; upper and lower case are the same",
+    )
     form = parser.add_mutually_exclusive_group()
     add_json(form)  # type: ignore[arg-type]  # a group takes arguments as a parser does
     form.add_argument("--markdown", action="store_true", help="print the page docs/operations.md")

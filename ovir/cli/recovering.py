@@ -6,13 +6,13 @@ import argparse
 from collections.abc import Sequence
 
 from ovir.checks.recovering import Recovered, read_recovering
-from ovir.cli.arguments import parse_shapes, raise_usage_error
-from ovir.cli.output import print_diagnostics
+from ovir.cli.arguments import parse_shapes, raise_usage_error, shape_hints
+from ovir.cli.output import print_diagnostics, print_message
 from ovir.core.shapes import PartialShape
 
 
 def add_no_weights(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--no-weights", action="store_true", help="look at the topology only; no .bin is needed")
+    parser.add_argument("--no-weights", action="store_true", help="read only the topology; no .bin is needed")
 
 
 def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -> Recovered:
@@ -24,9 +24,15 @@ def open_recovering(arguments: argparse.Namespace, *, legacy_io: bool = False) -
     )
     states, texts = _state_shapes(recovered, arguments.shape)
     shapes = parse_shapes(recovered.model, texts)
+    hints = []
     if shapes or states:
+        hints = shape_hints(recovered.model, shapes)
+        worked = not recovered.errors
         recovered.reshape(shapes, states)
+        hints = hints if worked and recovered.errors else []
     print_diagnostics((*recovered.errors, *recovered.model.diagnostics))
+    for hint in hints:
+        print_message(hint)
     return recovered
 
 

@@ -68,7 +68,7 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar="REGEX",
-        help="show the outputs of layers of this name, or with a tensor of this name, too",
+        help="also show the outputs of layers whose name, or whose tensor's name, matches",
     )
     parser.add_argument(
         "--top", type=_positive, metavar="N", help="show the N highest scores of each row of the outputs"
@@ -80,11 +80,15 @@ def add_to(commands: Any) -> None:
         "--repeat",
         type=_positive,
         metavar="N",
-        help="run N times more, and show how long that takes (median, percentiles)",
+        help="run N more times, and show how long the runs take (median, percentiles)",
     )
-    parser.add_argument("--profile", action="store_true", help="show the time by layer and by operation type")
     parser.add_argument(
-        "--strict", action="store_true", help="a value that the specification excludes is an error, not a warning"
+        "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="treat values that the specification excludes as errors instead of warnings",
     )
     parser.add_argument(
         "--keep-compressed",

@@ -15,7 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, RunError
-from ovir.diagnostics.text import escaped, readable
+from ovir.diagnostics.text import escaped, plural, readable
 from ovir.graph.model import Model
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
 
@@ -53,29 +53,29 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="the value of an input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, NAME=[[1,2],[3,4]], "
-        "NAME=text; or inputs.npz with an array for each; may be repeated",
+        help="the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
+        "NAME=[[1,2],[3,4]] or NAME=text; or inputs.npz, which holds an array for each input; may be repeated",
     )
-    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="of images: subtract this from the pixels")
-    parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="of images: divide by this, after --mean")
+    parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="for images: subtract M from the pixels")
+    parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="for images: divide by S, after --mean")
     parser.add_argument(
         "--layout",
         type=str.upper,
         choices=LAYOUTS,
-        help="of images: the axes of the input (default: by its shape)",
+        help="for images: the order of the axes of the input (default: derived from its shape)",
     )
     parser.add_argument(
         "--resize",
         choices=RESIZES,
         default=RESIZES[0],
-        help="of images: how they get the size of the input (default: stretch)",
+        help="for images: how to bring them to the size of the input (default: stretch)",
     )
-    parser.add_argument("--bgr", action="store_true", help="of images: the first channel is blue, not red")
+    parser.add_argument("--bgr", action="store_true", help="for images: the first channel is blue instead of red")
     parser.add_argument(
         "--save-inputs",
         type=file_name,
         metavar="FILE.npz",
-        help="save what goes in, for --input FILE.npz",
+        help="save all inputs, given and random; --input FILE.npz reads them again",
     )
 
 
@@ -88,7 +88,7 @@ def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
     if feeds and arguments.seed is None:
         # Mixing given and random inputs is rarely intended, so it must be requested.
         listed = ", ".join(f"'{model.inputs[i].any_name}' {model.inputs[i].type}" for i in missing)
-        hint = "with --seed N random values are made for what is not given"
+        hint = "--seed N fills the inputs that are not given with random values"
         raise InputError(diagnose(BAD_INPUT, f"no value is given for {listed}", Place(model.path), hint=hint))
     return _with_random(model, feeds, missing, arguments.seed or 0)
 
@@ -132,6 +132,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     for text in arguments.input:
         name, source = split_name(model, text)
         if (name is None and len(model.inputs) != 1) or (name is None and source.endswith(".npz")):
+            _refuse_key_without_name(model, source)
             found = _archive(model, source)
         else:
             index = find_input(model, name) if name is not None else 0
@@ -143,8 +144,18 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
                 raise_usage_error(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
             feeds[index] = array
     if not images and (option := _image_option(arguments)):
-        raise_usage_error(f"{option} is for images, and no --input is one")
+        raise_usage_error(f"{option} applies to images, but no --input is an image")
     return feeds
+
+
+def _refuse_key_without_name(model: Model, source: str) -> None:
+    """Raise for ``file.npz:key`` without the name of the input that gets the array."""
+    path, key = _split_key(source)
+    if key is not None:
+        names = [port.any_name for port in model.inputs]
+        name = key if key in names or not names else names[0]
+        message = f"--input {source}: this is one array, but the model has {plural(len(names), 'input')}"
+        raise_usage_error(message, f"name the input that gets it, as in --input {name}={path}:{key}")
 
 
 def _image_option(arguments: argparse.Namespace) -> str | None:
@@ -171,14 +182,16 @@ def _archive(model: Model, source: str) -> dict[int, Array]:
 
 
 def _one(model: Model, index: int, source: str, text: str) -> Array:
-    """Return the array that a file holds, or that is written out: what exists or has a known ending is a file."""
+    """Return the array of a file, or one that is written out. What exists or has a known ending is a file."""
     path, key = _split_key(source)
     if not path.lower().endswith(_ARRAYS) and not os.path.exists(path):
         return _literal(model, index, source, text)
     from ovir.io.tensor_files import load_tensor, with_element_type
 
     if not path.lower().endswith(_ARRAYS):
-        print_message(f"--input {escaped(text)}: read from the file of this name; write the value itself in brackets")
+        print_message(
+            f"--input {escaped(text)}: read from the file of this name; to give the text as a value, put it in brackets"
+        )
     port = model.inputs[index]
     return with_element_type(load_tensor(path, key, wanted=port.any_name), port.element_type)
 
@@ -190,8 +203,8 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
     try:
         return parse_literal(source, port.element_type, port.shape)
     except ValueError as error:
-        hint = "files are .npy, .npz or images; values are written as 1,2,3 or [[1,2],[3,4]]"
-        message = f"--input {text}: there is no such file, and it is no value for {port.type}: {error}"
+        hint = "a file is an .npy, an .npz or an image; values are written as 1,2,3 or [[1,2],[3,4]]"
+        message = f"--input {text}: there is no file of this name, and it is not a value for {port.type}: {error}"
         raise_usage_error(message, hint)
 
 

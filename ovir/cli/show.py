@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
         commands,
         "show",
         run,
-        "what a model is: inputs, outputs, operations, parameters, multiply-accumulates, states",
+        "summarize a model: inputs, outputs, operations, parameters, multiply-accumulates, states",
         "  ovir show model.xml\n  ovir show model.xml --shape 1,3,224,224 --json\n",
     )
     add_model(parser)
@@ -38,7 +38,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--memory",
         action="store_true",
-        help="plan a run, too, and show the memory that it takes",
+        help="also plan a run, and show how much memory it takes",
     )
     add_json(parser)
 

@@ -71,7 +71,7 @@ def test_values_are_written_out(
 def test_what_is_no_value_is_refused(cli: Any, tmp_path: Path, element_type: str, text: str, message: str) -> None:
     result = cli("run", echo(tmp_path, "?", element_type), "--input", f"x={text}")
     assert result.status == 2
-    assert "there is no such file" in result.err
+    assert "there is no file of this name, and it is not a value for" in result.err
     assert message in result.err
 
 
@@ -287,4 +287,29 @@ def test_without_pillow_there_is_a_hint(cli: Any, tmp_path: Path, monkeypatch: p
 def test_options_of_images_need_an_image(cli: Any, tmp_path: Path) -> None:
     result = cli("run", echo(tmp_path, "2"), "--input", "1,2", "--mean", "3")
     assert result.status == 2
-    assert "--mean is for images" in result.err
+    assert "--mean applies to images" in result.err
+
+
+def test_an_array_without_the_name_of_its_input(cli: Any, model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", data=ROWS, other=ROWS)
+    for key, name in (("data", "data"), ("other", "data")):
+        result = cli("run", model, "--input", f"{tmp_path / 'in.npz'}:{key}")
+        assert result.status == 2
+        assert "this is one array, but the model has 2 inputs" in result.err
+        assert f"hint: name the input that gets it, as in --input {name}={tmp_path / 'in.npz'}:{key}\n" in result.err
+
+
+@pytest.mark.parametrize("command", ["run", "infer", "show"])
+def test_a_shape_that_does_not_work_is_named_with_what_the_file_declares(cli: Any, model: Path, command: str) -> None:
+    result = cli(command, model, "--shape", "data=2,5")
+    assert result.status == 1
+    assert "error[OVIR401]" in result.err
+    assert "  hint: without --shape data=2,5 this input is f32[?,3]\n" in result.err
+    assert "without --shape" not in cli(command, model, "--shape", "data=2,3").err
+
+
+def test_a_shape_that_is_none_is_shown_with_what_the_file_declares(cli: Any, model: Path) -> None:
+    result = cli("infer", model, "--shape", "data=2,x")
+    assert result.status == 2
+    assert "error[OVIR902] --shape data=2,x: 'x' is not a dimension" in result.err
+    assert "  hint: input 'data' is f32[?,3] in the file\n" in result.err

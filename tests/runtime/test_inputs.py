@@ -63,11 +63,35 @@ def test_values_arrive(element_type: str, value: Any) -> None:
         ("f16", np.float32([70000]), "70000"),
         ("f16", np.int64([70000]), "70000"),
         ("f8e4m3", np.float32([1000]), "1000"),
+        ("f8e4m3", np.float32([np.inf]), "inf"),
+        ("f8e8m0", np.float32([0]), "0.0"),
+        ("f4e2m1", np.float32([6, 7.5]), "7.5"),
+        ("f4e2m1", np.float32([np.nan]), "nan"),
+        ("f4e2m1", np.int64([-1000]), "-1000"),
     ],
 )
 def test_values_that_the_type_cannot_hold(element_type: str, value: Any, lost: Any) -> None:
     with pytest.raises(ovir.InputError, match=f"is {element_type}, which cannot hold the value {lost}"):
         fed(element_type, value)
+
+
+@pytest.mark.parametrize(
+    ("element_type", "value", "message"),
+    [
+        ("f4e2m1", np.float32([1, 1000, -8]), "input 'x' is f4e2m1, which cannot hold the value 1000.0: 2 of the 3 values of the float32 array do not fit into -6 to 6"),
+        ("f8e5m2", np.float64([1e6]), "1 of the 1 value of the float64 array does not fit into -57344 to 57344"),
+        ("i4", np.int32([9, -9, 0]), "cannot hold the value 9: 2 of the 3 values of the int32 array do not fit into -8 to 7"),
+        ("u64", np.int64([-1, 1]), "1 of the 2 values of the int64 array does not fit into 0 to 18446744073709551615"),
+    ],
+)  # fmt: skip
+def test_the_message_counts_them_and_names_the_range(element_type: str, value: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        fed(element_type, value)
+    assert message in str(caught.value)
+
+
+def test_what_is_rounded_to_the_largest_number_is_held() -> None:
+    assert fed("f4e2m1", np.float32([6.9, -7])).astype(np.float32).tolist() == [6, -6]
 
 
 def test_nan_stays_nan() -> None:
