@@ -12,6 +12,7 @@ from ovir.checks.foreign_weights import report_foreign_weights
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
+from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
     DECLARED_TYPE,
@@ -32,7 +33,7 @@ from ovir.diagnostics.errors import OWN_FAULT, InputError
 from ovir.graph.model import Model
 from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
-from ovir.ir.reader import Document, load, without_garbage_collection
+from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.ops.infrastructure import Const
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from ovir.core.garbage import without_garbage_collection
 from ovir.core.shapes import as_shape
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.collector import Diagnostics
@@ -20,7 +21,7 @@ from ovir.graph.model import Model, ShapeLike
 from ovir.inference.declared import about_other_shapes, reshape_undeclared
 from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
 from ovir.ir.legacy import apply_legacy_io, check_names
-from ovir.ir.reader import Document, load, without_garbage_collection
+from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
 from ovir.runtime.listeners import all_layers

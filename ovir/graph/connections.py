@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol
@@ -11,8 +12,10 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
+from ovir.graph.file_order import FileOrder
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import dead_layers, topological_order
+from ovir.graph.ranks import NARROW, Ranks
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -51,13 +54,15 @@ class LayerGraph:
         self.name = name
         self.path = path
         self.has_gaps = has_gaps
-        self._file_order = list(layers)
+        self._order = FileOrder(layers)
         self._by_id = {layer.id: layer for layer in self._file_order}
-        self._layers: list[Layer] | None = None
-        self._position: dict[Layer, int] | None = None
-        self._in_file_order = False
+        self._layers: list[Layer] | None = list(topological_order(self._file_order))
+        self._ranks: Ranks | None = None
+        self._rank_gap = NARROW
+        self._first_named: dict[str, Layer] | None = None
         self._next_id: int | None = None
-        self._set_order()
+        self.scope = self._file_order[0].scope if self._by_id else ""
+        """The names of the layers around this body, such as ``loop/body/``; empty for a model that is not a body."""
         for layer in self._file_order:
             layer.owner = self
         for layer in self._file_order:
@@ -66,30 +71,16 @@ class LayerGraph:
         self._dependents: WeakSet[Dependent] = WeakSet()
 
     @property
-    def scope(self) -> str:
-        """Return the names of the layers around this body, such as ``loop/body/``; empty for a model that is not a
-        body."""
-        return self._file_order[0].scope if self._file_order else ""
-
-    @property
     def layers(self) -> list[Layer]:
         """Return the layers in topological order, which is the order of the file if that is a topological one."""
         if self._layers is None:
-            self._layers = list(self._positions)
+            self._layers = list(topological_order(self._file_order))
         return self._layers
 
     @property
-    def _positions(self) -> dict[Layer, int]:
-        """Return the layers in topological order, each with a number that increases from layer to layer."""
-        if self._position is None:
-            self._set_order()
-        assert self._position is not None
-        return self._position
-
-    def _set_order(self) -> None:
-        order = topological_order(self._file_order)
-        self._in_file_order = order is self._file_order
-        self._position = {layer: i for i, layer in enumerate(order)}
+    def _file_order(self) -> list[Layer]:
+        """Return the layers in the order of the file."""
+        return self._order.layers
 
     @property
     def edges(self) -> list[Edge]:
@@ -147,7 +138,8 @@ class LayerGraph:
         for layer in self._file_order:
             first.setdefault(layer.name, layer)
         holders = [layer for layer in self._file_order if layer.bodies]
-        imitated = {layer for layer in holders if any(name.startswith(f"{layer.name}/") for name in first)}
+        names = sorted(first) if holders else []
+        imitated = {layer for layer in holders if _any_starts_with(f"{layer.name}/", names)}
         found: dict[Layer, str] = {}
         taken = set(first)
         for layer in self._file_order:
@@ -175,15 +167,45 @@ class LayerGraph:
             if key in self._by_id:
                 return self._by_id[key]
             raise NotFoundError(diagnose(USAGE, f"no layer has the id {key}", Place(self.path)))
-        for layer in self._file_order:
-            if layer.name == key:
-                return layer
-        keys = key, f"{self.scope}{key}"
-        for layer in self.walk():
-            if layer.key in keys:
-                return layer
+        found = self._find(str(key))
+        if found is None or key not in (found.name, found.key, found.key.removeprefix(self.scope)):
+            self._forget_names()  # someone may have set the name of a layer without ``rename_layers``
+            found = self._find(str(key))
+        if found is not None and isinstance(key, str):
+            return found
         hint = did_you_mean(str(key), (layer.name for layer in self._file_order))
         raise NotFoundError(diagnose(USAGE, f"no layer is named {key!r}", Place(self.path), hint=hint))
+
+    def _find(self, key: str) -> Layer | None:
+        """Return the first layer with this name, or else the layer with this key, with or without ``scope``."""
+        if self._first_named is None:
+            self._first_named = {layer.name: layer for layer in reversed(self._file_order)}
+        return self._first_named.get(key) or self._keyed(key) or self._keyed(key.removeprefix(self.scope))
+
+    def _keyed(self, key: str) -> Layer | None:
+        """Return the layer of this model or one of its bodies with this key, which is without ``scope``."""
+        if (found := self._by_own_key.get(key)) is not None:
+            return found
+        end = key.find("/")
+        while end >= 0:
+            holder = self._by_own_key.get(key[:end])
+            for name, body in holder.bodies.items() if holder is not None else ():
+                start = f"{name}/"
+                inner: LayerGraph = body
+                if key.startswith(start, end + 1) and (found := inner._keyed(key[end + 1 + len(start) :])) is not None:
+                    return found
+            end = key.find("/", end + 1)
+        return None
+
+    @cached_property
+    def _by_own_key(self) -> dict[str, Layer]:
+        return {self.own_key(layer): layer for layer in self._file_order}
+
+    def _forget_names(self) -> None:
+        """Clear everything that is derived from the names of layers."""
+        self._first_named = None
+        for name in ("_numbered", "_by_own_key"):
+            vars(self).pop(name, None)
 
     def dispose(self) -> None:
         """Disconnect layers and ports that are no longer needed.
@@ -211,17 +233,10 @@ class LayerGraph:
             dependent.before_change()
 
     def _clear_derived(self) -> None:
-        """Clear everything that is derived, except the positions of layers."""
+        """Clear everything that is derived from layers and connections, except what edits keep up to date."""
         self._layers = None
-        for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered"):
+        for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
-
-    def _edges_removed(self) -> None:
-        """Clear what is derived after an edge was removed, because layers may now move closer to their order in the
-        file."""
-        if not self._in_file_order:
-            self._position = None
-        self._clear_derived()
 
 
 def set_scopes(layer: Layer) -> None:
@@ -230,6 +245,13 @@ def set_scopes(layer: Layer) -> None:
     while pending:
         outer = pending.pop()
         for key, body in outer.bodies.items():
+            body.scope = f"{outer.key}/{key}/"
             for inner in body.layers:
-                inner.scope = f"{outer.key}/{key}/"
+                inner.scope = body.scope
                 pending.append(inner)
+
+
+def _any_starts_with(start: str, names: list[str]) -> bool:
+    """Return whether any of the sorted names starts with ``start``."""
+    place = bisect_left(names, start)
+    return place < len(names) and names[place].startswith(start)

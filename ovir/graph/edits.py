@@ -17,6 +17,7 @@ from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.connections import LayerGraph, set_scopes
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
+from ovir.graph.ranks import WIDE, Ranks
 
 _WITH_STATE = ("ReadValue", "Assign")
 _ENDS = ("Parameter", "Result")
@@ -52,7 +53,7 @@ class EditableGraph(LayerGraph):
         self._require_port(target, is_output=False)
         if target.source is not None:
             separate(target)
-            self._edges_removed()
+            self._clear_derived()
 
     def move_readers(self, old: Port, new: Port, readers: Iterable[Port] | None = None) -> None:
         """Make all readers of output ``old``, or only ``readers``, read output ``new`` instead.
@@ -80,7 +81,7 @@ class EditableGraph(LayerGraph):
         self._check_state(layer, sources, ())
         for source, target in zip(sources, layer.inputs, strict=False):
             join(source, target)
-        self._include(layer, len(self._file_order))
+        self._include(layer)
         return layer
 
     def insert_after(
@@ -106,8 +107,7 @@ class EditableGraph(LayerGraph):
         for reader in chosen:
             separate(reader)
             join(layer.outputs[0], reader)
-        self._include(layer, self._file_order.index(port.layer) + 1)
-        self._position = None
+        self._include(layer, behind=port.layer)
         return layer
 
     def insert_before(self, target: Port, layer: Layer, others: Sequence[Port] = ()) -> Layer:
@@ -138,7 +138,6 @@ class EditableGraph(LayerGraph):
                 separate(port)
                 join(source, port)
         self._exclude(layer)
-        self._edges_removed()
 
     def replace_layer(self, old: Layer, new: Layer, sources: Sequence[Port] | None = None) -> Layer:
         """Replace layer ``old`` of this model by ``new``, which belongs to no model; return ``new``.
@@ -176,10 +175,8 @@ class EditableGraph(LayerGraph):
             output, line = new.outputs[port.source.index], port.edge_line
             separate(port)
             join(output, port, line)
-        place = self._file_order.index(old)
         self._exclude(old)
-        self._include(new, place)
-        self._position = None
+        self._include(new, behind=old)
         return new
 
     # ----- names
@@ -197,7 +194,7 @@ class EditableGraph(LayerGraph):
         renamed = [(by_name[old], new) for old, new in names.items()]
         for layer, new in renamed:
             layer.name = new
-        vars(self).pop("_numbered", None)
+        self._forget_names()
         for layer in self._file_order:
             set_scopes(layer)
 
@@ -284,15 +281,21 @@ class EditableGraph(LayerGraph):
     def _check_cycles(self, source: Port, targets: Sequence[Port]) -> bool:
         """Raise ModelError if edges from ``source`` to these inputs would close a cycle.
 
-        Return whether the present order of the layers remains valid with these edges.
+        Return whether the ranks of the layers remain valid with these edges.
         """
-        position = self._positions
-        start = position[source.layer]
-        backward = [port.layer for port in targets if position[port.layer] <= start]
-        if not backward:
-            return True
-        self._refuse_path(backward, source.layer, source.layer)
-        return False
+        ranks = self._ranked()
+        layers = [port.layer for port in targets]
+        through_state = not ranks.only_edges or source.layer.type == "Assign"
+        backward = layers if through_state else ranks.backward(source.layer, layers)
+        if backward and (through_state or ranks.may_reach(backward, source.layer)):
+            self._refuse_path(backward, source.layer, source.layer)
+        return not backward
+
+    def _ranked(self) -> Ranks:
+        if self._ranks is None:
+            self._ranks = Ranks(self.layers, self._rank_gap)
+            self._rank_gap = WIDE
+        return self._ranks
 
     def _check_state(self, layer: Layer, sources: Sequence[Port], readers: Sequence[Port]) -> None:
         """Raise ModelError if a new ReadValue or Assign would close a cycle with the layers of the same variable."""
@@ -330,43 +333,54 @@ class EditableGraph(LayerGraph):
     # ----- changes, after all checks
 
     def _feed(self, source: Port, targets: Sequence[Port]) -> None:
-        keeps_order = self._check_cycles(source, targets)
-        loses_edges = any(port.source is not None for port in targets)
+        keeps_ranks = self._check_cycles(source, targets)
         for port in targets:
             separate(port)
             join(source, port)
-        if not keeps_order:
-            self._position = None
-        if loses_edges:
-            self._edges_removed()
-        else:
-            self._clear_derived()
+        if not keeps_ranks:
+            self._rank_again(source.layer, targets)
+        self._clear_derived()
 
-    def _include(self, layer: Layer, place: int) -> None:
-        """Add a layer whose ports are joined at this place in the order of the file.
+    def _rank_again(self, source: Layer, targets: Sequence[Port]) -> None:
+        """Give the layers at one end of new edges other ranks, so that ranks increase along these edges."""
+        ranks = self._ranked()
+        is_placed = ranks.place(source) or all(ranks.place(port.layer) for port in targets)
+        if not is_placed or not ranks.only_edges or source.type in _WITH_STATE:
+            self._ranks = None
 
-        If it is not the last place, the caller must clear the positions of the layers.
-        """
+    def _include(self, layer: Layer, behind: Layer | None = None) -> None:
+        """Add a layer whose ports are joined, in the order of the file behind another layer or at the end."""
         layer.scope = self.scope
         set_scopes(layer)
-        self._file_order.insert(place, layer)
+        if behind is None:
+            self._order.append(layer)
+        else:
+            self._order.insert(layer, behind)
         self._by_id[layer.id] = layer
         layer.owner = self
         if self._next_id is not None:
             self._next_id = max(self._next_id, layer.id + 1)
-        if self._position is not None:
-            self._position[layer] = 1 + next(reversed(self._position.values()), -1)
-        if layer.type in _WITH_STATE:
-            self._position = None
+        if self._first_named is not None and self._first_named.setdefault(layer.name, layer) is not layer:
+            self._first_named = None
+        state = layer, *(port.source.layer for port in layer.inputs if port.source is not None)
+        if any(other.type in _WITH_STATE for other in state):
+            self._ranks = None
+        if self._ranks is not None and not self._ranks.place(layer):
+            self._ranks = None
         self._clear_derived()
 
     def _exclude(self, layer: Layer) -> None:
         """Remove a layer whose outputs have no readers."""
         for port in layer.inputs:
             separate(port)
-        self._file_order.remove(layer)
+        self._order.remove(layer)
+        if self._first_named is not None:
+            is_only = len(self._first_named) == len(self._by_id)
+            self._first_named.pop(layer.name, None)
+            if not is_only:  # another layer may have this name
+                self._first_named = None
         del self._by_id[layer.id]
         layer.owner = None
-        if self._position is not None:
-            del self._position[layer]
+        if self._ranks is not None:
+            self._ranks.remove(layer)
         self._clear_derived()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self, SupportsIndex
 
 from ovir.core.dimensions import DimensionLike
+from ovir.core.garbage import without_garbage_collection
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import USAGE
@@ -107,7 +108,8 @@ class Model(EditableGraph):
 
     def clone(self) -> Self:
         """Return an independent copy of this model; only the data of weights is shared."""
-        return copy.deepcopy(self)
+        with without_garbage_collection():
+            return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         layers = [
@@ -158,7 +160,8 @@ class Model(EditableGraph):
 
     def _restore(self, state: dict[str, Any]) -> None:
         layers: list[FlatLayer] = state["layers"]
-        Model.__init__(self, restore(layers), **state["settings"])
+        with without_garbage_collection():
+            Model.__init__(self, restore(layers), **state["settings"])
         self.read_diagnostics, self.inference_diagnostics = state["diagnostics"]
         self.revision = state["revision"]
 

@@ -205,19 +205,24 @@ def _report_second_edges(
     The wrong one of the two is the edge whose source declares another type than the port, otherwise the second.
     """
     fed: dict[int, set[int]] = {}
+    unfed_of: dict[int, list[int]] = {}
     starts = Counter((edge.from_layer, edge.from_port) for edge in edges)
     for edge in edges:
         fed.setdefault(edge.to_layer, set()).add(edge.to_port)
     for edge, source, target in twice:
         layer = target.layer
-        if layer.id in gaps.duplicated | gaps.ports:
+        if layer.id in gaps.duplicated or layer.id in gaps.ports:
             continue
         assert target.source is not None
-        unfed = [port.id for port in layer.inputs if port.id not in fed[layer.id]]
+        if layer.id not in unfed_of:
+            unfed_of[layer.id] = [port.id for port in layer.inputs if port.id not in fed[layer.id]]
+        unfed = unfed_of[layer.id]
         wrong, other, hint = edge, target.source, None
         if unfed:
             hint = f"no edge leads to input port {unfed[0]}: perhaps to-port of one of them should be {unfed[0]}"
-            gaps.inputs.update((layer.id, number) for number in (*unfed, target.id))
+            gaps.inputs.add((layer.id, target.id))
+            if layer.id not in gaps.mixed:
+                gaps.inputs.update((layer.id, number) for number in unfed)
             gaps.mixed.add(layer.id)
         else:
             if _declare_the_same(source, target) and not _declare_the_same(target.source, target):
@@ -260,8 +265,9 @@ def _report_unconnected(
         ("input", edge.to_port, to_layer, to_layer.inputs, target),
     ):
         if port is None and layer.id not in gaps.ports and layer.id not in gaps.duplicated:
-            ids = [p.id for p in ports]
-            message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are {ids}"
+            first = ", ".join(str(port.id) for port in ports[:_MOST_LISTED])
+            more = f", and {len(ports) - _MOST_LISTED} more" if len(ports) > _MOST_LISTED else ""
+            message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are [{first}{more}]"
             diagnostics.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
                 gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source))
@@ -297,6 +303,8 @@ def _report_unfed(layers: Mapping[int, Layer], gaps: Gaps, file: str | None, dia
             gaps.absent.add(edge.to_layer)
             _report_dangling(edge, file, diagnostics)
 
+
+_MOST_LISTED = 20  # ids of ports in a message
 
 _MAX_STRAY = 100
 """The number of stray edges that are matched with inputs without an edge. A file with more has another fault."""

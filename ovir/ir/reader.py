@@ -6,14 +6,12 @@ diagnostics are collected; ``read_model`` raises the errors among them.
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from lxml import etree
 
+from ovir.core.garbage import without_garbage_collection
 from ovir.core.integers import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     CODES,
@@ -76,19 +74,6 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
     result.inference_diagnostics = found
     result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in set(found)]
     return result
-
-
-@contextmanager
-def without_garbage_collection() -> Iterator[None]:
-    """Disable the garbage collector in a ``with`` block, because a model consists of many objects that all stay
-    alive."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 @dataclass(frozen=True)

@@ -258,11 +258,12 @@ class Results(Mapping[Any, Array]):
     def to_dict(self) -> dict[str, Array]:
         """Return one entry per output, under a name of its own (a repeated name is numbered)."""
         named: dict[str, Array] = {}
+        counts: dict[str, int] = {}
         for port, array in zip(self._ports, self._arrays, strict=True):
-            name, count = port.any_name, 1
+            own = name = port.any_name
             while name in named:
-                count += 1
-                name = f"{port.any_name}_{count}"
+                counts[own] = counts.get(own, 1) + 1
+                name = f"{own}_{counts[own]}"
             named[name] = array
         return named
 

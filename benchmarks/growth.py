@@ -1,0 +1,193 @@
+"""Measure how processor time grows with a model: ten times as much of anything may take at most twelve times as long.
+
+    python -m benchmarks.growth [--only NAME ...] [--stages NAME ...] [--least MS]
+
+Each file of ``growth_models`` grows in one respect: layers, ports, results, names, edges, constants, bodies, faults and
+others. For each file and stage, n is the first size at which the stage takes at least 20 ms; the table shows the time
+at 10 n divided by the time at n. Times are minima. The exit status is 1 if a ratio exceeds 12.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+import ovir
+from benchmarks.growth_models import BAD, GOOD, File
+from ovir.core.garbage import without_garbage_collection
+from ovir.graph.layers import Layer, Port
+from ovir.ops.activation import ReLU
+
+LIMIT = 12.0
+LARGEST = 20_000  # the largest n; a stage that is faster than 20 ms there has no steep growth in any real model
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What is measured, and what is made for it before the clock starts."""
+
+    prepare: Callable[[File], Any]
+    run: Callable[[Any], Any]
+
+
+def _source(file: File) -> tuple[bytes, bytes]:
+    return file.text().encode(), bytes(file.weights)
+
+
+def _model(file: File) -> ovir.Model:
+    return ovir.read_model(*_source(file))
+
+
+def _compiled(file: File) -> tuple[ovir.CompiledModel, list[Any]]:
+    compiled = ovir.compile_model(_model(file))
+    shapes = [[dim.length if dim.is_static else 2 for dim in port.shape] for port in compiled.inputs]
+    return compiled, [np.ones(shape, np.float32) for shape in shapes]
+
+
+def _relu(model: ovir.Model) -> Layer:
+    layer = Layer(number := model.next_id, f"new_{number}", "ReLU", "opset1", operator=ReLU())
+    layer.inputs.append(Port(layer, 0, 0, False))
+    layer.outputs.append(Port(layer, 0, 1, True))
+    return layer
+
+
+def insert(model: ovir.Model) -> None:
+    """Insert a layer after the first output of each layer that has readers."""
+    for layer in list(model.layers):
+        if layer.outputs and layer.outputs[0].readers:
+            model.insert_after(layer.outputs[0], _relu(model))
+
+
+def add_and_connect(model: ovir.Model) -> None:
+    """Add a layer behind the first output of each layer, and let one of its readers read the new layer."""
+    for layer in list(model.layers):
+        if layer.outputs and (readers := layer.outputs[0].readers):
+            new = model.add_layer(_relu(model), [layer.outputs[0]])
+            model.connect(new.outputs[0], readers[0])
+
+
+def remove(model: ovir.Model) -> None:
+    """Remove all layers with one input and one output."""
+    for layer in list(model.layers):
+        if len(layer.inputs) == len(layer.outputs) == 1:
+            model.remove_layer(layer, bypass=True)
+
+
+def replace(model: ovir.Model) -> None:
+    """Replace all layers with one input and one output."""
+    for layer in list(model.layers):
+        if len(layer.inputs) == len(layer.outputs) == 1:
+            source = layer.inputs[0].source
+            assert source is not None
+            model.replace_layer(layer, _relu(model), [source])
+
+
+def look_up(model: ovir.Model) -> None:
+    """Look up each layer by its id, its name and its key."""
+    for layer in model.layers:
+        model.layer(layer.id)
+        model.layer(layer.name)
+        model.layer(layer.key)
+
+
+def rename(model: ovir.Model) -> None:
+    model.rename_layers({layer.name: f"renamed_{layer.name}" for layer in model.layers})
+
+
+def pickled(model: ovir.Model) -> None:
+    """Pickle a model and restore it, without garbage collection, which makes any large pickle take longer than in
+    proportion to its size."""
+    with without_garbage_collection():
+        pickle.loads(pickle.dumps(model))
+
+
+def refused(source: tuple[bytes, bytes]) -> None:
+    """Read a file that may have errors."""
+    try:
+        ovir.read_model(*source)
+    except ovir.OvirError as error:
+        str(error)
+
+
+READING = {
+    "read": Stage(_source, refused),
+    "check": Stage(_source, lambda source: ovir.check(*source)),
+}
+RUNNING = {
+    "infer": Stage(_model, lambda model: model.infer_shapes()),
+    "compile": Stage(_model, ovir.compile_model),
+    "run": Stage(_compiled, lambda made: made[0](made[1]).to_dict()),
+    "clone": Stage(_model, lambda model: model.clone()),
+    "pickle": Stage(_model, pickled),
+}
+EDITS = {
+    "look up": Stage(_model, look_up),
+    "rename": Stage(_model, rename),
+    "insert": Stage(_model, insert),
+    "connect": Stage(_model, add_and_connect),
+    "remove": Stage(_model, remove),
+    "replace": Stage(_model, replace),
+}
+EDITED = ("chain", "wide", "ports", "equal_names", "parameters", "bodies", "long_body", "variables", "backwards")
+"""The files whose growth edits may notice."""
+
+
+def seconds(stage: Stage, file: File, rounds: int) -> float:
+    """Return the smallest processor time of some rounds, each with new objects."""
+    times = []
+    for _ in range(rounds):
+        prepared = stage.prepare(file)
+        gc.collect()
+        start = process_time()
+        stage.run(prepared)
+        times.append(process_time() - start)
+    return min(times)
+
+
+def growth(make: Callable[[int], File], stage: Stage, least: float) -> tuple[int, float, float]:
+    """Return n, the time at n, and the time at 10 n divided by it."""
+    seconds(stage, make(100), 1)  # what is imported and cached the first time does not count
+    n = 200
+    while (small := seconds(stage, make(n), 1)) < least and n < LARGEST:
+        n = min(LARGEST, max(2 * n, int(n * 1.2 * least / max(small, least / 20))))
+    small = min(small, seconds(stage, make(n), 2))
+    ratio = 0.0
+    for rounds in (1, 2):  # a busy moment must not fail the benchmark
+        ratio = seconds(stage, make(10 * n), rounds) / max(small, least)
+        if ratio <= LIMIT:
+            break
+        small = max(small, seconds(stage, make(n), 3))
+    return n, small, ratio
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", nargs="*", choices=[*GOOD, *BAD], default=[*GOOD, *BAD], help="files")
+    stages = READING | RUNNING | EDITS
+    parser.add_argument("--stages", nargs="*", choices=stages, default=list(stages), help="what is measured")
+    parser.add_argument("--least", type=float, default=20.0, help="the least time in ms of the smaller model")
+    options = parser.parse_args()
+    print(f"{'file':15}{'stage':10}{'n':>8}{'ms':>9}{'ratio':>8}")
+    steep = 0
+    for name in options.only:
+        for stage in options.stages:
+            if (name in BAD and stage not in READING) or (stage in EDITS and name not in EDITED):
+                continue
+            n, small, ratio = growth((GOOD | BAD)[name], stages[stage], options.least / 1000)
+            steep += ratio > LIMIT
+            mark = "  too steep" if ratio > LIMIT else ""
+            print(f"{name:15}{stage:10}{n:8}{small * 1e3:9.1f}{ratio:8.1f}{mark}", flush=True)
+    print(f"{steep} ratios above {LIMIT:g}")
+    return 1 if steep else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
