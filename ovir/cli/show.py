@@ -20,7 +20,7 @@ from ovir.diagnostics.text import escaped, plural, readable, size_text
 from ovir.graph.layers import Port
 
 if TYPE_CHECKING:
-    from ovir.analysis.memory_use import MemoryUse
+    from ovir.runtime.memory import MemoryUse
 
 
 def add_to(commands: Any) -> None:
@@ -62,8 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _memory(recovered: Recovered) -> MemoryUse | None:
     """Return what a run takes; None, with a message, for a model that cannot be run."""
-    from ovir.analysis.memory_use import memory_use  # these need the runtime
     from ovir.runtime.compiled import CompiledModel
+    from ovir.runtime.memory import memory_use  # these need the runtime
 
     if recovered.errors or recovered.lacks_weights:
         print_message("the memory of a run is not known: the model has faults, or no weights")

@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, SupportsIndex
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.kernels import parallel
-from ovir.runtime.executor import Executor
+from ovir.runtime.binder import Prepared
+from ovir.runtime.executor import Runs
 from ovir.runtime.inputs import Feeds, collect_inputs
 from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap, require_listeners
-from ovir.runtime.plan import Plan, make_plan
+from ovir.runtime.plan import Folded, Plan, make_plan
+from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes
 from ovir.runtime.state import Variable, Variables
 
 
@@ -49,8 +52,12 @@ class CompiledModel:
         self.strict = strict
         self.keep_compressed = keep_compressed
         self._lock = threading.RLock()
-        self._plan: Plan | None = make_plan(model, keep_compressed=keep_compressed)  # raises what cannot run
+        self._folded: Folded = WeakValueDictionary()
+        self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
+        self._plans: dict[Shapes, Plan] = {}
+        self.prepared: Prepared = {}
+        """What operations have made from constants, for the bound plans of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None
@@ -60,20 +67,42 @@ class CompiledModel:
         """Return the plan in which the layers with the keys in ``keep`` are run as steps."""
         with self._lock:
             if self._plan is None:  # the model has changed since, and this is the plan of its copy
-                self._plan = make_plan(self.model, keep_compressed=self.keep_compressed)
+                self._plan = self._make_plan(self.model)
                 self._last_tapped = frozenset(), self._plan
             missing = frozenset(keep) - self._plan.step_names
             if not missing:
                 return self._plan
             if self._last_tapped[0] != missing:
-                self._last_tapped = missing, make_plan(self.model, missing, keep_compressed=self.keep_compressed)
+                self._last_tapped = missing, self._make_plan(self.model, missing)
             return self._last_tapped[1]
+
+    def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
+        return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
+
+    def plan_for(self, shapes: Shapes) -> Plan:
+        """Return the plan for one set of shapes of the inputs; the plans of the latest sets are cached."""
+        with self._lock:
+            plan = self._plans.pop(shapes, None)
+            if plan is None:
+                plan = self._make_plan_for(shapes)
+            self._plans[shapes] = plan
+            while len(self._plans) > MOST_BINDINGS:
+                del self._plans[next(iter(self._plans))]
+            return plan
+
+    def _make_plan_for(self, shapes: Shapes) -> Plan:
+        if all(port.shape.is_static for port in self.model.inputs):
+            return self.plan()
+        model = self.model.clone()
+        model.reshape(dict(enumerate(shapes)))
+        return self._make_plan(model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited."""
         with self._lock:
             self.model = self.model.clone()
             self._plan = None
+            self._plans.clear()
             self._input_positions |= {port: index for index, port in enumerate(self.model.inputs)}
             self._keys |= {port: index for index, port in enumerate(self.model.outputs)}
 
@@ -124,9 +153,12 @@ class InferRequest:
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
         self._variables = Variables()
-        self._executor = Executor(compiled.plan(), self._variables)
-        self._tapped = self._executor
+        self._runner = self._make_runner()
         self._busy = threading.Lock()
+
+    def _make_runner(self) -> Runner:
+        compiled = self.compiled
+        return Runner(compiled.plan(), compiled.plan_for, self._variables, compiled.prepared)
 
     def infer(
         self,
@@ -157,38 +189,29 @@ class InferRequest:
         if listeners:
             require_listeners(listeners)
         arrays = collect_inputs(compiled.model, inputs, compiled.input_index)
-        plan = compiled.plan()
-        if self._executor.plan is not plan:
-            self._executor = self._tapped = Executor(plan, self._variables)
-        executor = self._executor
+        if self._runner.plan is not compiled.plan():
+            self._runner = self._make_runner()
+        runner: Runs = self._runner
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:
             tap = Tap([taps] if isinstance(taps, str) else taps, compiled.model)
             tap.see_inputs(compiled.model, arrays)
             arrays_by_tap = tap.arrays
             listeners = [*listeners, tap]
-            executor = self._executor_of(compiled.plan(tap.names))
+            runner = self._runner.tapped(compiled.plan(tap.names))
         reports = Reports(compiled.strict)
         try:
             with (
                 parallel.limit(compiled.threads),
-                reporting_to(lambda code, message: reports.add(code, message, executor.innermost)),
+                reporting_to(lambda code, message: reports.add(code, message, runner.innermost)),
                 np.errstate(all="ignore"),
             ):
-                outputs = executor.run(arrays, fresh=not share_outputs, listeners=listeners)
+                outputs = runner.run(arrays, listeners, share=share_outputs)
         except BaseException:
             self._variables.roll_back()
             raise
         self._variables.commit()
         return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
-
-    def _executor_of(self, plan: Plan) -> Executor:
-        """Return the executor of a plan; besides the usual one, that of the latest taps is cached."""
-        if plan is self._executor.plan:
-            return self._executor
-        if plan is not self._tapped.plan:
-            self._tapped = Executor(plan, self._variables)
-        return self._tapped
 
     def reset_state(self) -> None:
         """Reset the variables; ReadValue starts from its initial value again."""

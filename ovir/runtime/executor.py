@@ -1,139 +1,70 @@
-"""The executor, which runs the steps of a plan. It owns the buffers and runs one call at a time."""
+"""The executor, which runs the steps of a plan one by one."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Sequence
-from math import prod
-from typing import Any
-
-import numpy as np
-from numpy.lib.array_utils import byte_bounds
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import RUN, TOO_LARGE, Severity
+from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OperatorError, RunError
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.failures import explain_failure, failed
 from ovir.runtime.listeners import Listener, ListenerFailed
-from ovir.runtime.memory import Buffer
+from ovir.runtime.memory import memory_use
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
 
 
 class Executor:
-    """A plan with its memory. Results stay valid until the next run, or for good with ``fresh``."""
+    """Runs the steps of a plan one by one, for inputs of any shapes that the model takes."""
 
-    def __init__(self, plan: Plan, variables: Variables) -> None:
+    def __init__(self, plan: Plan, variables: Variables, bodies: BodyMaker) -> None:
+        """Prepare to run a plan; ``bodies(plan)`` returns what runs the plan of a body."""
         self.plan = plan
         self.variables = variables
         self.current: Layer | None = None
-        self._template: list[Any] = [None] * plan.slot_count
+        self._template: list[Any] = [None] * len(plan.ports)
         for slot, array in plan.constants.items():
             self._template[slot] = array
-        self._refuse_what_does_not_fit()
-        self._blocks = [self._allocate(size) for size in plan.memory.block_sizes]
-        self._outs = [self._out(buffers) for buffers in plan.memory.buffers]
-        self._fresh_steps = [
-            index
-            for index, buffers in enumerate(plan.memory.buffers)
-            if any(b is not None and b.block in plan.memory.result_blocks for b in buffers)
-        ]
+        refuse_what_does_not_fit(plan)
         self._bodies = {
-            index: {key: Executor(body, variables) for key, body in bodies.items()}
-            for index, bodies in plan.bodies.items()
+            index: {key: Body(bodies(body)) for key, body in of_step.items()} for index, of_step in plan.bodies.items()
         }
-        self._fitting: dict[int, set[tuple[tuple[int, ...], ...]]] = {
-            i: set() for i, s in enumerate(plan.steps) if s.is_open
-        }
-        """The shapes of inputs that fit together, for each step whose sizes inference has not seen."""
+        self._sizes = {index: KnownSizes(step) for index, step in enumerate(plan.steps) if step.is_open}
         self._listeners: Sequence[Listener] = ()
-        self._result_spans: list[tuple[int, int]] = []
-        """The start and end address of each block of results, in order; empty until they are needed."""
-        self._given_away = False
-        """Whether the blocks of the results belong to the caller of the last run."""
 
-    def _refuse_what_does_not_fit(self) -> None:
-        """Raise RunError for buffers that exceed the machine's memory, because the system may grant memory that it does
-        not have."""
-        needed, memory = sum(self.plan.memory.block_sizes), physical_memory()
-        if memory is not None and needed > memory:
-            message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
-            hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
-            raise RunError(
-                diagnose(TOO_LARGE, message, Place(self.plan.model.path), hint=hint, severity=Severity.ERROR)
-            )
+    def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
+        """Return the outputs, in order, for inputs that match the model; they always belong to the caller.
 
-    def _allocate(self, size: int) -> Array:
-        try:
-            block = np.empty(size + _ALIGNMENT, np.uint8)
-            start = -block.ctypes.data % _ALIGNMENT
-            return block[start : start + size]
-        except (MemoryError, ValueError):
-            message = f"a layer's output takes {size} bytes, which cannot be allocated"
-            raise RunError(diagnose(RUN, message, Place(self.plan.model.path))) from None
-
-    def _out(self, buffers: tuple[Buffer | None, ...]) -> Any:
-        """Return the ``out`` argument of a step, None unless every output has a buffer."""
-        arrays = []
-        for buffer in buffers:
-            if buffer is None:
-                return None
-            raw = self._blocks[buffer.block][: prod(buffer.shape) * buffer.dtype.itemsize]
-            arrays.append(raw.view(buffer.dtype).reshape(buffer.shape))
-        return tuple(arrays) if len(arrays) != 1 else arrays[0]
-
-    def run(self, inputs: Sequence[Array], *, fresh: bool = True, listeners: Sequence[Listener] = ()) -> list[Array]:
-        """Return the outputs, in order, for inputs that match the model.
-
-        With ``fresh`` the outputs belong to the caller; otherwise the next run overwrites them. A RunError names the
-        layer that failed.
+        A RunError names the layer that failed.
         """
         plan = self.plan
-        if self._given_away:
-            self._renew_results()
-        else:  # the caller may pass results of the last run as inputs, but this run overwrites their memory
-            inputs = [array.copy() if self._overlaps_results(array) else array for array in inputs]
-        self._given_away = fresh
         slots = self._template.copy()
         for slot, array in zip(plan.parameters, inputs, strict=True):
             slots[slot] = array
         self._listeners = listeners
+        for bodies in self._bodies.values():
+            for body in bodies.values():
+                body.listeners = listeners
         try:
             for index, step in enumerate(plan.steps):
                 self._run_step(index, step, slots, listeners)
         finally:
             self._listeners = ()
-        borrowed = plan.memory.borrowed_results
-        own = self._result_arrays() if borrowed else set()
         results: list[Array] = []
         seen: set[int] = set()
         for slot in plan.results:
             result = slots[slot]
-            is_free = id(result) not in seen and (slot not in borrowed or id(result) in own)
+            is_free = slot not in plan.borrowed and id(result) not in seen
             seen.add(id(result))
             results.append(result if is_free else contiguous_copy(result))
         return results
-
-    def _result_arrays(self) -> set[int]:
-        """Return the ids of the arrays for results: a kernel that returns one of them does not return a view of an
-        input."""
-        outs = (self._outs[index] for index in self._fresh_steps)
-        return {id(out) for step in outs for out in (step if type(step) is tuple else (step,))}
-
-    def _overlaps_results(self, array: Array) -> bool:
-        """Return whether the array shares memory with a block for results."""
-        if not self._result_spans:
-            blocks = (self._blocks[block] for block in self.plan.memory.result_blocks)
-            self._result_spans = sorted(byte_bounds(block) for block in blocks if block.size)
-        start, stop = byte_bounds(array)
-        place = bisect_left(self._result_spans, (stop,))
-        return place > 0 and self._result_spans[place - 1][1] > start
 
     def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
         arguments = [slots[i] for i in step.inputs]
@@ -142,7 +73,7 @@ class Executor:
             self._notify(listeners, "will_run", step.layer, arguments)
         try:
             if step.is_open:
-                self._check_sizes(index, step, arguments)
+                self._sizes[index].require(arguments)
             result = self._call(index, step, arguments)
             outputs = result if type(result) is tuple else (result,)
             if len(outputs) < len(step.outputs):
@@ -156,18 +87,6 @@ class Executor:
         for slot in step.release:
             slots[slot] = None
 
-    def _check_sizes(self, index: int, step: Step, arguments: list[Array]) -> None:
-        """Infer shapes that inference has not seen before; raise OperatorError if they contradict each other."""
-        shapes = tuple([array.shape for array in arguments])
-        fitting = self._fitting[index]
-        if shapes in fitting:
-            return
-        if (error := explain_failure(step.layer, arguments)) is not None:
-            raise error
-        if len(fitting) >= _MOST_SHAPES:
-            fitting.clear()
-        fitting.add(shapes)
-
     @staticmethod
     def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
         for listener in listeners:
@@ -179,56 +98,96 @@ class Executor:
     def _call(self, index: int, step: Step, arguments: list[Array | None]) -> Any:
         if not step.takes:
             return step.kernel(*arguments)
-        keywords: dict[str, Any] = {}
-        if "out" in step.takes:
-            out = self._outs[index]
-            if out is not None:
-                if step.takes == _ONLY_OUT:
-                    return step.kernel(*arguments, out=out)
-                keywords["out"] = out
-        if "bodies" in step.takes:
-            bodies = self._bodies.get(index, {})
-            keywords["bodies"] = {key: _Body(body, self._listeners) for key, body in bodies.items()}
-        if "variable" in step.takes:
-            keywords["variable"] = self.variables.of(step.layer)
-        if "wanted" in step.takes:  # a listener sees all outputs
-            keywords["wanted"] = (True,) * len(step.outputs) if self._listeners else step.wanted
-        return step.kernel(*arguments, **keywords)
+        wanted = (True,) * len(step.outputs) if self._listeners else step.wanted  # a listener sees all outputs
+        return step.kernel(*arguments, **keywords(step, self._bodies.get(index, {}), self.variables, wanted))
 
     @property
     def innermost(self) -> Layer | None:
         """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
-        bodies = (body for bodies in self._bodies.values() for body in bodies.values())
-        return next((body.innermost for body in bodies if body.current is not None), self.current)
-
-    def _renew_results(self) -> None:
-        """Allocate new memory for the outputs, so that those of the previous run are not overwritten."""
-        self._result_spans = []
-        for block in self.plan.memory.result_blocks:
-            self._blocks[block] = self._allocate(self.plan.memory.block_sizes[block])
-        for index in self._fresh_steps:
-            self._outs[index] = self._out(self.plan.memory.buffers[index])
+        return innermost(self._bodies.values()) or self.current
 
 
-class _Body:
+def keywords(step: Step, bodies: Mapping[str, Body], variables: Variables, wanted: tuple[bool, ...]) -> dict[str, Any]:
+    """Return the keywords that the kernel of a step asks for, ``out`` excepted."""
+    found: dict[str, Any] = {}
+    if "bodies" in step.takes:
+        found["bodies"] = bodies
+    if "variable" in step.takes:
+        found["variable"] = variables.of(step.layer)
+    if "wanted" in step.takes:
+        found["wanted"] = wanted
+    return found
+
+
+def refuse_what_does_not_fit(plan: Plan) -> None:
+    """Raise RunError for arrays that exceed the machine's memory, because the system may grant memory that it does not
+    have."""
+    needed, memory = memory_use(plan, certain=True).activations, physical_memory()
+    if memory is not None and needed > memory:
+        message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
+        hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
+        raise RunError(diagnose(TOO_LARGE, message, Place(plan.model.path), hint=hint, severity=Severity.ERROR))
+
+
+class KnownSizes:
+    """The shapes of inputs that fit together, for a step whose sizes inference has not seen."""
+
+    def __init__(self, step: Step) -> None:
+        self._layer = step.layer
+        self._fitting: set[tuple[tuple[int, ...], ...]] = set()
+
+    def require(self, arguments: list[Array]) -> None:
+        """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
+        shapes = tuple([array.shape for array in arguments])
+        if shapes in self._fitting:
+            return
+        if (error := explain_failure(self._layer, arguments)) is not None:
+            raise error
+        if len(self._fitting) >= _MOST_SHAPES:
+            self._fitting.clear()
+        self._fitting.add(shapes)
+
+
+class Runs(Protocol):
+    """What runs a plan."""
+
+    plan: Plan
+
+    def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
+        """Return the outputs, in order; they belong to the caller, but with ``share`` the next run may overwrite
+        them."""
+
+    @property
+    def innermost(self) -> Layer | None:
+        """Return the layer that is running now."""
+
+
+BodyMaker = Callable[[Plan], Runs]
+
+
+class Body:
     """A body as its operation runs it."""
 
-    def __init__(self, executor: Executor, listeners: Sequence[Listener]) -> None:
-        self._executor = executor
-        self._listeners = listeners
+    def __init__(self, runs: Runs) -> None:
+        self.runs = runs
+        self.listeners: Sequence[Listener] = ()
+        self.is_running = False
 
     @property
     def parameters(self) -> list[TensorType]:
-        return [port.type for port in self._executor.plan.model.inputs]
+        return [port.type for port in self.runs.plan.model.inputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        self.is_running = True
         try:
-            return self._executor.run(arrays, listeners=self._listeners)
+            return self.runs.run(arrays, self.listeners)
         finally:
-            self._executor.current = None
+            self.is_running = False
 
 
-_ONLY_OUT = frozenset({"out"})
+def innermost(bodies: Iterable[Mapping[str, Body]]) -> Layer | None:
+    """Return the layer that is running in one of these bodies, None if none is."""
+    return next((body.runs.innermost for group in bodies for body in group.values() if body.is_running), None)
+
+
 _MOST_SHAPES = 1000  # the largest number of cached shapes of a step
-# A cache line in bytes: rows copied to unaligned memory can take several times as long.
-_ALIGNMENT = 64

@@ -1,189 +1,109 @@
-"""The memory plan: which buffer each output of a plan is written to, so that memory is allocated once and stays in
-cache.
-
-A *storage* is what one step writes; a *block* is memory that several storages use one after the other. Slots made by
-views share the storages of their inputs, and keep them alive.
-"""
+"""How much memory the arrays of a run take."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
-from math import prod
+from collections.abc import Iterable
+from dataclasses import dataclass
 
-import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
+from ovir.core.arrays import Array
 from ovir.graph.layers import Port
+from ovir.runtime.plan import Plan
 from ovir.runtime.step import Step
 
 
-@dataclass(frozen=True, slots=True)
-class Buffer:
-    """The memory that a step writes one output to."""
+@dataclass(frozen=True)
+class MemoryUse:
+    """Bytes. What kernels allocate for themselves while they run is not counted."""
 
-    block: int
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
+    weights: int
+    """Constants, as the run holds them: compressed weights are restored."""
+    inputs: int
+    activations: int
+    """The most that lies between the layers at one time, outputs of the model included."""
+    unknown: int = 0
+    """How many tensors are left out, because their size is not known."""
 
-
-@dataclass
-class MemoryPlan:
-    """``buffers[step][k]`` is the buffer of output k, None if NumPy must allocate."""
-
-    block_sizes: list[int] = field(default_factory=list)
-    """In bytes."""
-    buffers: list[tuple[Buffer | None, ...]] = field(default_factory=list)
-    result_blocks: frozenset[int] = frozenset()
-    """Blocks that may hold a model output; they are not used for anything else."""
-    borrowed_results: frozenset[int] = frozenset()
-    """Slots of model outputs that may lie in memory that the plan does not own (inputs, constants, state)."""
+    @property
+    def total(self) -> int:
+        return self.weights + self.inputs + self.activations
 
 
-@dataclass(slots=True)
-class _Storage:
-    size: int
-    last_use: int
-    is_result: bool = False
-    block: int = -1
-
-
-def plan_memory(
-    steps: Sequence[Step], ports: Sequence[Port], results: Collection[int], given: Collection[int]
-) -> MemoryPlan:
-    """Assign buffers to all outputs whose shape and type are static and whose kernel accepts ``out``.
-
-    ``given`` are the slots of inputs and constants, whose memory the plan only borrows.
-    """
-    uses = _uses(steps, results)
-    storages: list[_Storage] = []
-    writes: list[tuple[int | None, ...]] = []
-    borrowed = set(given)
-    direct: dict[int, int] = {}  # slots that are a whole storage, not a view of it
-
-    for index, step in enumerate(steps):
-        may_view_borrowed = step.operator.views and not borrowed.isdisjoint(step.inputs)
-        written: list[int | None] = []
-        for slot in step.outputs:
-            size = _static_size(ports[slot]) if "out" in step.takes else None
-            # A new array of a pure kernel belongs to the caller; what a stateful one returns may be its state.
-            if may_view_borrowed or (size is None and not step.operator.pure):
-                borrowed.add(slot)
-            if size is None:
-                written.append(None)
-                continue
-            reused = _in_place(step, index, slot, ports, direct, uses) if slot not in results else None
-            if reused is None or reused in written:
-                reused = len(storages)
-                storages.append(_Storage(size, index))
-            written.append(reused)
-            storages[reused].last_use = max(storages[reused].last_use, uses.last[slot])
-            storages[reused].is_result |= slot in uses.in_results
-            if not step.operator.views:
-                direct[slot] = reused
-        writes.append(tuple(written))
-
-    sizes = _assign_blocks(storages, writes)
-    buffers = [
-        tuple(
-            None if s is None else Buffer(storages[s].block, ports[slot].shape.to_tuple(), _dtype(ports[slot]))
-            for s, slot in zip(written, step.outputs, strict=True)
-        )
-        for written, step in zip(writes, steps, strict=True)
-    ]
-    return MemoryPlan(
-        sizes,
-        buffers,
-        frozenset(s.block for s in storages if s.is_result),
-        frozenset(slot for slot in results if slot in borrowed),
+def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
+    """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound; with ``certain``
+    only those of static shapes count."""
+    walk = _Walk(plan, certain)
+    for index, step in enumerate(plan.steps):
+        walk.step(index, step)
+    inputs = [_bytes(port) for port in plan.model.inputs]
+    return MemoryUse(
+        _covered(plan.constants.values()) + walk.body_weights,
+        sum(size or 0 for size in inputs),
+        walk.most,
+        walk.unknown + inputs.count(None),
     )
 
 
-@dataclass(slots=True)
-class _Uses:
-    """The last uses of each slot, including those of its views."""
+class _Walk:
+    """Follows the arrays that the steps allocate and release."""
 
-    read: dict[int, int] = field(default_factory=dict)
-    """The last step that reads a slot itself; for a result, the step after the last one."""
-    viewed: dict[int, int] = field(default_factory=dict)
-    """The last use of a view of a slot."""
-    last: dict[int, int] = field(default_factory=dict)
-    """The later of the two."""
-    in_results: set[int] = field(default_factory=set)
-    """Results, and slots that a result may be a view of."""
+    def __init__(self, plan: Plan, certain: bool) -> None:
+        self.plan = plan
+        self.certain = certain
+        self.most = self.now = self.unknown = self.body_weights = 0
+        self._holders: list[set[int]] = []
+        """By allocation: the slots that show it."""
+        self._sizes: list[int] = []
+        self._shown: dict[int, set[int]] = {}
+        """By slot: the allocations that it shows."""
 
-
-def _uses(steps: Sequence[Step], results: Collection[int]) -> _Uses:
-    """Follow views from their last use back to the slots that they are views of."""
-    uses = _Uses(in_results=set(results))
-    uses.read.update((slot, index) for index, step in enumerate(steps) for slot in step.inputs)
-    uses.read.update(dict.fromkeys(results, len(steps)))
-    for index, step in zip(reversed(range(len(steps))), reversed(steps), strict=True):
-        for slot in step.outputs:
-            uses.last[slot] = max(index, uses.read.get(slot, index), uses.viewed.get(slot, index))
-        if not step.operator.views or not step.outputs:
-            continue
-        until = max(uses.last[slot] for slot in step.outputs)
-        for slot in step.inputs:
-            uses.viewed[slot] = max(uses.viewed.get(slot, index), until)
-        if not uses.in_results.isdisjoint(step.outputs):
-            uses.in_results.update(step.inputs)
-    return uses
-
-
-def _static_size(port: Port) -> int | None:
-    """Return the bytes of the output, None if they are unknown or NumPy manages them (strings)."""
-    if not port.shape.is_static or port.element_type.is_dynamic or port.element_type.kind == "string":
-        return None
-    return prod(port.shape.to_tuple()) * _dtype(port).itemsize
-
-
-def _dtype(port: Port) -> np.dtype[np.generic]:
-    return port.element_type.to_dtype()
-
-
-def _in_place(
-    step: Step, index: int, slot: int, ports: Sequence[Port], direct: dict[int, int], uses: _Uses
-) -> int | None:
-    """Return the storage of an input that is last used here and that the kernel may overwrite."""
-    for position in step.operator.inplace:
-        if position >= len(step.inputs):
-            continue
-        candidate = step.inputs[position]
-        if (
-            candidate in direct
-            and uses.read[candidate] == index
-            and step.inputs.count(candidate) == 1
-            and ports[candidate].shape == ports[slot].shape
-            and ports[candidate].element_type == ports[slot].element_type
-            and uses.viewed.get(candidate, -1) < index
-        ):
-            return direct[candidate]
-    return None
-
-
-def _assign_blocks(storages: list[_Storage], writes: Sequence[tuple[int | None, ...]]) -> list[int]:
-    """Give each storage a block and return the sizes of the blocks.
-
-    A block is free for the next storage after the last use of the previous one; the best fitting free block is taken,
-    and grown if none is large enough.
-    """
-    sizes: list[int] = []
-    free: list[int] = []
-    dying: dict[int, list[int]] = {}
-    for index, written in enumerate(writes):
-        for storage_index in dict.fromkeys(s for s in written if s is not None):
-            storage = storages[storage_index]
-            if storage.block >= 0:
-                continue
-            fitting = [b for b in free if sizes[b] >= storage.size]
-            if storage.is_result or not free:
-                storage.block = len(sizes)
-                sizes.append(storage.size)
+    def step(self, index: int, step: Step) -> None:
+        inside = self._bodies(index)
+        copied = self.plan.borrowed.intersection(self.plan.results)
+        for position, slot in enumerate(step.outputs):
+            if step.operator.views and slot not in copied:
+                self._show(slot, {a for source in step.inputs for a in self._shown.get(source, ())})
             else:
-                storage.block = min(fitting, key=sizes.__getitem__) if fitting else max(free, key=sizes.__getitem__)
-                free.remove(storage.block)
-                sizes[storage.block] = max(sizes[storage.block], storage.size)
-            if not storage.is_result:
-                dying.setdefault(storage.last_use, []).append(storage.block)
-        free.extend(dying.pop(index, ()))
-    return sizes
+                port = step.layer.outputs[position]
+                size = None if self.certain and not port.shape.is_static else _bytes(port)
+                self.unknown += size is None
+                self._sizes.append(size or 0)
+                self._holders.append(set())
+                self._show(slot, {len(self._sizes) - 1})
+                self.now += size or 0
+        self.most = max(self.most, self.now + inside)
+        for slot in step.release:
+            for allocation in self._shown.pop(slot, ()):
+                self._holders[allocation].discard(slot)
+                if not self._holders[allocation]:
+                    self.now -= self._sizes[allocation]
+
+    def _show(self, slot: int, allocations: set[int]) -> None:
+        self._shown[slot] = allocations
+        for allocation in allocations:
+            self._holders[allocation].add(slot)
+
+    def _bodies(self, index: int) -> int:
+        """Return what the bodies of a step hold while it runs, of which one runs at a time."""
+        uses = [memory_use(body, certain=self.certain) for body in self.plan.bodies.get(index, {}).values()]
+        self.body_weights += sum(use.weights for use in uses)
+        self.unknown += sum(use.unknown for use in uses)
+        return max((use.activations for use in uses), default=0)
+
+
+def _bytes(port: Port) -> int | None:
+    """Return the most bytes that a tensor takes; None where that is not known, or Python manages its strings."""
+    if port.shape.rank is None or port.element_type.is_dynamic or port.element_type.kind == "string":
+        return None
+    size = port.shape.size().upper
+    return None if size is None else size * port.element_type.to_dtype().itemsize
+
+
+def _covered(arrays: Iterable[Array]) -> int:
+    """Return the bytes of memory that arrays lie in; what several share counts once."""
+    covered, end = 0, 0
+    for start, stop in sorted(byte_bounds(array) for array in arrays if array.size):
+        covered += max(stop - max(start, end), 0)
+        end = max(end, stop)
+    return covered

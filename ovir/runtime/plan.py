@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -16,12 +17,10 @@ from ovir.diagnostics.errors import ModelError, RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.traits import signature
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
-from ovir.runtime.memory import MemoryPlan, plan_memory
 from ovir.runtime.promises import held_to_promise
 from ovir.runtime.step import Step
 
@@ -31,7 +30,8 @@ class Plan:
     """What an executor needs to run a model."""
 
     model: Model
-    slot_count: int
+    ports: list[Port]
+    """The port of each slot."""
     parameters: list[int]
     """The slot of each input of the model."""
     constants: dict[int, Array]
@@ -40,7 +40,10 @@ class Plan:
     """The slot of each output of the model."""
     bodies: dict[int, dict[str, Plan]] = field(default_factory=dict)
     """The plans of the bodies of each step."""
-    memory: MemoryPlan = field(default_factory=MemoryPlan)
+    independent: frozenset[int] = frozenset()
+    """The slots of constants that follow from the file alone, whatever the shapes of the inputs are."""
+    borrowed: frozenset[int] = frozenset()
+    """The slots that may share memory with inputs, constants or variables."""
 
     @cached_property
     def step_names(self) -> frozenset[str]:
@@ -52,14 +55,22 @@ class Plan:
         return frozenset(names)
 
 
-def make_plan(model: Model, keep: Collection[str] = (), *, keep_compressed: bool = False) -> Plan:
+Folded = WeakValueDictionary[tuple[str, int], Array]
+"""Constants that follow from the file alone, by the key of their layer and the position of the output. The plans of a
+model for several shapes share them; they live as long as a plan uses them."""
+
+
+def make_plan(
+    model: Model, keep: Collection[str] = (), *, keep_compressed: bool = False, folded: Folded | None = None
+) -> Plan:
     """Plan a model that has been inferred.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
-    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. A RunError names
-    the first operation that ovir cannot execute.
+    nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
+    constants of other plans of the same model, and receives those of this one. A RunError names the first operation
+    that ovir cannot execute.
     """
-    builder = _Builder(model, keep, keep_compressed)
+    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded)
     for layer in model.layers:
         builder.add(layer)
     return builder.finish()
@@ -83,13 +94,35 @@ def _require_sources(layer: Layer) -> None:
             raise ModelError(diagnose(UNFED_INPUT, message, port.place, port=port.id))
 
 
+def _prepared(layer: Layer, op: Operator, constants: Sequence[Array | None]) -> Callable[..., Any]:
+    """Return the kernel of a layer whose inputs have these arrays if they are constant."""
+    try:
+        kernel = op.prepare(*constants) or op.run
+    except Exception as error:
+        raise failed(layer, error, [array for array in constants if array is not None]) from error
+    return kernel if op.opset else held_to_promise(layer, kernel)  # 0 is the opset of operations of users
+
+
+def _frozen(array: Array) -> Array:
+    """Return the array, or a view of it, so that it cannot be written to."""
+    if array.flags.writeable:
+        array = array.view()
+        array.flags.writeable = False
+    return array
+
+
+def _given(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    return kernel
+
+
 class _Builder:
-    def __init__(self, model: Model, keep: Collection[str], keep_compressed: bool) -> None:
+    def __init__(self, model: Model, keep: Collection[str], keep_compressed: bool, folded: Folded) -> None:
         self.model = model
         self.keep = keep
         self.keep_compressed = keep_compressed
+        self.folded = folded
         self.slots: dict[Port, int] = {}
-        self.types: list[Port] = []
+        self.ports: list[Port] = []
         self.constants: dict[int, Array] = {}
         self.steps: list[Step] = []
         self.bodies: dict[int, dict[str, Plan]] = {}
@@ -100,6 +133,8 @@ class _Builder:
         """The layers that decompress their weights block by block, each with the port of the weights and the kernel."""
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
+        self.independent: set[int] = set()
+        self.borrowed: set[int] = set()
 
     def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
         if not self.decompressions.kept:
@@ -121,8 +156,8 @@ class _Builder:
 
     def slot(self, port: Port) -> int:
         if port not in self.slots:
-            self.slots[port] = len(self.types)
-            self.types.append(port)
+            self.slots[port] = len(self.ports)
+            self.ports.append(port)
         return self.slots[port]
 
     def add(self, layer: Layer) -> None:
@@ -142,7 +177,7 @@ class _Builder:
         sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
         inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
         outputs = tuple(self.slot(port) for port in layer.outputs)
-        kernel: Callable[..., Any]
+        kernel: Callable[..., Any] | None = None
         if by_blocks is not None:
             kernel = by_blocks
         elif layer in self.decompressions.kept:
@@ -151,15 +186,16 @@ class _Builder:
             if not self._kept(layer):
                 return
             kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
-        else:
-            kernel = self._prepared(layer, op, inputs)
-        takes = signature(kernel).keywords
-        if not op.opset:  # a user's operation
-            kernel = held_to_promise(layer, kernel)
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
+        if not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
+            self.borrowed.update(outputs)
+        known = [self.constants.get(slot) for slot in inputs]
+        prepare = partial(_prepared, layer, op, known) if kernel is None else partial(_given, kernel)
         is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
-        self.steps.append(Step(layer, op, kernel, inputs, outputs, takes, is_open=is_open))
+        self.steps.append(
+            Step(layer, op, prepare, inputs, outputs, is_open=is_open, is_plain=kernel is None and bool(op.opset))
+        )
 
     def _is_open(self, layer: Layer, op: Operator) -> bool:
         """Return whether the kernel relies on sizes of several inputs that inference did not know."""
@@ -169,20 +205,14 @@ class _Builder:
         return len(computed) > 1 and any(not port.shape.is_static for port in computed)
 
     def _plan_of(self, body: Model) -> Plan:
-        return make_plan(body, self.keep, keep_compressed=self.keep_compressed)
-
-    def _prepared(self, layer: Layer, op: Operator, inputs: tuple[int, ...]) -> Callable[..., Any]:
-        known = [self.constants.get(slot) for slot in inputs]
-        try:
-            return op.prepare(*known) or op.run
-        except Exception as error:
-            raise failed(layer, error, [array for array in known if array is not None]) from error
+        return make_plan(body, self.keep, keep_compressed=self.keep_compressed, folded=self.folded)
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if possible; return whether that was done."""
         if layer in self.decompressions.folded:
-            self._set_constants(outputs, (self.decompressions.folded[layer].whole(),))
+            self._set_constants(outputs, self._shared(layer, lambda: (self.decompressions.folded[layer].whole(),)))
             self.decompressed.update(outputs)
+            self.independent.update(outputs)
             return True
         if self._kept(layer) or not op.pure or layer.bodies:
             return False
@@ -192,15 +222,32 @@ class _Builder:
         arrays = [self.constants[slot] for slot in inputs]
         if not self.folding.allows(layer, op, arrays):
             return False
-        try:
+
+        def compute() -> tuple[Array, ...]:
             with np.errstate(all="ignore"):
                 result = op.run(*arrays)
+            return result if isinstance(result, tuple) else (result,)
+
+        is_independent = self.independent.issuperset(inputs)
+        try:
+            self._set_constants(outputs, self._shared(layer, compute) if is_independent else compute())
         except Exception:
             return False  # the run raises the error again, with its place
-        self._set_constants(outputs, result if isinstance(result, tuple) else (result,))
+        if is_independent:
+            self.independent.update(outputs)
         if decompressed:
             self.decompressed.update(outputs)
         return True
+
+    def _shared(self, layer: Layer, compute: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+        """Return the constant outputs of a layer, from another plan of the model if it has them."""
+        places = [(layer.key, position) for position in range(len(layer.outputs))]
+        known = [array for place in places if (array := self.folded.get(place)) is not None]
+        if len(known) == len(places):
+            return tuple(known)
+        arrays = tuple(map(_frozen, compute()))
+        self.folded.update(zip(places, arrays, strict=False))
+        return arrays
 
     def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
         """Make outputs constants that follow from shapes, such as that of ShapeOf; these are integers or booleans."""
@@ -214,8 +261,7 @@ class _Builder:
 
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
         for slot, array in zip(slots, arrays, strict=True):
-            self.constants[slot] = array.view()
-            self.constants[slot].flags.writeable = False
+            self.constants[slot] = _frozen(array)
 
     def finish(self) -> Plan:
         results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
@@ -225,8 +271,17 @@ class _Builder:
         for step in self.steps:
             step.wanted = tuple(slot in used for slot in step.outputs)
         constants = {slot: array for slot, array in self.constants.items() if slot in used}
-        memory = plan_memory(self.steps, self.types, set(results), {*parameters, *constants})
-        return Plan(self.model, len(self.types), parameters, constants, self.steps, results, self.bodies, memory)
+        return Plan(
+            self.model,
+            self.ports,
+            parameters,
+            constants,
+            self.steps,
+            results,
+            self.bodies,
+            frozenset(self.independent & constants.keys()),
+            frozenset(self.borrowed.union(parameters, constants)),
+        )
 
     def _set_releases(self, results: list[int]) -> None:
         permanent = {*results, *self.constants}

@@ -1,31 +1,43 @@
-"""One step of a plan, as the executor and the memory plan use it."""
+"""One step of a plan."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import signature
 
 
-@dataclass(slots=True)
+@dataclass
 class Step:
     """One layer of a plan, with its kernel and the slots that the kernel reads and writes."""
 
     layer: Layer
     operator: Operator
-    kernel: Callable[..., Any]
+    prepare: Callable[[], Callable[..., Any]]
+    """Returns the kernel; called once, when it is first needed."""
     inputs: tuple[int, ...]
     """The slots that the kernel reads."""
     outputs: tuple[int, ...]
     """The slots that the kernel writes."""
-    takes: frozenset[str]
-    """The optional keywords that the kernel accepts."""
     release: tuple[int, ...] = ()
     """The slots that no later step uses."""
     wanted: tuple[bool, ...] = ()
     """Whether anything reads each output."""
     is_open: bool = False
     """Whether input sizes that inference did not know may turn out to contradict each other."""
+    is_plain: bool = False
+    """Whether the kernel is the operation's own, so that its bound form may take its place."""
+
+    @cached_property
+    def kernel(self) -> Callable[..., Any]:
+        return self.prepare()
+
+    @cached_property
+    def takes(self) -> frozenset[str]:
+        """Return the optional keywords that the kernel accepts."""
+        return signature(self.kernel).keywords

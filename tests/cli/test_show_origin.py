@@ -12,7 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.analysis.memory_use import memory_use
+from ovir.runtime.memory import memory_use
 from ovir.checks.oldest import oldest_release
 from ovir.checks.releases import RELEASES, release_text
 

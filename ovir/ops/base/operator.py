@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from itertools import product
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from ovir.diagnostics.text import shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL, Traits
+
+if TYPE_CHECKING:
+    from ovir.ops.base.binding import Binder
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
@@ -140,6 +143,13 @@ class Operator(Traits):
         takes the arguments of ``run``, including the constants.
         """
         return None
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        """Bind the operation to arrays, so that each run only calls NumPy; see ``ovir.ops.base.binding``.
+
+        Return whether that was done. False means that there is no bound form for these arrays, and ``run`` is called.
+        """
+        return False
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         """Return what is known of the output's elements if not all inputs are constants; a tuple for several outputs.

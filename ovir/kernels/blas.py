@@ -1,0 +1,51 @@
+"""The number of threads of BLAS.
+
+BLAS shares a product among threads that wait for each other. If other processes want the cores, each product waits for
+a time slice of the scheduler: a model can take thirty times as long. Bound plans therefore run BLAS on one thread, and
+share large products among the threads of ``ovir.kernels.parallel``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import cache
+from types import TracebackType
+
+
+class _SingleThread:
+    """A context in which BLAS uses one thread; several threads may be in it at the same time."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before: list[int] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._users += 1
+            if self._users == 1:
+                self._before = [get() for get, _ in _libraries()]
+                for _, put in _libraries():
+                    put(1)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._users -= 1
+            if not self._users:
+                for (_, put), count in zip(_libraries(), self._before, strict=True):
+                    put(count)
+
+
+single_thread = _SingleThread()
+
+
+@cache
+def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
+    """Return how to get and set the number of threads of each BLAS that is loaded."""
+    from threadpoolctl import ThreadpoolController  # takes longer to import than a small model to run
+
+    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [(library.get_num_threads, library.set_num_threads) for library in controllers]

@@ -1,0 +1,121 @@
+"""Binding: an operation is bound to arrays once, and each run is then a list of calls of functions on these arrays.
+
+``Operator.bind(binder, *inputs)`` receives the arrays of the inputs, whose contents change between runs but whose
+memory does not. It asks the binder for the arrays of its outputs and for workspace, and adds the calls that fill the
+outputs. Whatever depends only on shapes, strides and constants happens here, so that a call costs what NumPy needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.parallel import run_blocks, threads
+
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+
+
+class Binder(Protocol):
+    """What an operation can ask for while it is bound."""
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """Return the arrays of the inputs."""
+
+    def is_constant(self, index: int) -> bool:
+        """Return whether the elements of an input are the same in every run, so that they may be read now."""
+
+    def may_overwrite(self, index: int) -> bool:
+        """Return whether nothing reads the input after this operation and all of its memory may be overwritten."""
+
+    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
+        """Return the type of an output."""
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        """Return the shape of an output."""
+
+    def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
+        """Return a new array for an output; ``order`` lists its axes from the slowest to the fastest in memory.
+
+        The default is C order. Every output needs one call of ``output``, ``overwrite`` or ``view``.
+        """
+
+    def overwrite(self, index: int) -> Array:
+        """Return the array of an input as that of output 0; ``may_overwrite`` must be true for it."""
+
+    def view(self, array: Array, index: int = 0) -> None:
+        """Set an output to an array that shares memory with an input, so that no call is needed."""
+
+    def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        """Return workspace, whose contents last until the last call of this operation."""
+
+    def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        """Return an array of zeros of which only this operation knows; its contents last from run to run."""
+
+    def prepared(self, form: str, make: Callable[[], Array]) -> Array:
+        """Return what ``make`` computes from the constant inputs. Bindings to other shapes share it under the name
+        ``form``, which must tell apart all that it depends on besides the layer's constants."""
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Add a call to each run."""
+
+
+# Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory.
+_HEAVY, _LIGHT = 1 << 17, 1 << 21
+
+
+def bind_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:
+    """Bind ``function(*arrays, out)``, which has the signature of a ufunc, to output 0.
+
+    An input that nothing else reads is overwritten; otherwise the output has the memory order of the largest input.
+    """
+    call_elementwise(binder, function, *arrays, elementwise_output(binder, *arrays), heavy=heavy)
+
+
+def elementwise_output(binder: Binder, *arrays: Array) -> Array:
+    """Return the array of output 0 of an elementwise operation: an input, or a new one in the order of the largest."""
+    shape = np.broadcast_shapes(*(array.shape for array in arrays))
+    dtype = arrays[0].dtype
+    for index, array in enumerate(binder.inputs):
+        is_like_output = array.shape == shape and array.dtype == dtype == binder.output_dtype()
+        if is_like_output and any(array is a for a in arrays) and binder.may_overwrite(index):
+            return binder.overwrite(index)
+    largest = max(arrays, key=lambda array: array.size)
+    return binder.output(order=memory_order(largest) if largest.shape == shape else None)
+
+
+def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:
+    """Add the call ``function(*arrays)`` of a ufunc; the last array is its output, to which the others broadcast.
+
+    Neighbouring axes are merged where the memory of all arrays allows it. Large arrays are shared among threads.
+    """
+    views = coalesced(*arrays)
+    out = views[-1]
+    if not out.size:
+        return
+    workers = min(out.size // (_HEAVY if heavy else _LIGHT), threads())
+    if workers < 2:
+        binder.call(function, *views)
+        return
+    axis = max(range(out.ndim), key=lambda axis: out.shape[axis])
+    length = out.shape[axis]
+    parts = [
+        tuple(v if v.ndim == 0 or v.shape[axis] == 1 else v[(slice(None),) * axis + (place,)] for v in views)
+        for place in _cuts(length, workers * 2)
+    ]
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):  # threads do not inherit the settings of the caller
+            for part in parts[start:stop]:
+                function(*part)
+
+    binder.call(run_blocks, run, len(parts), 1)
+
+
+def _cuts(length: int, count: int) -> list[slice]:
+    step = -(-length // count)
+    return [slice(i, min(i + step, length)) for i in range(0, length, step)]

@@ -1,0 +1,217 @@
+"""Bind the steps of a plan: make every array once and turn each step into calls of functions on these arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.graph.layers import Port
+from ovir.ops.base.binding import Call
+from ovir.runtime.arena import Arena, Span, aligned_bytes
+from ovir.runtime.step import Step
+
+Prepared = dict[tuple[str, str], Array]
+"""What operations have made from their constants, by the key of the layer and the name of the form."""
+
+
+class Memory:
+    """Which stretch of an arena each slot of a plan lies in. A stretch is free again when no slot uses it any more."""
+
+    def __init__(self) -> None:
+        self.arena = Arena()
+        self._spans: dict[int, list[Span]] = {}
+        self._users: dict[Span, int] = {}
+
+    def allocate(self, slot: int, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+        """Return a new array for a slot."""
+        span, array = self.take(shape, dtype)
+        self._spans[slot] = [span]
+        self._users[span] = 1
+        return array
+
+    def take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> tuple[Span, Array]:
+        """Return a new array, and the memory to give back."""
+        size = prod(shape) * dtype.itemsize
+        span = self.arena.take(size)
+        return span, self.arena.bytes(span, size).view(dtype).reshape(shape)
+
+    def share(self, slot: int, others: Iterable[int]) -> None:
+        """Record that a slot may be a view of the others, whose memory is kept for it."""
+        spans = {span for other in others for span in self._spans.get(other, ())}
+        if spans:
+            self._spans[slot] = list(spans)
+            for span in spans:
+                self._users[span] += 1
+
+    def release(self, slot: int) -> None:
+        """Record that a slot is not used any more."""
+        for span in self._spans.pop(slot, ()):
+            self._users[span] -= 1
+            if not self._users[span]:
+                del self._users[span]
+                self.arena.give(span)
+
+    def is_alone(self, slot: int) -> bool:
+        """Return whether the slot lies in the arena and no other slot shares its memory."""
+        spans = self._spans.get(slot, ())
+        return len(spans) == 1 and self._users[spans[0]] == 1
+
+
+class StepBinder:
+    """The binder of one step; see ``ovir.ops.base.binding.Binder``."""
+
+    def __init__(
+        self,
+        step: Step,
+        inputs: tuple[Array, ...],
+        constants: frozenset[int],
+        memory: Memory,
+        prepared: Prepared | None,
+    ) -> None:
+        """``constants`` are the positions of inputs that never change, ``prepared`` what bindings share of them."""
+        self.inputs = inputs
+        self.calls: list[Call] = []
+        self.outputs: list[Array | None] = [None] * len(step.outputs)
+        self._step = step
+        self._constants = constants
+        self._memory = memory
+        self._prepared = prepared
+        self._workspace: list[Span] = []
+
+    def is_constant(self, index: int) -> bool:
+        return index in self._constants
+
+    def may_overwrite(self, index: int) -> bool:
+        slot = self._step.inputs[index]
+        is_last = slot in self._step.release and self._step.inputs.count(slot) == 1
+        return is_last and self._memory.is_alone(slot) and self.inputs[index].flags.writeable
+
+    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
+        return dtype_of(self._step.layer.outputs[index])
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        return self._step.layer.outputs[index].shape.to_tuple()
+
+    def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
+        shape = self.output_shape(index)
+        order = range(len(shape)) if order is None else order
+        laid = self._memory.allocate(self._step.outputs[index], [shape[a] for a in order], self.output_dtype(index))
+        array = laid.transpose(np.argsort(order).tolist())
+        self.outputs[index] = array
+        return array
+
+    def overwrite(self, index: int) -> Array:
+        self.outputs[0] = self.inputs[index]
+        self._memory.share(self._step.outputs[0], [self._step.inputs[index]])
+        return self.inputs[index]
+
+    def view(self, array: Array, index: int = 0) -> None:
+        self.outputs[index] = array
+        sources = [
+            slot
+            for slot, source in zip(self._step.inputs, self.inputs, strict=True)
+            if np.may_share_memory(source, array)
+        ]
+        self._memory.share(self._step.outputs[index], sources)
+
+    def scratch(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        span, array = self._memory.take(shape, np.dtype(dtype))
+        self._workspace.append(span)
+        return array
+
+    def kept(self, shape: Sequence[int], dtype: Any = np.float32) -> Array:
+        size = prod(shape) * np.dtype(dtype).itemsize
+        memory = aligned_bytes(size)
+        memory.fill(0)
+        array: Array = memory.view(dtype).reshape(shape)
+        return array
+
+    def prepared(self, form: str, make: Callable[[], Array]) -> Array:
+        if self._prepared is None:
+            return make()
+        key = self._step.layer.key, form
+        if key not in self._prepared:
+            self._prepared[key] = make()
+        return self._prepared[key]
+
+    def call(self, function: Callable[..., object], *arguments: Any) -> None:
+        self.calls.append((function, arguments))
+
+    def undo(self) -> None:
+        """Forget what an operation has asked for that turned out to have no bound form."""
+        for index, slot in enumerate(self._step.outputs):
+            if self.outputs[index] is not None:
+                self._memory.release(slot)
+        self.outputs = [None] * len(self._step.outputs)
+        self.calls.clear()
+        self.finish()
+
+    def finish(self) -> None:
+        """Give back the workspace."""
+        for span in self._workspace:
+            self._memory.arena.give(span)
+        self._workspace.clear()
+
+
+def bind_step(binder: StepBinder, step: Step) -> None:
+    """Bind a step whose inputs have arrays and whose outputs have static shapes: as a view, in the operation's own
+    form, or as a call of its kernel."""
+    if not (step.is_plain and (_bind_view(binder, step) or _bind_operation(binder, step))):
+        _bind_kernel(binder, step)
+    binder.finish()
+
+
+def _bind_operation(binder: StepBinder, step: Step) -> bool:
+    if step.operator.bind(binder, *binder.inputs):
+        return True
+    binder.undo()
+    return False
+
+
+def _bind_view(binder: StepBinder, step: Step) -> bool:
+    """Bind an operation that only views its first input: it runs once, now, and never again."""
+    if not step.operator.views or not step.operator.pure:
+        return False
+    if not all(map(binder.is_constant, range(1, len(step.inputs)))):
+        return False
+    result = step.operator.run(*binder.inputs)
+    outputs = result if isinstance(result, tuple) else (result,)
+    if not all(np.may_share_memory(output, binder.inputs[0]) for output in outputs):
+        return False
+    for index, output in enumerate(outputs):
+        binder.view(output, index)
+    return True
+
+
+def _bind_kernel(binder: StepBinder, step: Step) -> None:
+    """Bind a call of the kernel that ``run`` or ``prepare`` gives."""
+    kernel = step.kernel
+    if "wanted" in step.takes:
+        kernel = partial(kernel, wanted=step.wanted)
+    outs = tuple(binder.output(index) for index in range(len(step.outputs)))
+    if "out" in step.takes:
+        binder.call(partial(kernel, out=outs if len(outs) != 1 else outs[0]), *binder.inputs)
+    else:
+        binder.call(partial(_copy_results, kernel, outs), *binder.inputs)
+
+
+def _copy_results(kernel: Callable[..., Any], outs: tuple[Array, ...], *inputs: Array) -> None:
+    result = kernel(*inputs)
+    for out, array in zip(outs, result if isinstance(result, tuple) else (result,), strict=False):
+        if array is not None:
+            np.copyto(out, array)
+
+
+def dtype_of(port: Port) -> np.dtype[Any]:
+    return port.element_type.to_dtype()
+
+
+def has_fixed_array(port: Port) -> bool:
+    """Return whether one array can hold a port's tensor in every run."""
+    element_type = port.element_type
+    return port.shape.is_static and not element_type.is_dynamic and element_type.kind != "string"

@@ -1,0 +1,180 @@
+"""Bound plans: a plan for one set of input shapes, as a list of calls on arrays that are made once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer
+from ovir.kernels.blocked import contiguous_copy
+from ovir.ops.base.binding import Call
+from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.executor import Body, BodyMaker, KnownSizes, innermost, keywords, refuse_what_does_not_fit
+from ovir.runtime.failures import failed
+from ovir.runtime.plan import Plan
+from ovir.runtime.state import Variables
+from ovir.runtime.step import Step
+
+
+class BoundPlan:
+    """A plan whose tensors of static shape have arrays for good.
+
+    Steps between such tensors are calls without any other work. Steps with tensors of unknown size, variables or bodies
+    are calls of a function that looks up their arrays in ``slots``.
+    """
+
+    def __init__(self, plan: Plan, variables: Variables, bodies: BodyMaker, prepared: Prepared) -> None:
+        """Bind a plan; ``bodies(plan)`` returns what runs the plan of a body, ``prepared`` is shared with the bound
+        plans of the same model for other shapes."""
+        refuse_what_does_not_fit(plan)
+        self.plan = plan
+        self._variables = variables
+        self._prepared = prepared
+        self._memory = Memory()
+        self._slots: list[Any] = [None] * len(plan.ports)
+        self._fixed: set[int] = set(plan.constants)
+        for slot, array in plan.constants.items():
+            self._slots[slot] = array
+        self._bodies: dict[int, dict[str, Body]] = {}
+        self._calls: list[Call] = []
+        self._owners: list[Step] = []
+        self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
+        for slot in plan.parameters:
+            self._add_input(slot)
+        for index, step in enumerate(plan.steps):
+            self._add(index, step, bodies)
+        self._shared = [self._shared_result(slot) for slot in plan.results]
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes that all tensors between the layers share."""
+        return self._memory.arena.size
+
+    def _add_input(self, slot: int) -> None:
+        port = self.plan.ports[slot]
+        if has_fixed_array(port):
+            self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
+            self._fixed.add(slot)
+
+    def _add(self, index: int, step: Step, bodies: BodyMaker) -> None:
+        made = {key: Body(bodies(body)) for key, body in self.plan.bodies.get(index, {}).items()}
+        is_static = all(map(has_fixed_array, step.layer.outputs)) and self._fixed.issuperset(step.inputs)
+        needs_request = not {"bodies", "variable"}.isdisjoint(step.takes)
+        if is_static and step.operator.pure and not needs_request:
+            self._add_bound(step)
+        else:
+            if made:
+                self._bodies[index] = made
+            self._add_free(step, made)
+        for slot in step.release:
+            self._memory.release(slot)
+
+    def _add_bound(self, step: Step) -> None:
+        constants = [slot in self.plan.constants for slot in step.inputs]
+        known = frozenset(position for position, is_known in enumerate(constants) if is_known)
+        independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
+        inputs = tuple(self._slots[slot] for slot in step.inputs)
+        binder = StepBinder(step, inputs, known, self._memory, self._prepared if independent else None)
+        with np.errstate(all="ignore"):
+            bind_step(binder, step)
+        for slot, array in zip(step.outputs, binder.outputs, strict=True):
+            assert array is not None, step.layer
+            self._slots[slot] = array
+        self._fixed.update(step.outputs)
+        self._calls.extend(binder.calls)
+        self._owners.extend([step] * len(binder.calls))
+
+    def _add_free(self, step: Step, bodies: dict[str, Body]) -> None:
+        """Add a step that looks up its arrays; outputs of static shape are copied to arrays for good."""
+        targets = []
+        for slot, port in zip(step.outputs, step.layer.outputs, strict=True):
+            fixed = None
+            if has_fixed_array(port) and step.operator.pure:
+                fixed = self._slots[slot] = self._memory.allocate(slot, port.shape.to_tuple(), dtype_of(port))
+                self._fixed.add(slot)
+            elif step.operator.views or not step.operator.pure:
+                self._memory.share(slot, step.inputs)
+            targets.append((slot, fixed))
+        kernel = step.kernel
+        if found := keywords(step, bodies, self._variables, step.wanted):
+            kernel = partial(kernel, **found)
+        sizes = KnownSizes(step) if step.is_open else None
+        release = tuple(slot for slot in step.release if slot not in self._fixed)
+        self._calls.append((_run_free, (self._slots, kernel, step.inputs, targets, sizes, release)))
+        self._owners.append(step)
+
+    def _shared_result(self, slot: int) -> Array | None:
+        """Return the array that holds a result for callers that share outputs; None if it is not known yet."""
+        array: Array = self._slots[slot]
+        if slot not in self._fixed:
+            return None
+        is_own = slot not in self.plan.borrowed and self.plan.results.count(slot) == 1
+        return array if is_own and array.flags.c_contiguous else np.empty(array.shape, array.dtype)
+
+    def run(self, inputs: Sequence[Array], *, share: bool = False) -> list[Array]:
+        """Return the outputs for inputs of the shapes of the plan; they belong to the caller, but with ``share`` the
+        next run overwrites them."""
+        slots = self._slots
+        for slot, array in zip(self.plan.parameters, inputs, strict=True):
+            if slot in self._fixed:
+                np.copyto(slots[slot], array)
+            else:
+                slots[slot] = array
+        self._remaining = calls = iter(self._calls)
+        for function, arguments in calls:
+            function(*arguments)
+        return [self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)]
+
+    def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
+        array: Array = self._slots[slot]
+        if not share or shared is None:
+            return contiguous_copy(array)
+        if shared is not array:
+            np.copyto(shared, array)
+        return shared
+
+    @property
+    def current(self) -> Step:
+        """Return the step whose call runs now, or ran last."""
+        left: int = self._remaining.__length_hint__()
+        return self._owners[len(self._calls) - left - 1]
+
+    @property
+    def innermost(self) -> Layer | None:
+        """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
+        return innermost(self._bodies.values()) or (self.current.layer if self._owners else None)
+
+    def explain(self, error: Exception) -> Exception:
+        """Return the error for an exception that a call raised."""
+        step = self.current
+        return failed(step.layer, error, [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None])
+
+
+def _run_free(
+    slots: list[Any],
+    kernel: Callable[..., Any],
+    inputs: tuple[int, ...],
+    targets: list[tuple[int, Array | None]],
+    sizes: KnownSizes | None,
+    release: tuple[int, ...],
+) -> None:
+    """Run a step of which not all arrays are known before."""
+    arguments = [slots[slot] for slot in inputs]
+    if sizes is not None:
+        sizes.require(arguments)
+    result = kernel(*arguments)
+    outputs = result if type(result) is tuple else (result,)
+    if len(outputs) < len(targets):
+        raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(targets)}")
+    for (slot, fixed), array in zip(targets, outputs, strict=False):  # outputs without a port are dropped
+        if fixed is None:
+            slots[slot] = array
+        elif array is not None:
+            np.copyto(fixed, array)
+    for slot in release:
+        slots[slot] = None
