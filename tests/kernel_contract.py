@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from binding import bound_results
 from layouts import OF_KERNELS, elements
 
 from ovir.core.element_types import ElementType
@@ -152,6 +153,7 @@ def _layout_faults(call: _Call) -> Iterator[str]:
     name = f"{call.op.type}-{call.op.opset}"
     with reporting_to(lambda code, message: None), np.errstate(all="ignore"):
         expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
+        yield from _bound_faults(call, expected)
         for title, layout in OF_KERNELS.items():
             inputs = [None if a is None else layout(a) for a in call.inputs]
             shapes = [a.shape for a in inputs if a is not None]
@@ -166,6 +168,45 @@ def _layout_faults(call: _Call) -> Iterator[str]:
             for i, (array, given) in enumerate(zip(inputs, call.inputs, strict=True)):
                 if array is not None and elements(array) != elements(given):
                     yield f"{name} wrote to input {i}, which was {title}"
+
+
+def _bound_faults(call: _Call, expected: list[Any]) -> Iterator[str]:
+    """What the bound form of an operation computes differently, for constant and for changing inputs."""
+    inputs = call.inputs
+    shapes = [getattr(a, "shape", None) for a in inputs]
+    arrays = all(isinstance(a, np.ndarray) and a.dtype != np.dtypes.StringDType() for a in (*inputs, *expected))
+    if not arrays or not call.op.output_types or not call.op.opset or call.op.wiring:
+        return
+    if not _have_types(inputs, call.op.input_types) or not _have_types(tuple(expected), call.op.output_types):
+        return
+    if len(call.op.output_shapes) != len(expected):
+        return
+    if any(not shape.contains(array.shape) for shape, array in zip(call.op.output_shapes, expected, strict=True)):
+        return
+    every = set(range(len(inputs)))
+    for constants in (every - {0}, every - {1}, set()) if len(inputs) > 1 else (set(),):
+        for title, layout in {"in C order": np.array, "with channels last": _channels_last}.items():
+            given = tuple(a if i in constants else layout(a) for i, a in enumerate(inputs))
+            got = bound_results(call.op, given, expected, constants)
+            for i, (a, b) in enumerate(zip(got or (), expected, strict=False)):
+                if not _close(a, b):
+                    where = f"output {i} of inputs {title}, of shapes {shapes}, of which {constants} are constant"
+                    yield f"{call.op.type}-{call.op.opset} bound: {where}, differs"
+
+
+def _channels_last(array: Array) -> Array:
+    return np.moveaxis(np.moveaxis(array, 1, -1).copy(), -1, 1) if array.ndim > 2 else array.copy()
+
+
+def _close(got: Array, wanted: Array) -> bool:
+    """Whether a bound form agrees: its sums may have another order, and its functions other last digits."""
+    if elements(got) == elements(wanted):
+        return True
+    if got.dtype != wanted.dtype or got.shape != wanted.shape or got.dtype not in (np.float32, np.float64):
+        return False
+    finite = np.isfinite(wanted)
+    largest = np.abs(wanted[finite]).max(initial=0)
+    return np.allclose(got, wanted, rtol=1e-5, atol=1e-5 * largest, equal_nan=True)
 
 
 def _outputs(result: Any) -> list[Any]:

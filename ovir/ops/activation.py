@@ -15,7 +15,9 @@ from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
 from ovir.kernels.erf import gelu
+from ovir.kernels.fast_calls import clipping
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, bind_block, bind_elementwise
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -53,6 +55,12 @@ class UnaryActivationBase(ActivationBase):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return map_blocks(self.block, data, out, heavy=self.heavy)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype not in (np.float32, np.float64):
+            return False
+        bind_block(binder, self.block, *inputs, heavy=self.heavy)
+        return True
+
     def block(self, x: Array, y: Array) -> None:
         """Fill y from x."""
         raise NotImplementedError
@@ -69,6 +77,12 @@ class ReLU(UnaryActivationBase):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return clipped(data, 0, inf, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype not in (np.float32, np.float64):
+            return False
+        bind_elementwise(binder, clipping(0, inf, inputs[0].dtype), *inputs)
+        return True
 
 
 @operator("Clamp", opset=1)
@@ -93,6 +107,13 @@ class Clamp(UnaryActivationBase):
         if self.output_types[0].is_integral:
             low, high = np.ceil(low), np.floor(high)
         return clipped(data, low, high, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        dtype = inputs[0].dtype
+        if dtype not in (np.float32, np.float64):
+            return False
+        bind_elementwise(binder, clipping(self.min, self.max, dtype), *inputs)
+        return True
 
 
 def clipped(data: Array, low: float, high: float, out: Array | None = None) -> Array:

@@ -20,6 +20,7 @@ from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.registry import operator
@@ -39,6 +40,10 @@ class ArithmeticBase(BinaryBase):
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return type(self).function(a, b, out=out)
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        function = getattr(type(self), "function", None)
+        return super().bound_function(inputs, binder) if function is None else function
 
     def domain_before(self, position: int, inputs: Sequence[TensorType], wanted: Domain) -> Domain | None:
         other = inputs[1 - position].constant
@@ -134,6 +139,9 @@ class Multiply(ArithmeticBase):
         wide = np.multiply(a, b, dtype=np.int32)
         return np.clip(wide, info.min, info.max, out=out, casting="unsafe")
 
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return np.multiply if inputs[0].itemsize > 1 else super().bound_function(inputs, binder)
+
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         # 0 * inf counts as 0: the infinite bound means that a size has no upper bound, not that it is infinite.
         return hull([np.nan_to_num(c, nan=0, posinf=np.inf, neginf=-np.inf) for c in self.at_corners(a, b)])
@@ -163,6 +171,9 @@ class Divide(ArithmeticBase):
         if self.m_pythondiv or out.dtype.kind == "u":
             return np.floor_divide(a, b, out=out)
         return np.floor_divide(a - np.fmod(a, b), b, out=out)
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return super().bound_function(inputs, binder) if self.is_integral else np.divide
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         low, high = self.aligned(a.lower, b.lower), self.aligned(a.lower, b.upper)
@@ -305,6 +316,15 @@ class Power(ArithmeticBase):
             if simple is not None:
                 return apply(simple, (a,), out, heavy=simple is _square_root)
         return super().run(a, b, out=out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        a, b = inputs
+        if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
+            simple = _POWERS.get(float(b.item()))
+            if simple is not None:
+                bind_elementwise(binder, lambda x, out: simple(x, out=out), a, heavy=simple is _square_root)
+                return True
+        return super().bind(binder, *inputs)
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         lower, upper = hull(self.at_corners(a, b))

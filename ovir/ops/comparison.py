@@ -16,6 +16,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -31,6 +32,9 @@ class ComparisonBase(BinaryBase):
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         return apply(type(self).function, (a, self.aligned(a, b)), out, np.dtype(np.bool_))
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return type(self).function
 
     def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
         """Return whether the relation certainly holds, and whether it possibly holds."""

@@ -17,6 +17,8 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.correlation import Index, correlate
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
+from ovir.ops.base.images import Axis, bind_dense, bind_depthwise
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -105,6 +107,25 @@ class ForwardConvolutionBase(ConvolutionBase):
             return self._convolve(data, kernel, weights, out)
 
         return convolve
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, filters = inputs
+        if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size:
+            return False
+        grouped = self.grouped(filters)
+        _, outputs, depth, *kernel = grouped.shape
+        spans = self.windows(data.shape[2:], kernel)
+        counts = binder.output_shape()[2:]
+        axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
+        if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
+            return False
+        if depth == outputs == 1:
+            weights = binder.prepared("depthwise", lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
+            bind_depthwise(binder, data, weights, axes)
+            return True
+        weights = binder.prepared("dense", lambda: _matrices(grouped))
+        bind_dense(binder, data, weights, axes)
+        return True
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
@@ -200,6 +221,15 @@ class BinaryConvolution(ForwardConvolutionBase):
         sums = super()._convolve(signs, kernel, weights, None)
         sums += self.pad_value * weights.sum(axis=(0, 2, 3)).reshape(-1, 1, 1)
         return converted(sums, data.dtype, out)
+
+
+def _matrices(filters: Array) -> Array:
+    """Return filters [groups, outputs, inputs, *kernel] as matrices [groups, *kernel * inputs, outputs]."""
+    groups, outputs, inputs, *kernel = filters.shape
+    ordered = np.moveaxis(filters, (1, 2), (-1, -2))
+    if prod(kernel) == 1:
+        return ordered.reshape(groups, inputs, outputs)
+    return np.ascontiguousarray(ordered).reshape(groups, prod(kernel) * inputs, outputs)
 
 
 def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:

@@ -16,7 +16,9 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.products import bind_product, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 
@@ -119,6 +121,21 @@ class MatMul(Operator):
             return _rounded(multiply(x, y), dtype)
 
         return run
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if any(array.dtype not in (np.float32, np.float64) or not array.size for array in inputs):
+            return False
+        a, b = (_oriented(x, t) for x, t in zip(inputs, (self.transpose_a, self.transpose_b), strict=True))
+        out = binder.output()
+        a, b = (a[np.newaxis] if a.ndim == 1 else a), (b[:, np.newaxis] if b.ndim == 1 else b)
+        lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        bind_product(
+            binder,
+            readable(binder, a, "a" if binder.is_constant(0) else None),
+            readable(binder, b, "b" if binder.is_constant(1) else None),
+            out.reshape(*lead, a.shape[-2], b.shape[-1]),
+        )
+        return True
 
     def _require_fit(self, a: Array, b: Array) -> None:
         rows = b.shape[-2] if b.ndim > 1 else b.shape[0]

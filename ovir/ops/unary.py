@@ -17,6 +17,7 @@ from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import apply, map_blocks
 from ovir.kernels.erf import erf, erfinv
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, bind_block, bind_elementwise
 from ovir.ops.base.elementwise import require_plain
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -43,6 +44,16 @@ class UnaryBase(Operator):
         require_plain(self)
         return map_blocks(self.block, data, out, heavy=True)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype not in (np.float32, np.float64):
+            return False
+        function = type(self).function
+        if isinstance(function, np.ufunc):
+            bind_elementwise(binder, function, *inputs, heavy=True)
+        else:
+            bind_block(binder, self.block, *inputs, heavy=True)
+        return True
+
     def block(self, x: Array, y: Array) -> None:
         """Fill y from x, both float32 or float64."""
         type(self).function(x, out=y)
@@ -60,6 +71,12 @@ class ExactUnaryBase(UnaryBase):
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
         return apply(self.write, (data,), out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype not in (np.float32, np.float64):
+            return False
+        bind_elementwise(binder, lambda x, out: self.write(x, out=out), *inputs)
+        return True
 
     def write(self, x: Array, *, out: Array) -> object:
         """Fill out from x, which has a type that NumPy computes fast in."""

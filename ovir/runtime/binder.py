@@ -73,7 +73,8 @@ class StepBinder:
         memory: Memory,
         prepared: Prepared | None,
     ) -> None:
-        """``constants`` are the positions of inputs that never change, ``prepared`` what bindings share of them."""
+        """Bind one step; ``constants`` are the positions of inputs that never change, ``prepared`` what bindings share
+        of them."""
         self.inputs = inputs
         self.calls: list[Call] = []
         self.outputs: list[Array | None] = [None] * len(step.outputs)
@@ -87,6 +88,8 @@ class StepBinder:
         return index in self._constants
 
     def may_overwrite(self, index: int) -> bool:
+        if index not in self._step.operator.inplace:
+            return False
         slot = self._step.inputs[index]
         is_last = slot in self._step.release and self._step.inputs.count(slot) == 1
         return is_last and self._memory.is_alone(slot) and self.inputs[index].flags.writeable

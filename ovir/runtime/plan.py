@@ -162,7 +162,7 @@ class _Builder:
 
     def add(self, layer: Layer) -> None:
         if layer.type == "Parameter":
-            self.slot(layer.outputs[0])
+            self.borrowed.add(self.slot(layer.outputs[0]))
         if layer in self.needed:
             _require_sources(layer)
         if layer not in self.needed or layer.type in ("Parameter", "Result") or layer in self.decompressions.absorbed:
@@ -262,6 +262,7 @@ class _Builder:
     def _set_constants(self, slots: tuple[int, ...], arrays: tuple[Array, ...]) -> None:
         for slot, array in zip(slots, arrays, strict=True):
             self.constants[slot] = _frozen(array)
+            self.borrowed.add(slot)
 
     def finish(self) -> Plan:
         results = [self.slot(port.source) for port in self.model.outputs if port.source is not None]
@@ -280,7 +281,7 @@ class _Builder:
             results,
             self.bodies,
             frozenset(self.independent & constants.keys()),
-            frozenset(self.borrowed.union(parameters, constants)),
+            frozenset(self.borrowed),
         )
 
     def _set_releases(self, results: list[int]) -> None:

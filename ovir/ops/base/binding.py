@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.coalesce import coalesced, is_dense, memory_order
 from ovir.kernels.parallel import run_blocks, threads
 
 Call = tuple[Callable[..., object], tuple[Any, ...]]
@@ -30,7 +30,8 @@ class Binder(Protocol):
         """Return whether the elements of an input are the same in every run, so that they may be read now."""
 
     def may_overwrite(self, index: int) -> bool:
-        """Return whether nothing reads the input after this operation and all of its memory may be overwritten."""
+        """Return whether the output may take the place of an input: the operation lists it in ``inplace``, and nothing
+        reads it afterwards."""
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
         """Return the type of an output."""
@@ -114,6 +115,37 @@ def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
                 function(*part)
 
     binder.call(run_blocks, run, len(parts), 1)
+
+
+def bind_block(binder: Binder, block: Callable[[Array, Array], object], data: Array, *, heavy: bool = False) -> None:
+    """Bind ``block(x, y)``, which fills y from x, to output 0; both have the same shape and share no memory."""
+    call_elementwise(binder, block, data, binder.output(order=memory_order(data)), heavy=heavy)
+
+
+def tiled(constant: Array, *arrays: Array) -> Array:
+    """Return a constant that is added to or multiplied with arrays, repeated so that NumPy's inner loops are long.
+
+    It has one value for each index of the fastest axes of the arrays, which all lie alike in memory. Without such a
+    form the constant itself is returned.
+    """
+    shape, order = arrays[0].shape, memory_order(arrays[0])
+    if constant.size <= 1 or constant.size >= _LONG or any(memory_order(a) != order or not is_dense(a) for a in arrays):
+        return constant
+    laid = np.broadcast_to(constant, np.broadcast_shapes(constant.shape, shape)).transpose(order)
+    if laid.shape != tuple(shape[axis] for axis in order):
+        return constant
+    inner, axis = 1, len(order)
+    while axis and inner < _LONG:
+        axis -= 1
+        inner *= laid.shape[axis]
+    if inner == constant.size or any(laid.strides[i] for i in range(axis) if laid.shape[i] > 1):
+        return constant
+    first = np.ascontiguousarray(laid[(slice(0, 1),) * axis]).transpose(np.argsort(order).tolist())
+    return first if first.size <= _LARGEST_TILE else constant
+
+
+_LONG = 256
+_LARGEST_TILE = 1 << 14
 
 
 def _cuts(length: int, count: int) -> list[slice]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
 
 import numpy as np
@@ -13,8 +13,9 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels.blocked import apply
+from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, bind_elementwise, tiled
 from ovir.ops.base.operator import Operator
 
 
@@ -113,6 +114,24 @@ class BinaryBase(ElementwiseBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         """Fill ``out`` from a block of the inputs."""
         raise NotImplementedError
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        a, b = inputs[0], self.aligned(*inputs)
+        function = self.bound_function(inputs, binder)
+        if function is None or native_dtype(a.dtype) != a.dtype:
+            return False
+        if binder.is_constant(1) and a.shape == binder.output_shape():
+            b = tiled(b, a)
+        elif binder.is_constant(0) and b.shape == binder.output_shape():
+            a = tiled(a, b)
+        bind_elementwise(binder, function, a, b, heavy=self.heavy)
+        return True
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        """Return a function that computes ``block``, with ``out`` as the third argument; None if there is none."""
+        if type(self).block is BinaryBase.block:
+            return None
+        return lambda a, b, out: self.block(a, b, out=out)
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         a, b = (tensor.bounds_or_unknown() for tensor in inputs)

@@ -1,0 +1,57 @@
+"""NumPy functions in the form in which a call costs least.
+
+NumPy has these functions, but no public name for them: public ones check and convert their arguments first, which takes
+longer than the work on a small array. Where a release of NumPy lacks them, the public ones take their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ovir.core.arrays import Array
+
+
+def _clip(x: Array, low: Array, high: Array, out: Array) -> object:
+    return np.clip(x, low, high, out=out)
+
+
+def _einsum(subscripts: str, *arrays: Array, out: Array) -> object:
+    return np.einsum(subscripts, *arrays, out=out)
+
+
+clip: Callable[[Array, Array, Array, Array], object]
+"""``clip(x, low, high, out)`` with bounds that are 0-d arrays; NaN stays NaN. It is several times faster than
+``np.maximum`` of an array and a number."""
+try:
+    from numpy._core.umath import clip  # type: ignore[no-redef, attr-defined]
+except ImportError:
+    clip = _clip
+
+einsum: Callable[..., object]
+"""``einsum(subscripts, *arrays, out=out)``, without a search for a better order of the sums."""
+try:
+    from numpy._core.multiarray import c_einsum as einsum
+except ImportError:
+    einsum = _einsum
+
+
+def maximum(a: Array, b: Array, out: Array) -> object:
+    """Compute ``np.maximum``, which takes ``out`` only as a keyword."""
+    return np.maximum(a, b, out=out)
+
+
+def minimum(a: Array, b: Array, out: Array) -> object:
+    """Compute ``np.minimum``, which takes ``out`` only as a keyword."""
+    return np.minimum(a, b, out=out)
+
+
+def clipping(low: float, high: float, dtype: object) -> Callable[[Array, Array], object]:
+    """Return a function ``f(x, out)`` that clips elements of a floating-point type."""
+    return partial(_clipped, np.array(low, dtype), np.array(high, dtype))  # type: ignore[call-overload]
+
+
+def _clipped(low: Array, high: Array, x: Array, out: Array) -> object:
+    return clip(x, low, high, out)

@@ -1,0 +1,250 @@
+"""Bound convolutions of images whose channels are the fastest axis in memory (N, H, W, C), for 1 to 3 spatial axes.
+
+The windows of an image are a strided view of it. One copy makes each window a row of a matrix, and one product with the
+filters gives all channels of each output position. Depthwise convolutions are sums of products along rows of the image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import as_strided
+
+from ovir.core.arrays import Array
+from ovir.kernels.fast_calls import einsum
+from ovir.kernels.parallel import run_blocks, threads
+from ovir.ops.base.binding import Binder
+from ovir.ops.base.products import SHARED, bind_product
+
+
+class Axis(NamedTuple):
+    """How windows move along one spatial axis."""
+
+    kernel: int
+    stride: int
+    dilation: int
+    pad_begin: int
+    windows: int
+    """The number of windows."""
+
+    def padded(self, size: int) -> int:
+        """Return the size of the axis once the data is padded, so that all windows lie within it."""
+        return max((self.windows - 1) * self.stride + (self.kernel - 1) * self.dilation + 1, size + self.pad_begin)
+
+
+# Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
+_BLOCK_BYTES = 1 << 20
+# A padded image of at most this size has memory of its own, whose border is zero for good.
+_KEPT_BYTES = 1 << 17
+
+
+def channels_last(data: Array) -> Array:
+    """Return data [N, C, *spatial] as [N, *spatial, C]."""
+    return np.moveaxis(data, 1, -1)
+
+
+def channels_last_order(rank: int) -> tuple[int, ...]:
+    """Return the order in memory of an output [N, C, *spatial] whose channels are the fastest axis."""
+    return (0, *range(2, rank), 1)
+
+
+def padded_image(binder: Binder, data: Array, axes: Sequence[Axis], fill: float = 0.0) -> Array:
+    """Return data [N, *spatial, C] with its border, and add the calls that fill it.
+
+    Without a border, data whose rows lie in one piece is returned itself.
+    """
+    sizes = [axis.padded(size) for axis, size in zip(axes, data.shape[1:-1], strict=True)]
+    has_border = any(a.pad_begin or s > n for a, s, n in zip(axes, sizes, data.shape[1:-1], strict=True))
+    if not has_border and _has_dense_rows(data):
+        return data
+    shape = (data.shape[0], *sizes, data.shape[-1])
+    inside = tuple(slice(a.pad_begin, a.pad_begin + n) for a, n in zip(axes, data.shape[1:-1], strict=True))
+    if not has_border or (prod(shape) * data.itemsize <= _KEPT_BYTES and not fill):
+        image = binder.kept(shape, data.dtype) if has_border else binder.scratch(shape, data.dtype)
+    else:
+        image = binder.scratch(shape, data.dtype)
+        for border in _borders(shape, inside):
+            if image[border].size:
+                binder.call(np.copyto, image[border], np.array(fill, data.dtype))
+    binder.call(np.copyto, image[(slice(None), *inside)], data)
+    return image
+
+
+def _has_dense_rows(image: Array) -> bool:
+    """Return whether the rows [W, C] of an image have no gaps."""
+    return bool(image[(0,) * (image.ndim - 2)].flags.c_contiguous)
+
+
+def _borders(shape: Sequence[int], inside: Sequence[slice]) -> Iterator[tuple[slice, ...]]:
+    """Yield boxes that together cover an image except for its inside, without overlapping."""
+    for axis, place in enumerate(inside, 1):
+        before = (slice(None), *inside[: axis - 1])
+        yield (*before, slice(0, place.start))
+        yield (*before, slice(place.stop, shape[axis]))
+
+
+def windows(image: Array, axes: Sequence[Axis]) -> Array:
+    """Return a view [N, *windows, *kernel, C] of a padded image [N, *spatial, C]."""
+    steps = image.strides[1:-1]
+    shape = (image.shape[0], *(a.windows for a in axes), *(a.kernel for a in axes), image.shape[-1])
+    strides = (
+        image.strides[0],
+        *(step * a.stride for step, a in zip(steps, axes, strict=True)),
+        *(step * a.dilation for step, a in zip(steps, axes, strict=True)),
+        image.strides[-1],
+    )
+    return as_strided(image, shape, strides, writeable=False)
+
+
+def bind_dense(binder: Binder, data: Array, weights: Array, axes: Sequence[Axis]) -> None:
+    """Bind a convolution of data [N, C, *spatial] with weights [groups, *kernel * C / groups, outputs / groups]."""
+    groups, _, depth = weights.shape
+    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
+    image = channels_last(data)
+    is_pointwise = all(a.kernel == 1 and a.stride == 1 and not a.pad_begin for a in axes)
+    if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
+        rows = _rows(image)
+        if rows is not None and groups == 1:
+            bind_product(binder, rows, weights[0], out.reshape(-1, depth))
+            return
+    _bind_columns(binder, windows(padded_image(binder, image, axes), axes), weights, out)
+
+
+def _rows(image: Array) -> Array | None:
+    """Return the positions of an image [N, *spatial, C] as rows of a matrix that BLAS can read; None if it cannot."""
+    matrix = image.reshape(-1, image.shape[-1])
+    if not np.may_share_memory(matrix, image):
+        return None
+    size = image.itemsize
+    return matrix if size in matrix.strides else None
+
+
+def _bind_columns(binder: Binder, view: Array, weights: Array, out: Array) -> None:
+    """Bind the copy of windows [N, *windows, *kernel, C] to rows, and the product with the weights."""
+    groups, length, depth = weights.shape
+    spatial = out.ndim - 2
+    channels = view.shape[-1] // groups
+    # Along the first spatial axis, blocks of windows are small enough for a cache.
+    count, rest = view.shape[1], prod(view.shape[2 : 1 + spatial])
+    row_bytes = rest * groups * (length + depth) * view.itemsize
+    work = out.size * length
+    workers = max(min(work // SHARED, threads()), 1)
+    step = max(min(_BLOCK_BYTES // max(row_bytes, 1), -(-count // workers)), 1)
+    places = [(n, slice(i, min(i + step, count))) for n in range(view.shape[0]) for i in range(0, count, step)]
+    memory = [binder.scratch((step * rest * groups * length,), view.dtype) for _ in range(min(workers, len(places)))]
+    split = (*view.shape[:-1], groups, channels)
+    grouped = np.moveaxis(view.reshape(split) if groups > 1 else view[..., np.newaxis, :], -2, 1 + spatial)
+    blocks = []
+    for index, (n, place) in enumerate(places):
+        source = grouped[n, place]
+        target = memory[index % len(memory)][: source.size].reshape(source.shape)
+        rows = source.size // (groups * length)
+        result = out[n, place].reshape(rows, groups, depth)
+        columns = target.reshape(rows, groups, length)
+        blocks.append((target, source, columns.swapaxes(0, 1), result.swapaxes(0, 1)))
+    if groups == 1:
+        weights = weights[0]
+        blocks = [(target, source, columns[0], result[0]) for target, source, columns, result in blocks]
+    if len(memory) == 1:
+        for target, source, columns, result in blocks:
+            binder.call(np.copyto, target, source)
+            binder.call(np.matmul, columns, weights, result)
+        return
+    shares = [blocks[first :: len(memory)] for first in range(len(memory))]
+
+    def run(start: int, stop: int) -> None:
+        for share in shares[start:stop]:
+            for target, source, columns, result in share:
+                np.copyto(target, source)
+                np.matmul(columns, weights, result)
+
+    binder.call(run_blocks, run, len(shares), 1)
+
+
+def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[Axis]) -> None:
+    """Bind a convolution of each channel of data [N, C, *spatial] with its own filter, weights [*kernel, C].
+
+    One ``einsum`` adds up the products of a row of the image with all taps, so that its inner loop runs over all
+    channels of a row. With a stride along the last axis, the columns of the image are sorted by their remainder first.
+    """
+    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
+    image = padded_image(binder, channels_last(data), axes)
+    *_, last = axes
+    channels = image.shape[-1]
+    row = last.windows * channels
+    tiles = np.tile(weights, (*[1] * (weights.ndim - 1), last.windows))  # [*kernel, windows * C]
+    if last.stride > 1:
+        image = _sorted_columns(binder, image, last)
+    groups: dict[int, list[int]] = {}
+    for tap in range(last.kernel):
+        groups.setdefault(tap * last.dilation % last.stride, []).append(tap)
+    target = out.reshape(*out.shape[:-2], row)
+    terms = []
+    for taps in groups.values():
+        runs = [_run(image, last, tap, row) for tap in taps]
+        steps = {_offset(b) - _offset(a) for a, b in pairwise(runs)}
+        assert len(steps) <= 1
+        step = next(iter(steps), 0)
+        terms.append((_with_taps(runs[0], axes[:-1], len(taps), step), np.ascontiguousarray(tiles[..., taps, :])))
+    _bind_sums(binder, terms, target, len(axes))
+
+
+def _sorted_columns(binder: Binder, image: Array, axis: Axis) -> Array:
+    """Return a copy of an image [N, ..., W, C] as [N, ..., stride, W / stride, C], made in each run."""
+    *lead, width, channels = image.shape
+    length = -(-width // axis.stride)
+    planes = binder.scratch((*lead, axis.stride, length, channels), image.dtype)
+    for remainder in range(axis.stride):
+        columns = image[..., remainder :: axis.stride, :]
+        binder.call(np.copyto, planes[..., remainder, : columns.shape[-2], :], columns)
+    return planes
+
+
+def _offset(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def _run(image: Array, axis: Axis, tap: int, row: int) -> Array:
+    """Return [N, ..., windows * C], what a tap along the last spatial axis reads in each row of the image."""
+    start = tap * axis.dilation
+    first = image[..., start % axis.stride, start // axis.stride, :] if axis.stride > 1 else image[..., start, :]
+    return as_strided(first, (*first.shape[:-1], row), (*first.strides[:-1], image.itemsize), writeable=False)
+
+
+def _with_taps(runs: Array, axes: Sequence[Axis], taps: int, step: int) -> Array:
+    """Return [N, *windows, *kernel, windows * C] for the other axes and for taps that are ``step`` bytes apart."""
+    strides = runs.strides[1:-1]
+    shape = (runs.shape[0], *(a.windows for a in axes), *(a.kernel for a in axes), taps, runs.shape[-1])
+    return as_strided(
+        runs,
+        shape,
+        (
+            runs.strides[0],
+            *(stride * a.stride for stride, a in zip(strides, axes, strict=True)),
+            *(stride * a.dilation for stride, a in zip(strides, axes, strict=True)),
+            step,
+            runs.strides[-1],
+        ),
+        writeable=False,
+    )
+
+
+def _bind_sums(binder: Binder, terms: Sequence[tuple[Array, Array]], out: Array, spatial: int) -> None:
+    """Bind the sum of products over all taps, for views [N, *windows, *kernel, row] and weights [*kernel, row]."""
+    places, taps = "abcd"[:spatial], "ijk"[:spatial]
+    subscripts = f"{places}{taps}z,{taps}z->{places}z"
+    (view, weights), *others = terms
+    binder.call(_sum_products, subscripts, view, weights, out)
+    term = binder.scratch(out.shape, out.dtype) if others else out
+    for view, weights in others:
+        binder.call(_sum_products, subscripts, view, weights, term)
+        binder.call(np.add, out, term, out)
+
+
+def _sum_products(subscripts: str, view: Array, weights: Array, out: Array) -> None:
+    einsum(subscripts, view, weights, out=out)

@@ -1,0 +1,96 @@
+"""Matrix products of bound operations: which of them BLAS computes at once, and which threads share.
+
+BLAS runs on one thread here (see ``ovir.kernels.blas``).
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.parallel import run_blocks, threads
+from ovir.ops.base.binding import Binder, Call
+
+SHARED = 3 << 20
+"""With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread
+takes as long as some 500,000 of them."""
+
+
+def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
+    """Return ``x`` in an order that BLAS reads: itself, or a copy made in each run, or once for a constant, which has
+    the name ``form``."""
+    if is_readable(x):
+        return x
+    if form is not None:
+        return binder.prepared(form, lambda: np.ascontiguousarray(x))
+    copy = binder.scratch(x.shape, x.dtype)
+    binder.call(np.copyto, copy, x)
+    return copy
+
+
+def is_readable(x: Array) -> bool:
+    """Return whether BLAS reads the matrices in the last two axes of ``x`` by rows or by columns."""
+    size = x.itemsize
+    rows, columns = x.shape[-2:]
+    down, along = x.strides[-2:]
+    by_rows = (along == size or columns == 1) and (down >= columns * size or rows == 1) and down % size == 0
+    by_columns = (down == size or rows == 1) and (along >= rows * size or columns == 1) and along % size == 0
+    return by_rows or by_columns
+
+
+def bind_product(binder: Binder, a: Array, b: Array, out: Array) -> None:
+    """Bind ``out = a @ b`` for matrices that BLAS can read; leading axes are a batch and are broadcast."""
+    for function, arguments in product_calls(a, b, out):
+        binder.call(function, *arguments)
+
+
+def product_calls(a: Array, b: Array, out: Array) -> list[Call]:
+    """Return the calls that compute ``out = a @ b``."""
+    a, b, out = _as_one_matrix(a, b, out)
+    work = out.size * a.shape[-1]
+    workers = min(work // SHARED, threads())
+    if not a.shape[-1]:
+        return [(out.fill, (0,))]
+    if workers < 2:
+        return [(np.matmul, (a, b, out))]
+    parts = _parts(a, b, out, workers)
+
+    def run(start: int, stop: int) -> None:
+        for x, y, z in parts[start:stop]:
+            np.matmul(x, y, z)
+
+    return [(run_blocks, (run, len(parts), 1))]
+
+
+def _as_one_matrix(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
+    """Return the operands without a batch, if one matrix ``b`` serves the whole batch and its rows lie evenly."""
+    *lead, rows, length = a.shape
+    if prod(b.shape[:-2]) != 1 or prod(lead) == 1:
+        if prod(out.shape[:-2]) == 1:
+            return a.reshape(a.shape[-2:]), b.reshape(b.shape[-2:]), out.reshape(out.shape[-2:])
+        return a, b, out
+    if a.flags.c_contiguous and out.flags.c_contiguous:
+        count = prod(lead) * rows
+        return a.reshape(count, length), b.reshape(b.shape[-2:]), out.reshape(count, b.shape[-1])
+    return a, b, out
+
+
+def _parts(a: Array, b: Array, out: Array, workers: int) -> list[tuple[Array, Array, Array]]:
+    """Split a product into parts of about the same size, a few for each thread."""
+    if out.ndim > 2 and out.shape[0] >= workers:
+        cuts = _cuts(out.shape[0], workers)
+        return [(_along_batch(a, out.ndim, cut), _along_batch(b, out.ndim, cut), out[cut]) for cut in cuts]
+    if out.shape[-2] >= out.shape[-1]:
+        return [(a[..., cut, :], b, out[..., cut, :]) for cut in _cuts(out.shape[-2], workers)]
+    return [(a, b[..., cut], out[..., cut]) for cut in _cuts(out.shape[-1], workers)]
+
+
+def _along_batch(x: Array, ndim: int, cut: slice) -> Array:
+    return x if x.ndim < ndim or x.shape[0] == 1 else x[cut]
+
+
+def _cuts(length: int, workers: int) -> list[slice]:
+    step = -(-length // workers)
+    return [slice(i, min(i + step, length)) for i in range(0, length, step)]
