@@ -1,0 +1,152 @@
+"""Whole models: ovir against OpenVINO's CPU plugin (f32, latency mode), in turns in one process.
+
+    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--layers NAME]
+
+FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
+largest difference between the bound and the unbound run, relative to the largest output; at the end the geometric means
+for models that take OpenVINO less and more than 2 ms. ``--layers`` prints which operations of one model take the time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openvino
+
+import ovir
+from benchmarks.common import geometric_mean, in_turns
+from ovir.core.arrays import Array
+from ovir.kernels.blas import single_thread
+from ovir.runtime.bound import BoundPlan
+
+MODELS = Path(__file__).parents[2] / "shared" / "models"
+SMALL = 0.002
+"""Seconds that OpenVINO takes for what counts as a small model."""
+
+
+class Pair:
+    """One model on both sides, with its inputs."""
+
+    def __init__(self, folder: Path, core: openvino.Core) -> None:
+        self.name = folder.name
+        self.inputs = dict(np.load(folder / "inputs.npz"))
+        self.ours = ovir.compile_model(folder / "model.xml").create_infer_request()
+        settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
+        compiled = core.compile_model(core.read_model(folder / "model.xml"), "CPU", settings)
+        self.theirs = compiled.create_infer_request()
+        self.their_inputs = {_key(compiled, name): array for name, array in self.inputs.items()}
+
+    def run_ours(self) -> Any:
+        self.ours.reset_state()
+        return self.ours.infer(self.inputs, share_outputs=True)
+
+    def run_theirs(self) -> Any:
+        self.theirs.reset_state()
+        return self.theirs.infer(self.their_inputs, share_inputs=True, share_outputs=True)
+
+    def error(self) -> float:
+        """Return the largest difference between an unbound and a bound run."""
+        unbound = [np.array(a) for a in self.run_ours().to_dict().values()]
+        self.run_ours()
+        bound = list(self.run_ours().to_dict().values())
+        return max((_difference(a, b) for a, b in zip(unbound, bound, strict=True)), default=0.0)
+
+    @property
+    def bound(self) -> BoundPlan:
+        return next(iter(self.ours._runner._bound.values()))
+
+
+def _key(compiled: openvino.CompiledModel, name: str) -> int:
+    """Return the position of an input by its tensor name or the name of its Parameter."""
+    for index, port in enumerate(compiled.inputs):
+        if name in port.get_names() or name == port.get_node().get_friendly_name():
+            return index
+    raise KeyError(name)
+
+
+def _difference(a: Array, b: Array) -> float:
+    if a.dtype.kind != "f" or a.shape != b.shape:
+        return 0.0 if np.array_equal(a, b) else float("inf")
+    finite = np.isfinite(a)
+    if not np.array_equal(finite, np.isfinite(b)):
+        return float("inf")
+    return float(np.abs(a[finite] - b[finite]).max(initial=0) / max(np.abs(a[finite]).max(initial=0), 1e-30))
+
+
+def pairs(folder: Path, only: str) -> Iterator[Pair]:
+    """Yield the models that both sides run."""
+    core = openvino.Core()
+    for path in sorted(folder.glob("*/model.xml")):
+        if re.search(only, path.parent.name):
+            try:
+                yield Pair(path.parent, core)
+            except (RuntimeError, ovir.OvirError) as error:
+                print(f"{path.parent.name:<34} skipped: {str(error).splitlines()[0][:80]}")
+
+
+def measure(folder: Path, only: str, rounds: int) -> dict[str, tuple[float, float]]:
+    """Print and return the medians of both sides, in seconds."""
+    print(f"{'model':<34}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'error':>10}")
+    found: dict[str, tuple[float, float]] = {}
+    for pair in pairs(folder, only):
+        error = pair.error()
+        times = in_turns({"ovir": pair.run_ours, "openvino": pair.run_theirs}, rounds)
+        ours, theirs = statistics.median(times["ovir"]), statistics.median(times["openvino"])
+        found[pair.name] = ours, theirs
+        print(f"{pair.name:<34}{ours * 1e3:>10.3f}{theirs * 1e3:>13.3f}{ours / theirs:>8.2f}{error:>10.1e}", flush=True)
+    return found
+
+
+def summarize(found: dict[str, tuple[float, float]]) -> None:
+    small = [a / b for a, b in found.values() if b < SMALL]
+    large = [a / b for a, b in found.values() if b >= SMALL]
+    for name, ratios in (("below 2 ms", small), ("above 2 ms", large), ("all", small + large)):
+        if ratios:
+            print(f"geometric mean, {name:<12} {geometric_mean(ratios):6.2f}   worst {max(ratios):6.2f}")
+
+
+def layers(pair: Pair, runs: int = 200) -> None:
+    """Print the time of the calls of a bound plan by the type of their operation."""
+    pair.error()
+    bound = pair.bound
+    spent: dict[str, float] = defaultdict(float)
+    calls: dict[str, int] = defaultdict(int)
+    single: dict[int, float] = defaultdict(float)
+    with single_thread, np.errstate(all="ignore"):
+        for _ in range(runs):
+            for index, (step, (function, arguments)) in enumerate(zip(bound._owners, bound._calls, strict=True)):
+                begin = time.perf_counter()
+                function(*arguments)
+                single[index] += time.perf_counter() - begin
+    for index, (step, (function, _)) in enumerate(zip(bound._owners, bound._calls, strict=True)):
+        name = f"{step.layer.type} {getattr(function, '__name__', type(function).__name__)}"
+        spent[name] += single[index] / runs
+        calls[name] += 1
+    for name, seconds in sorted(spent.items(), key=lambda item: -item[1])[:40]:
+        print(f"{seconds * 1e6:10.1f} us {calls[name]:5d} calls  {name}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", nargs="?", type=Path, default=MODELS)
+    parser.add_argument("--only", default="", help="a regular expression for the names of models")
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--layers", help="the name of one model")
+    options = parser.parse_args()
+    if options.layers:
+        for pair in pairs(options.folder, f"^{options.layers}$"):
+            layers(pair)
+        return
+    summarize(measure(options.folder, options.only, options.rounds))
+
+
+if __name__ == "__main__":
+    main()
