@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, SupportsIndex
 from weakref import WeakSet
 
 from ovir.diagnostics.codes import USAGE
@@ -16,6 +16,7 @@ from ovir.graph.file_order import FileOrder
 from ovir.graph.layers import Layer, Port
 from ovir.graph.order import dead_layers, topological_order
 from ovir.graph.ranks import NARROW, Ranks
+from ovir.graph.read_only import ReadOnlyDict, ReadOnlyList
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -56,7 +57,7 @@ class LayerGraph:
         self.has_gaps = has_gaps
         self._order = FileOrder(layers)
         self._by_id = {layer.id: layer for layer in self._file_order}
-        self._layers: list[Layer] | None = list(topological_order(self._file_order))
+        self._layers: list[Layer] | None = ReadOnlyList(topological_order(self._file_order))
         self._ranks: Ranks | None = None
         self._rank_gap = NARROW
         self._first_named: dict[str, Layer] | None = None
@@ -64,7 +65,7 @@ class LayerGraph:
         self.scope = self._file_order[0].scope if self._by_id else ""
         """The names of the layers around this body, such as ``loop/body/``; empty for a model that is not a body."""
         for layer in self._file_order:
-            layer.owner = self
+            self._adopt(layer)
         for layer in self._file_order:
             if layer.bodies and self.own_key(layer) != layer.name:
                 set_scopes(layer)
@@ -74,13 +75,19 @@ class LayerGraph:
     def layers(self) -> list[Layer]:
         """Return the layers in topological order, which is the order of the file if that is a topological one."""
         if self._layers is None:
-            self._layers = list(topological_order(self._file_order))
+            self._layers = ReadOnlyList(topological_order(self._file_order))
         return self._layers
 
     @property
     def _file_order(self) -> list[Layer]:
         """Return the layers in the order of the file."""
         return self._order.layers
+
+    def _adopt(self, layer: Layer) -> None:
+        """Make this model the owner of a layer, whose attributes are read-only from now on."""
+        layer.owner = self
+        if type(layer.attributes) is not ReadOnlyDict:
+            layer.attributes = ReadOnlyDict(layer.attributes)
 
     @property
     def edges(self) -> list[Edge]:
@@ -111,13 +118,13 @@ class LayerGraph:
     @cached_property
     def inputs(self) -> list[Port]:
         """Return the output ports of the Parameters, in the order of the file."""
-        return [layer.outputs[0] for layer in self._file_order if layer.type == "Parameter"]
+        return ReadOnlyList(layer.outputs[0] for layer in self._file_order if layer.type == "Parameter")
 
     @cached_property
     def outputs(self) -> list[Port]:
         """Return the input ports of the Results, in the order of the file; each has the names of the tensor that it
         reads."""
-        return [layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs]
+        return ReadOnlyList(layer.inputs[0] for layer in self._file_order if layer.type == "Result" and layer.inputs)
 
     @cached_property
     def dead_layers(self) -> frozenset[Layer]:
@@ -163,9 +170,9 @@ class LayerGraph:
 
         Raises NotFoundError, which is also a KeyError, if there is none.
         """
-        if isinstance(key, int):
-            if key in self._by_id:
-                return self._by_id[key]
+        if not isinstance(key, str) and isinstance(key, SupportsIndex):
+            if key.__index__() in self._by_id:
+                return self._by_id[key.__index__()]
             raise NotFoundError(diagnose(USAGE, f"no layer has the id {key}", Place(self.path)))
         found = self._find(str(key))
         if found is None or key not in (found.name, found.key, found.key.removeprefix(self.scope)):

@@ -357,7 +357,7 @@ class EditableGraph(LayerGraph):
         else:
             self._order.insert(layer, behind)
         self._by_id[layer.id] = layer
-        layer.owner = self
+        self._adopt(layer)
         if self._next_id is not None:
             self._next_id = max(self._next_id, layer.id + 1)
         if self._first_named is not None and self._first_named.setdefault(layer.name, layer) is not layer:

@@ -125,7 +125,8 @@ class Layer:
     ``version`` is the text in the file, such as ``opset6``. ``operator`` is the operation with typed attributes, None
     if ovir has no operation of this type and version. ``attributes`` has every attribute of the file under its name
     there. Its type is the one that the operation declares; an attribute that the operation does not declare remains a
-    text.
+    text. Inference and runs use the values of ``operator``, so ``attributes`` is read-only once the layer is in a
+    model; ``Model.replace_layer`` changes attributes.
     """
 
     id: int

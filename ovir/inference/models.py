@@ -12,6 +12,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model, ShapeLike, provide_inference
+from ovir.graph.read_only import ReadOnlyDict
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
 from ovir.inference.policy import Policy
@@ -97,7 +98,7 @@ def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
     """Replace the Parameters of layers; nothing is inferred."""
     for layer, operator in parameters.items():
         layer.operator = operator
-        layer.attributes = {**layer.attributes, "shape": operator.shape}
+        layer.attributes = ReadOnlyDict({**layer.attributes, "shape": operator.shape})
 
 
 def find_weights(model: Model) -> list[Weights]:

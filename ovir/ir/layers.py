@@ -40,6 +40,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
+from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.attributes import ALWAYS_KNOWN, misspelt_attributes
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
@@ -265,8 +266,7 @@ class LayerReader:
         key = (cls, layer.type, *items)
         known = self._operators.get(key)
         if known is not None:
-            layer.type, layer.operator, attributes = known
-            layer.attributes = attributes.copy()
+            layer.type, layer.operator, layer.attributes = known
             return
         layer.attributes = dict(items)
         reported = self.diagnostics.added
@@ -284,7 +284,8 @@ class LayerReader:
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
         elif self.diagnostics.added == reported and _is_shared(layer.operator, layer):
-            self._operators[key] = layer.type, layer.operator, layer.attributes.copy()
+            layer.attributes = ReadOnlyDict(layer.attributes)
+            self._operators[key] = layer.type, layer.operator, layer.attributes
 
     def _parsed(self, cls: type[Operator], data: etree._Element | None, layer: Layer) -> dict[str, object] | None:
         """Parse the attributes of a layer, which are still texts; return those that its operation declares.

@@ -22,6 +22,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.elements import line_of
 from ovir.ir.weights import Weights
 from ovir.ops.base.attributes import parse_float
@@ -235,7 +236,7 @@ def apply_legacy_io(model: Model) -> None:
         parameter = _parameter(port)
         if parameter.element_type == f16:
             port.layer.operator = Parameter(element_type=f32, shape=parameter.shape)
-            port.layer.attributes["element_type"] = f32
+            port.layer.attributes = ReadOnlyDict({**port.layer.attributes, "element_type": f32})
             name = f"{port.layer.name}/to_f16"
             model.move_readers(port, _add(model, name, "Convert", [port], {"destination_type": "f16"}))
 
