@@ -14,7 +14,6 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
 
 _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
-_NOUNS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
 
 
 def coloured(found: Diagnostic) -> str:
@@ -50,7 +49,7 @@ def _escaped_property(text: str) -> str:
 def counts_of(diagnostics: Sequence[Diagnostic]) -> str:
     """Return the numbers of errors, warnings and infos as a text."""
     counts = Counter(found.severity for found in diagnostics)
-    return ", ".join(plural(counts[s], _NOUNS[s]) for s in Severity if counts[s]) or "nothing found"
+    return ", ".join(plural(counts[s], s) for s in Severity if counts[s]) or "nothing found"
 
 
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
@@ -69,7 +68,7 @@ def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
         by_file.setdefault(found.file or "", []).append(found)
     tables = {file: [sum(d.severity is s for d in found) for s in Severity] for file, found in by_file.items()}
     worst = sorted(tables.items(), key=lambda item: ([-count for count in item[1]], item[0]))
-    say_table(("file", ">errors", ">warnings", ">notes"), [(file, *counts) for file, counts in worst], title="")
+    say_table(("file", ">errors", ">warnings", ">infos"), [(file, *counts) for file, counts in worst], title="")
 
 
 def say_times(times: Counter[str]) -> None:

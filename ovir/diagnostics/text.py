@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from numbers import Integral
 
 LONGEST = 100
@@ -32,6 +33,29 @@ def shown(value: object) -> object:
     return value
 
 
+def filled(message: str, values: Iterable[object]) -> str:
+    """Return a message with values in place of its ``{}``.
+
+    ``{:channel}`` is replaced by a number and its noun: ``1 channel``, ``3 channels``.
+    """
+    return message.format(*map(_Value, values))
+
+
+class _Value:
+    """A value that can be formatted with a noun."""
+
+    def __init__(self, value: object) -> None:
+        self.value = shown(value)
+
+    def __format__(self, spec: str) -> str:
+        if spec.replace(" ", "").isalpha() and len(spec) > 1:
+            return f"{self.value} {_number_of(str(self.value) == '1', spec)}"
+        return format(self.value, spec)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
 def _shortened(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest * 2 // 3]}…{text[-longest // 4 :]}"
 
@@ -53,4 +77,11 @@ def exact_size_text(amount: int) -> str:
 
 def plural(amount: int, noun: str) -> str:
     """Return a number of things in words: ``1 layer``, ``2,000 layers``."""
-    return f"{amount:,} {noun}{'' if amount == 1 else 's'}"
+    return f"{amount:,} {_number_of(amount == 1, noun)}"
+
+
+def _number_of(is_one: bool, noun: str) -> str:
+    return noun if is_one else _IRREGULAR.get(noun, f"{noun}s")
+
+
+_IRREGULAR = {"axis": "axes", "class": "classes", "index": "indices"}

@@ -14,6 +14,7 @@ from ovir.diagnostics.codes import CYCLE, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.text import plural
 from ovir.graph.connections import LayerGraph, set_scopes
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
@@ -97,7 +98,7 @@ class EditableGraph(LayerGraph):
         self._require_new(layer)
         chosen = self._readers_of(port, readers)
         if not (layer.inputs and layer.outputs):
-            self._refuse(f"{layer.title} needs an input and an output to be inserted", layer)
+            self._refuse("the layer needs an input and an output to be inserted", layer)
         self._require_sources(layer, [port, *others])
         for other in others:
             self._check_cycles(other, chosen)
@@ -114,7 +115,7 @@ class EditableGraph(LayerGraph):
         """Insert a layer before an input port, and return the layer; see ``insert_after``."""
         self._require_port(target, is_output=False)
         if target.source is None:
-            self._refuse(f"input {target.index} of {target.layer.title} has no source", target.layer)
+            self._refuse(f"input {target.index} has no source", target.layer)
         return self.insert_after(target.source, layer, others, readers=[target])
 
     def remove_layer(self, layer: Layer, *, bypass: bool = False) -> None:
@@ -128,12 +129,12 @@ class EditableGraph(LayerGraph):
         read = [port for port in layer.outputs if port.readers]
         if read and not bypass:
             reader = read[0].readers[0].layer
-            self._refuse(f"{layer.title} cannot be removed: {reader.title} reads it", layer)
+            self._refuse(f"the layer cannot be removed: {reader.title} reads it", layer)
         if read:
             source = layer.inputs[0].source if layer.inputs else None
             if len(read) > 1 or source is None:
                 why = f"{len(read)} of its outputs have readers" if len(read) > 1 else "its first input has no source"
-                self._refuse(f"{layer.title} cannot be bypassed: {why}", layer)
+                self._refuse(f"the layer cannot be bypassed: {why}", layer)
             for port in read[0].readers:
                 separate(port)
                 join(source, port)
@@ -153,17 +154,17 @@ class EditableGraph(LayerGraph):
             self._require_free_end(new)
         fed = [port.source for port in old.inputs] if sources is None else list(sources)
         if len(fed) > len(new.inputs):
-            self._refuse(f"{new.title} has {len(new.inputs)} inputs, got {len(fed)} sources", new)
+            self._refuse_sources(new, len(fed))
         for port in old.outputs[len(new.outputs) :]:
             if port.readers:
-                message = f"{new.title} has no output {port.index}, which {port.readers[0].layer.title} reads"
+                message = f"the layer has no output {port.index}, which {port.readers[0].layer.title} reads"
                 self._refuse(message, new)
         readers = [port for output in old.outputs for port in output.readers]
         for source in fed if sources is not None else ():
             assert source is not None
             self._require_port(source, is_output=True)
             if source.layer is old:
-                self._refuse(f"{new.title} cannot read the layer that it replaces", new)
+                self._refuse("the layer cannot read the one that it replaces", new)
             self._check_cycles(source, readers)
         self._check_state(new, [source for source in fed if source is not None], readers)
         lines = [port.edge_line for port in old.inputs] if sources is None else []
@@ -231,25 +232,25 @@ class EditableGraph(LayerGraph):
         if not isinstance(layer, Layer):
             self._refuse(f"expected a layer, got {layer!r}; model.layer(name) returns one")
         if layer.owner is not self:
-            self._refuse(f"{layer.title} is not in this model", layer)
+            self._refuse("the layer is not in this model", layer)
 
     def _require_new(self, layer: Layer, in_place_of: Layer | None = None) -> None:
         if not isinstance(layer, Layer):
             self._refuse(f"expected a layer, got {layer!r}")
         if not all(isinstance(text, str) for text in (layer.name, layer.type, layer.version)):
-            self._refuse(f"name, type and version of {layer.title} must be texts", layer)
+            self._refuse("name, type and version must be texts", layer)
         if layer.owner is not None:
-            self._refuse(f"{layer.title} already belongs to a model", layer)
+            self._refuse("the layer already belongs to a model", layer)
         other = self._by_id.get(layer.id)
         if other is not None and other is not in_place_of:
             self._refuse(f"id {layer.id} is already used by {other.title}", layer)
         if any(port.source is not None for port in layer.inputs) or any(port.readers for port in layer.outputs):
-            self._refuse(f"the ports of {layer.title} are already connected", layer)
+            self._refuse("the ports of the layer are already connected", layer)
 
     def _require_free_end(self, layer: Layer) -> None:
         """Raise InputError for a Parameter or Result of a body, because the port map refers to them by number."""
         if self.scope and layer.type in _ENDS:
-            message = f"{layer.title} cannot be added to a body or removed from it: its port map would no longer match"
+            message = f"a {layer.type} cannot be added to a body or removed from it: the port map would no longer match"
             self._refuse(message, layer)
 
     def _require_port(self, port: Port, *, is_output: bool) -> None:
@@ -257,13 +258,13 @@ class EditableGraph(LayerGraph):
         if not isinstance(port, Port):
             self._refuse(f"expected an {kind} port, got {port!r}; layer.inputs and layer.outputs hold ports")
         if port.is_output is not is_output:
-            self._refuse(f"expected an {kind} port, got {other} {port.index} of {port.layer.title}", port.layer)
+            self._refuse(f"expected an {kind} port, got {other} {port.index} of this layer", port.layer)
         if port.layer.owner is not self:
-            self._refuse(f"{kind} {port.index} of {port.layer.title} is not in this model", port.layer)
+            self._refuse(f"{kind} {port.index} of this layer is not in the model", port.layer)
 
     def _require_sources(self, layer: Layer, sources: Sequence[Port]) -> None:
         if len(sources) > len(layer.inputs):
-            self._refuse(f"{layer.title} has {len(layer.inputs)} inputs, got {len(sources)} sources", layer)
+            self._refuse_sources(layer, len(sources))
         for source in sources:
             self._require_port(source, is_output=True)
 
@@ -274,7 +275,7 @@ class EditableGraph(LayerGraph):
         for reader in chosen:
             self._require_port(reader, is_output=False)
             if reader.source is not port:
-                message = f"input {reader.index} of {reader.layer.title} does not read {port.layer.title}"
+                message = f"input {reader.index} of this layer does not read {port.layer.title}"
                 self._refuse(message, reader.layer)
         return chosen
 
@@ -326,6 +327,9 @@ class EditableGraph(LayerGraph):
         closed = path_text([*path, *([through] if through is not end else []), path[0]])
         message = f"the edit would close a cycle: {closed}"
         raise ModelError(diagnose(CYCLE, message, path[0].place))
+
+    def _refuse_sources(self, layer: Layer, given: int) -> NoReturn:
+        self._refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(given, 'source')}", layer)
 
     def _refuse(self, message: str, layer: Layer | None = None) -> NoReturn:
         raise InputError(diagnose(USAGE, message, Place(self.path) if layer is None else layer.place))

@@ -141,7 +141,8 @@ def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""
-        op.fail("takes {} {}inputs{}, got {}", required, most, listed, len(inputs), code=INPUT_COUNT)
+        noun = "input" if required == 1 and not most else "inputs"
+        op.fail("takes {} {}{}{}, got {}", required, most, noun, listed, len(inputs), code=INPUT_COUNT)
     return keywords
 
 

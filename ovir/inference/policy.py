@@ -14,6 +14,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import EDGE_PORT, INFERENCE, UNFED_INPUT, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
 from ovir.graph.model import Model
 from ovir.inference.declared import agrees, difference, input_differences
@@ -194,5 +195,5 @@ def _report_surplus(engine: Engine, layer: Layer, count: int) -> None:
     """Report outputs with readers that the operation does not have; surplus outputs without readers may be declared."""
     for port in layer.outputs[count:]:
         if port.readers:
-            message = f"output port {port.id} is read, but {layer.type} has only {count} outputs here"
+            message = f"output port {port.id} is read, but {layer.type} has only {plural(count, 'output')} here"
             engine.diagnostics.report(EDGE_PORT, message, port.place, port=port.id)

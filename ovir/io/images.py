@@ -15,6 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
+from ovir.diagnostics.text import plural
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -51,11 +52,12 @@ def load_image(
     how = how or Preparation()
     layout = how.layout or _layout_of(path, shape)
     if shape.rank is not None and shape.rank != len(layout):
-        _refuse(path, f"the layout {layout} has {len(layout)} axes, the input of shape {shape} has {shape.rank}")
+        message = f"the layout {layout} has {plural(len(layout), 'axis')}, the input of shape {shape} has {shape.rank}"
+        _refuse(path, message)
     sizes = dict(zip(layout, shape if shape.rank is not None else [None] * len(layout), strict=True))
     channels, height, width = (_static(sizes[axis]) for axis in "CHW")
     if channels is not None and channels not in _MODES:
-        _refuse(path, f"the input of shape {shape} has {channels} channels; an image has 1, 3 or 4")
+        _refuse(path, f"the input of shape {shape} has {plural(channels, 'channel')}; an image has 1, 3 or 4")
     image = _open(path, channels)
     before = image.size
     image = _resized(path, image, width or before[0], height or before[1], how.resize)
@@ -155,7 +157,7 @@ def _by_channel(
     path: str | os.PathLike[str], name: str, values: Sequence[float], channels: int, default: float
 ) -> Array:
     if len(values) not in (0, 1, channels):
-        _refuse(path, f"--{name} has {len(values)} values, the image {channels} channels")
+        _refuse(path, f"--{name} has {plural(len(values), 'value')}, the image {plural(channels, 'channel')}")
     return np.array(values or [default], np.float32)
 
 

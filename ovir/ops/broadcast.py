@@ -117,12 +117,12 @@ class Broadcast3(Operator):
         axes = [int(axis) for axis in axes_mapping]
         # A scalar may be mapped too: it counts as one dimension of size 1.
         dims = list(shape) or [Dimension(1, 1)] * min(len(axes), 1)
-        message = "axes_mapping has {} elements, but data of shape {} needs one per dimension"
+        message = "axes_mapping has {:element}, but data of shape {} needs one per dimension"
         self.require(len(axes) == len(dims), message, len(axes), shape)
         self.require(axes == sorted(set(axes)), "axes_mapping must be ascending, got {}", axes)
         result = [Dimension(1, 1)] * len(target)
         for axis, dim in zip(axes, dims, strict=True):
-            message = "axes_mapping {} names an axis outside of the {} dimensions of the target {}"
+            message = "axes_mapping {} names an axis outside of the {:dimension} of the target {}"
             self.require(0 <= axis < len(target), message, axes, len(target), target)
             result[axis] = dim
         if not shape.rank and axes:

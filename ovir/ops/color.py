@@ -45,7 +45,7 @@ class ColorBase(Operator):
 
     def _require_channels(self, name: str, shape: PartialShape, channels: int) -> None:
         self.require_rank(name, shape, 4)
-        self.require(shape[-1].contains(channels), "{} must have {} channels, got {}", name, channels, shape)
+        self.require(shape[-1].contains(channels), "{} must have {:channel}, got {}", name, channels, shape)
 
 
 def _computed(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -68,7 +68,7 @@ class ConvolutionBase(SlidingWindowBase):
         merged = None if counted is None else groups.merged_with(counted)
         if merged is None:
             self.fail(
-                "data {} has {} channels, but filters {} need {} groups of {}",
+                "data {} has {:channel}, but filters {} need {:group} of {}",
                 data,
                 data[1],
                 filters,
@@ -129,7 +129,7 @@ class ForwardConvolutionBase(ConvolutionBase):
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
-        message = "data has {} channels, but the filters need {} (groups {}, input channels {})"
+        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
         self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
         windows = self.windows(data.shape[2:], kernel)

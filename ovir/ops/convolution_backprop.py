@@ -128,7 +128,7 @@ class TransposedConvolutionBase(ConvolutionBase):
         self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None
     ) -> Array:
         groups, depth, multiplier, *kernel = filters.shape
-        message = "data has {} channels, but the filters need {} (groups {}, input channels {})"
+        message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
         self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         begins, sizes = self._geometry(data.shape[2:], kernel, output_shape)
         strides, dilations, _, _ = self.per_axis(len(kernel))

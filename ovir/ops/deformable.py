@@ -54,7 +54,7 @@ class DeformableBase(ConvolutionBase):
         self._require_multiple("data", data.shape, 1, self.group, "group")
         self._require_multiple("filters", filters.shape, 0, self.group, "group")
         channels = filters.shape[1] * self.group
-        message = "data {} has {} channels, but filters {} with group {} need {}"
+        message = "data {} has {:channel}, but filters {} with group {} need {}"
         fits = data.shape[1].compatible(channels)
         self.require(fits, message, data.shape, data.shape[1], filters.shape, self.group, channels)
         kernel = spatial_dims(filters.shape, 2, 2)
@@ -73,7 +73,7 @@ class DeformableBase(ConvolutionBase):
     def _merged(self, output: PartialShape, name: str, shape: PartialShape, channels: Dimension) -> PartialShape:
         """Return the output's shape, refined by offsets or mask, which have the same windows."""
         self._require_multiple(name, shape, 1, self.deformable_group, "deformable_group")
-        message = "{} {} has {} channels, but kernel and deformable_group {} need {}"
+        message = "{} {} has {:channel}, but kernel and deformable_group {} need {}"
         self.require(shape[1].compatible(channels), message, name, shape, shape[1], self.deformable_group, channels)
         merged = output.merged_with(shape, except_axis=1)
         if merged is None:

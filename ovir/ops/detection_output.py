@@ -175,7 +175,7 @@ class DetectionOutputBase(Operator):
             count = self.require_known(divided, message, name, shape, each, what)
             merged = known.merged_with(count)
             if merged is None:
-                message = "{} {} with {} elements per {} gives a count of {}, but the other inputs give {}"
+                message = "{} {} with {:element} per {} gives a count of {}, but the other inputs give {}"
                 self.fail(message, name, shape, each, what, count, known)
             known = merged
         return known

@@ -51,7 +51,7 @@ class FourierBase(Operator):
         if data.shape.rank is None:
             return TensorType(data.element_type, PartialShape(None))
         dims = self._signal_dims(data.shape)
-        message = "axes has {} elements, but data of shape {} has only {} transformable {}"
+        message = "axes has {:element}, but data of shape {} has only {} transformable {}"
         noun = "axis" if len(dims) == 1 else "axes"
         self.require(count.lower <= len(dims), message, count, data.shape, len(dims), noun)
         if axes.constant is None:

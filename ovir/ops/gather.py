@@ -86,7 +86,7 @@ class GatherBase(Operator):
         batch = data.slice(0, batch_dims).merged_with(indices.slice(0, batch_dims))
         if batch is None:
             self.fail(
-                "data {} and indices {} must be equal in the first {} dimensions (batch_dims)",
+                "data {} and indices {} must be equal in the first {:dimension} (batch_dims)",
                 data,
                 indices,
                 batch_dims,
@@ -161,7 +161,7 @@ class GatherBase(Operator):
         return spread
 
 
-_BATCHES_DIFFER = "data {} and indices {} must be equal in the first {} dimensions (batch_dims)"
+_BATCHES_DIFFER = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
 
 
 def _place(indices: Array, first: int, value: int, lowest: int, data: Array, axis: int) -> str:

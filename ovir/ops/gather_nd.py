@@ -43,13 +43,13 @@ class GatherND8(Operator):
         if data.shape.rank is None or indices.shape.rank is None or not indices.shape[-1].is_static:
             return TensorType(data.element_type, PartialShape(None))
         k = indices.shape[-1].length
-        message = "indices {} holds tuples of {} indices, but data {} has only {} dimensions after {} batch dimensions"
+        message = "indices {} holds tuples of {:index}, but data {} has only {:dimension} after {:batch dimension}"
         left = data.shape.rank - batch
         self.require(k <= left, message, indices.shape, k, data.shape, left, batch)
         batches = data.shape.slice(0, batch).merged_with(indices.shape.slice(0, batch))
         if batches is None:
             self.fail(
-                "data {} and indices {} must be equal in the first {} dimensions (batch_dims)",
+                "data {} and indices {} must be equal in the first {:dimension} (batch_dims)",
                 data.shape,
                 indices.shape,
                 batch,
@@ -64,7 +64,7 @@ class GatherND8(Operator):
     def run(self, data: Array, indices: Array, *, out: Array | None = None) -> Array:
         batch, k = self.batch_dims, indices.shape[-1]
         batches, sizes, slices = data.shape[:batch], data.shape[batch : batch + k], data.shape[batch + k :]
-        message = "data {} and indices {} must be equal in the first {} dimensions (batch_dims)"
+        message = "data {} and indices {} must be equal in the first {:dimension} (batch_dims)"
         self.require(indices.shape[:batch] == batches, message, data.shape, indices.shape, batch)
         positions = flat_positions(self, indices, sizes).reshape(prod(batches), prod(indices.shape[batch:-1]))
         positions += (np.arange(prod(batches)) * prod(sizes))[:, np.newaxis]

@@ -48,7 +48,7 @@ class Einsum(Operator):
                 subscript,
                 self.equation,
             )
-        self.require(len(inputs) == count, "equation '{}' needs {} inputs, got {}", self.equation, len(inputs), count)
+        self.require(len(inputs) == count, "equation '{}' needs {:input}, got {}", self.equation, len(inputs), count)
         inputs, output = [s.replace("...", ".") for s in inputs], output.replace("...", ".")
         letters = "".join(inputs)
         if not arrow:

@@ -71,7 +71,7 @@ class MatMul(Operator):
             y[-2:] = y[:-3:-1]
         self.require(
             x[-1].compatible(y[-2]) or not (x[-1].is_static and y[-2].is_static),
-            "a of shape {}{} has {} columns, but b of shape {}{} has {} rows",
+            "a of shape {}{} has {:column}, but b of shape {}{} has {:row}",
             a.shape,
             " transposed" if self.transpose_a else "",
             x[-1],
@@ -139,7 +139,7 @@ class MatMul(Operator):
 
     def _require_fit(self, a: Array, b: Array) -> None:
         rows = b.shape[-2] if b.ndim > 1 else b.shape[0]
-        message = "a and b have shapes {} and {} when they are multiplied: {} columns do not match {} rows"
+        message = "a and b have shapes {} and {} when they are multiplied: {:column} and {:row} do not match"
         self.require(a.shape[-1] == rows, message, a.shape, b.shape, a.shape[-1], rows)
 
     def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:

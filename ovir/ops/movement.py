@@ -208,7 +208,7 @@ class Pad1(Operator):
             self.require_rank(name, pads.shape, 1)
             count = pads.shape[0]
             fits = rank is None or count.contains(rank)
-            self.require(fits, "{} must have {} elements for data of shape {}, got {}", name, rank, data.shape, count)
+            self.require(fits, "{} must have {:element} for data of shape {}, got {}", name, rank, data.shape, count)
         element_type = data.element_type
         if self.pad_mode == "constant":
             if pad_value is not None:

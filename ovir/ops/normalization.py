@@ -351,7 +351,7 @@ class GroupNormalization(MvnBase):
         channels = self.merge_dims("channels", data=(shape, 1), scale=(scale.shape, 0), bias=(bias.shape, 0))
         self.require(
             not channels.is_static or channels.length % self.num_groups == 0,
-            "{} channels of data of shape {} cannot be divided into {} equal groups",
+            "{:channel} of data of shape {} cannot be divided into {} equal groups",
             channels,
             shape,
             self.num_groups,
@@ -360,7 +360,7 @@ class GroupNormalization(MvnBase):
 
     def run(self, data: Array, scale: Array, bias: Array, *, out: Array | None = None) -> Array:
         count, channels = data.shape[:2]
-        message = "{} channels cannot be divided into {} equal groups"
+        message = "{:channel} cannot be divided into {} equal groups"
         self.require(channels % self.num_groups == 0, message, channels, self.num_groups)
         dtype = compute_dtype(data.dtype)
         x = half.converted(data, dtype)

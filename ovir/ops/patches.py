@@ -147,7 +147,7 @@ class Col2Im(Operator):
             divided = blocks.exact_div(kernel[0] * kernel[1])
             if divided is None:
                 self.fail(
-                    "data {} has {} channels, which is not a multiple of the size of kernel {}", shape, blocks, kernel
+                    "data {} has {:channel}, which is not a multiple of the size of kernel {}", shape, blocks, kernel
                 )
             channels = divided
             if all(size.is_static for size in sizes):

@@ -38,7 +38,7 @@ class Reverse(Operator):
         rank = data.shape.rank
         if self.mode == "mask":
             self.require_type("axes", axes.element_type, lambda t: t == boolean, "boolean in mode mask")
-            message = "the mask has shape {}, but data {} has {} dimensions"
+            message = "the mask has shape {}, but data {} has {:dimension}"
             self.require(rank is None or axes.shape[0].contains(rank), message, axes.shape, data.shape, rank)
         else:
             self.require_integers("axes", axes.element_type)

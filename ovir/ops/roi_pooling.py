@@ -302,7 +302,7 @@ class DeformablePSROIPooling(RoiPoolingBase):
             return np.zeros((regions, 1, 2, group, group))
         classes = offsets.shape[1] // 2
         fits = classes > 0 and self.output_dim % classes == 0 and offsets.size >= regions * classes * 2 * part**2
-        message = "offsets {} do not match {} regions with output_dim {} and part_size {}"
+        message = "offsets {} do not match {:region} with output_dim {} and part_size {}"
         self.require(fits, message, offsets.shape, regions, self.output_dim, part)
         if offsets.shape != (regions, classes * 2, part, part):
             found, wanted = PartialShape(offsets.shape), PartialShape([regions, classes * 2, part, part])

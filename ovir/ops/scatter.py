@@ -208,7 +208,7 @@ class ScatterNDUpdate4(ScatterBase):
             self.require_rank_at_least(name, tensor.shape, 1)
         if data.shape.rank is not None and indices.shape.rank is not None and indices.shape[-1].is_static:
             k = indices.shape[-1].length
-            message = "indices {} holds tuples of {} indices, more than the rank of data {}"
+            message = "indices {} holds tuples of {:index}, more than the rank of data {}"
             self.require(k <= data.shape.rank, message, indices.shape, k, data.shape)
             expected = indices.shape.slice(0, -1) + data.shape.slice(k)
             message = "updates {} must have shape {} for indices {} and data {}"

@@ -339,7 +339,7 @@ class Transpose(Operator):
         rank = data.shape.rank
         length = order.shape[0]
         fits = rank is None or length.contains(rank) or length.contains(0)
-        self.require(fits, "order must have {} elements or none for data of shape {}, got {}", rank, data.shape, length)
+        self.require(fits, "order must have {:element} or none for data of shape {}, got {}", rank, data.shape, length)
         if order.constant is not None and rank is not None:
             axes = self._axes(order.constant, rank)
             return TensorType(data.element_type, PartialShape(data.shape[axis] for axis in axes))

@@ -146,7 +146,7 @@ class SliceOperatorBase(SlicingBase):
         """Return the number of sliced axes, on which all vectors must agree."""
         count = self.common_length(dict(zip(("start", "stop", "step", "axes"), vectors, strict=False)))
         fits = rank is None or count.lower <= rank
-        self.require(fits, "start has {} elements, more than the {} dimensions of data", count, rank)
+        self.require(fits, "start has {:element}, more than the {:dimension} of data", count, rank)
         return count
 
     def sliced_shape(self, shape: PartialShape, vectors: Sequence[TensorType]) -> PartialShape:
@@ -359,7 +359,7 @@ class StridedSlice(SlicingBase):
             else:
                 roles.append("shrink" if _is_set(self.shrink_axis_mask, i) else "slice")
         taken = len([role for role in roles if role in ("slice", "shrink")])
-        self.require(taken <= rank, "begin and end slice {} dimensions, but data has {}", taken, rank)
+        self.require(taken <= rank, "begin and end slice {:dimension}, but data has {}", taken, rank)
         return roles
 
     def _hidden(self, count: int, rank: int) -> int:

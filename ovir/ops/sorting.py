@@ -62,7 +62,7 @@ class TopK3(Operator):
 
     def run(self, data: Array, k: Array) -> tuple[Array, Array]:
         axis, count = self.normalize_axis(self.axis, data.ndim), int(k.item())
-        message = "k is {}, but axis {} of data {} has {} elements"
+        message = "k is {}, but axis {} of data {} has {:element}"
         self.require(0 <= count <= data.shape[axis], message, count, axis, data.shape, data.shape[axis])
         rows = np.moveaxis(data, axis, -1)
         indices = _top(rows, count, self.mode == "max")

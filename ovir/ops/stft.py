@@ -53,7 +53,7 @@ class ShortTimeFourierBase(Operator):
         self.require(window.upper != 0, "window must have at least one element")
         fits = frame_size.upper is None or window.lower <= frame_size.upper
         self.require(
-            fits, "window must not be longer than a frame: it has {} elements, but a frame has {}", window, frame_size
+            fits, "window must not be longer than a frame: it has {:element}, but a frame has {}", window, frame_size
         )
 
 

@@ -34,7 +34,7 @@ class StringTensorUnpack(Operator):
 
     def run(self, data: Array) -> tuple[Array, Array, Array]:
         symbols, ends = join_strings(data)
-        self.require(symbols.size < 2**31, "the strings take {} bytes, more than i32 can count", symbols.size)
+        self.require(symbols.size < 2**31, "the strings take {:byte}, more than i32 can count", symbols.size)
         begins = np.concatenate([np.zeros(min(ends.size, 1), np.int64), ends[:-1]])
         return begins.astype(np.int32).reshape(data.shape), ends.astype(np.int32).reshape(data.shape), symbols
 

@@ -55,7 +55,7 @@ class RegionYolo(Operator):
         self.require_rank("data", data, 4)
         dims = list(data if data.rank is not None else [UNKNOWN] * 4)
         channels = self.regions * self.entries
-        message = "data {} has {} channels, but {} regions of {} coordinates, 1 objectness and {} classes need {}"
+        message = "data {} has {:channel}, but {:region} of {:coordinate}, 1 objectness and {:class} need {}"
         fits = dims[1].upper is None or dims[1].upper >= channels
         self.require(fits, message, data, dims[1], self.regions, self.coords, self.classes, channels)
         if not self.do_softmax:
@@ -104,7 +104,7 @@ class ReorgYolo(Operator):
         if shape.rank is None:
             return TensorType(data.element_type, PartialShape([UNKNOWN] * 4))
         channels = shape[1]
-        message = "data {} has {} channels, but at least stride * stride = {} are needed"
+        message = "data {} has {:channel}, but at least stride * stride = {} are needed"
         fits = channels.upper is None or channels.upper >= stride * stride
         self.require(fits, message, shape, channels, stride * stride)
         dims = [shape[0], channels * (stride * stride)]

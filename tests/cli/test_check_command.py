@@ -260,6 +260,7 @@ def test_fail_on(cli: Any, folder: Path) -> None:
         (right, "info"): 0,
     }  # fmt: skip
     assert {key: cli("check", key[0], "--fail-on", key[1]).status for key in expected} == expected
+    assert "1 file checked: 1 info" in cli("check", noted).err
 
 
 def test_runtime(cli: Any) -> None:
@@ -268,6 +269,8 @@ def test_runtime(cli: Any) -> None:
     assert "error[OVIR701]" in old.out
     assert old.status == 1
     assert "BitwiseNot is declared in opset13; OpenVINO 2022.3 supports opset1 to opset10" in old.out
+    first = cli("check", path, "--runtime", "2020.1")
+    assert first.out.endswith("supports opset1\n")
     assert cli("check", path, "--runtime", "2023.2.0").out == cli("check", path).out == ""
 
 

@@ -95,7 +95,7 @@ def test_broadcast_keeps_the_symbols_of_its_target() -> None:
         ("explicit", [tensor("2"), const([3, 2]), const([2])],
          "axes_mapping [2] names an axis outside of the 2 dimensions of the target [3,2]"),
         ("explicit", [tensor("2,3"), const([3, 2]), const([1])],
-         "axes_mapping has 1 elements, but data of shape [2,3] needs one per dimension"),
+         "axes_mapping has 1 element, but data of shape [2,3] needs one per dimension"),
         ("explicit", [tensor(""), const([3, 2]), const([0])],
          "a scalar cannot be mapped to axis 0 of the target [3,2]: that dimension must be 1"),
         ("bidirectional", [tensor("2"), const([3])],

@@ -171,7 +171,7 @@ def test_inference_of_two_planes() -> None:
         (NV12toRGB(), (tensor("1,7..8,4,1"),), "must be a multiple of 3, got 7..8"),
         (NV12toRGB(), (tensor("1,6,3,1"),), "the width of an image must be even, got 3 of [1,4,3]"),
         (NV12toRGB(), (tensor("1,5,4,1"), tensor("...")), "the height of an image must be even, got 5"),
-        (NV12toRGB(), (tensor("1,6,4,2"),), "Y must have 1 channels, got [1,6,4,2]"),
+        (NV12toRGB(), (tensor("1,6,4,2"),), "Y must have 1 channel, got [1,6,4,2]"),
         (NV12toRGB(), (tensor("1,6,4"),), "Y must have rank 4, got shape [1,6,4]"),
         (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,2,1")), "UV must have 2 channels, got [1,2,2,1]"),
         (NV12toRGB(), (tensor("1,4,4,1"), tensor("1,2,3,2")), "UV [1,2,3,2] does not match an image of [1,4,4]"),

@@ -75,7 +75,7 @@ def test_gather_nd_shapes(op: Any, data: str, indices: str, expected: str) -> No
             GatherND8(batch_dims=1),
             "[2,3]",
             "[3,1]",
-            "data [2,3] and indices [3,1] must be equal in the first 1 dimensions (batch_dims)",
+            "data [2,3] and indices [3,1] must be equal in the first 1 dimension (batch_dims)",
         ),
         (GatherND8(batch_dims=2), "[2,3]", "[2,3,1]", "data must have rank 3 or more, got shape [2,3]"),
         (GatherND8(), "[2,3]", "[]", "indices must have rank 1 or more, got shape []"),

@@ -117,7 +117,7 @@ def test_slice_backwards() -> None:
         ([tensor("..."), const(0, 0), const(1, 1), const(1, 0)], "step[1] must not be 0"),
         ([tensor("4,4"), const(0, 0), const(1, 1), const(1, 1), const(1, -1)], "axes [1,-1] are not distinct"),
         ([tensor("4"), const(0, 0), const(1, 2), const(1, 1)],
-         "start has 2 elements, more than the 1 dimensions of data"),
+         "start has 2 elements, more than the 1 dimension of data"),
         ([tensor("4,4"), const(0), const(1, 2), const(1)],
          "start of shape [1] and stop of shape [2] must have the same number of elements (dimensions 0 and 0)"),
         ([tensor(""), const(), const(), const()], "data is a scalar, which cannot be sliced"),

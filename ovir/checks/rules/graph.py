@@ -15,6 +15,7 @@ from ovir.diagnostics.codes import (
     UNUSED_PARAMETER,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
 from ovir.ir.elements import line_of
 
@@ -80,7 +81,7 @@ def output_count(context: Context) -> Iterator[Diagnostic]:
         if layer.operator is None or not (has or layer.type == "Result"):
             continue
         if len(layer.outputs) > has and not any(port.readers for port in layer.outputs[has:]):
-            message = f"the layer declares {len(layer.outputs)} outputs, but {layer.type} has {has}"
+            message = f"the layer declares {plural(len(layer.outputs), 'output')}, but {layer.type} has {has}"
             yield diagnostic(OUTPUT_COUNT, message, layer.outputs[has])
 
 

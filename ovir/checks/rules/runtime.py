@@ -17,8 +17,10 @@ from ovir.checks.rule import Context, rule
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import NEWER_THAN_RUNTIME
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
+from ovir.ops.base.opsets import opset_range
 
 
 @rule(NEWER_THAN_RUNTIME)
@@ -45,7 +47,8 @@ def _opsets(layers: Iterable[Layer], release: Release) -> Iterator[Diagnostic]:
         if (opset_number(layer.version) or 0) > newest:
             newer.setdefault((layer.type, layer.version), []).append(layer)
     for (kind, version), found in newer.items():
-        message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports opset1 to opset{newest}"
+        known = opset_range(1, newest)
+        message = f"{kind} is declared in {version}; OpenVINO {release_text(release)} supports {known}"
         yield diagnose(NEWER_THAN_RUNTIME, message + _more(found), found[0].place)
 
 
@@ -62,6 +65,4 @@ def _element_types(layers: Iterable[Layer], release: Release) -> Iterator[Diagno
 
 
 def _more(layers: list[Layer]) -> str:
-    if len(layers) == 1:
-        return ""
-    return f"; the same applies to {len(layers) - 1} more layer{'s' if len(layers) > 2 else ''}"
+    return f"; the same applies to {plural(len(layers) - 1, 'more layer')}" if len(layers) > 1 else ""

@@ -20,6 +20,7 @@ from ovir.diagnostics.codes import (
     Severity,
 )
 from ovir.diagnostics.diagnostic import Diagnostic, Place
+from ovir.diagnostics.text import plural
 from ovir.ir.elements import line_of
 
 
@@ -47,7 +48,7 @@ def misaligned(context: Context) -> Iterator[Diagnostic]:
         constant, step = found[0]
         message = f"offset {constant.op.offset} is not a multiple of {step}, the size of {constant.op.element_type}"
         others = sum(len(constant.layers) for constant, _ in found) - 1
-        more = f"; the same applies to {others} more constants" if others else ""
+        more = f"; the same applies to {plural(others, 'more constant')}" if others else ""
         yield diagnostic(MISALIGNED, message + more, constant.layer.data_place)
 
 

@@ -22,7 +22,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text, from_bounds, from_moved
 from ovir.diagnostics.codes import AXIS, ELEMENT_TYPE, RANK, TYPES_DIFFER, Code
 from ovir.diagnostics.errors import OperatorError
-from ovir.diagnostics.text import shown
+from ovir.diagnostics.text import filled, shown
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL, Traits
@@ -176,7 +176,7 @@ class Operator(Traits):
 
     def fail(self, message: str, *values: object, code: Code | None = None, hint: str | None = None) -> NoReturn:
         """Raise an error. The caller of the operation adds file, line and layer."""
-        raise OperatorError(message.format(*map(shown, values)) if values else message, code, hint)
+        raise OperatorError(filled(message, values) if values else message, code, hint)
 
     def normalize_axis(self, axis: int, rank: int | None, name: str = "axis", of: object = None) -> int:
         """Return the axis counted from the front, or unchanged if the rank is unknown. An error shows ``of``."""

@@ -279,9 +279,10 @@ def why_unresolved(type_name: str, version: str) -> tuple[str, str | None]:
 
 
 def _opset_ranges(name: str) -> list[str]:
-    return [
-        "opset" + part.replace("-", " to opset")
-        for ranges in OPERATIONS[name].values()
-        for part in ranges.split(",")
-        if part != "x"
-    ]
+    parts = [part for ranges in OPERATIONS[name].values() for part in ranges.split(",") if part != "x"]
+    return [opset_range(*part.split("-")) for part in parts]
+
+
+def opset_range(first: str | int, last: str | int | None = None) -> str:
+    """Return the text for opsets from ``first`` to ``last``, which may be the same one."""
+    return f"opset{first}" if last is None or str(last) == str(first) else f"opset{first} to opset{last}"

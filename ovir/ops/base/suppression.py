@@ -35,7 +35,7 @@ def box_counts(
     """
     op.require_rank("boxes", boxes, 3)
     op.require_rank("scores", scores, 3)
-    op.require(boxes[2].contains(coordinates), "a box must have {} coordinates, got boxes {}", coordinates, boxes)
+    op.require(boxes[2].contains(coordinates), "a box must have {:coordinate}, got boxes {}", coordinates, boxes)
     batches = op.merge_dims("batches", boxes=(boxes, 0), scores=(scores, 0))
     return batches, scores[1], op.merge_dims("boxes", boxes=(boxes, 1), scores=(scores, 2))
 
