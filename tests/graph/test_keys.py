@@ -72,3 +72,10 @@ def test_taps_listeners_and_results_take_keys() -> None:
     np.testing.assert_array_equal(results.taps["n#4"][0], results["n#4"])
     assert seen.count(relu) == 2
     assert "n#4" in seen
+
+
+def test_ids_may_be_integers_of_numpy() -> None:
+    model = ovir.read_model("examples/xml/digits.xml")
+    assert model.layer(np.int64(3)) is model.layer(3)
+    with pytest.raises(KeyError, match="no layer has the id 99"):
+        model.layer(np.int32(99))

@@ -169,10 +169,10 @@ def test_products_with_kept_weights(
     np.testing.assert_allclose(kept, decompressed_once, rtol=1e-4, atol=1e-4)
 
 
-def test_a_product_that_does_not_fit_is_told() -> None:
+def test_a_product_that_does_not_fit_is_reported() -> None:
     net = Net()
     net.result(net.op("MatMul", net.parameter("x", "?,?"), weights_of(net, "u4"), transpose_b="true"))
-    with pytest.raises(ovir.RunError, match="7 columns do not match 256 rows"):
+    with pytest.raises(ovir.RunError, match="7 columns and 256 rows do not match"):
         net.compiled(keep_compressed=True)([np.zeros((1, 7), np.float32)])
 
 
