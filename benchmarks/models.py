@@ -122,7 +122,7 @@ def layers(pair: Pair, runs: int = 200) -> None:
     single: dict[int, float] = defaultdict(float)
     with single_thread, np.errstate(all="ignore"):
         for _ in range(runs):
-            for index, (step, (function, arguments)) in enumerate(zip(bound._owners, bound._calls, strict=True)):
+            for index, (function, arguments) in enumerate(bound._calls):
                 begin = time.perf_counter()
                 function(*arguments)
                 single[index] += time.perf_counter() - begin
