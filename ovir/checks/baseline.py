@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ovir.diagnostics.codes import USAGE
@@ -56,10 +56,11 @@ class Baseline:
         self._left[key] -= 1
         return True
 
-    def count_missing(self, files: Iterable[str]) -> int:
-        """Return how many of its diagnostics on these files have not been met."""
-        checked = {_relative(file, self.path) for file in files}
-        return sum(count for key, count in self._left.items() if key[0] in checked)
+    def count_missing(self, files: Iterable[str], wanted: Callable[[str, str], bool]) -> int:
+        """Return how many of its diagnostics on these files have not been met, among the ``wanted`` codes of a file."""
+        checked = {_relative(file, self.path): file for file in files}
+        left = ((checked.get(file), code, count) for (file, code, *_), count in self._left.items())
+        return sum(count for file, code, count in left if file is not None and wanted(file, code))
 
 
 def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:

@@ -135,7 +135,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
     output.finish(len(checked), diagnostics, known)
-    if baseline is not None and (missing := baseline.count_missing(checked)):
+    if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
 

@@ -35,7 +35,11 @@ class Settings:
 
     def reports(self, found: Diagnostic, file: str) -> bool:
         """Return whether a diagnostic of a file is requested."""
-        return must_be_reported(found) or (self.wants(found.code) and not found.code.startswith(self._ignored_in(file)))
+        return must_be_reported(found) or self.wants_in(file, found.code)
+
+    def wants_in(self, file: str, code: str) -> bool:
+        """Return whether diagnostics of a code are requested for a file."""
+        return self.wants(code) and not code.startswith(self._ignored_in(file))
 
     def _ignored_in(self, file: str) -> tuple[str, ...]:
         if not self.per_path_ignores:

@@ -55,9 +55,9 @@ def counts_of(diagnostics: Sequence[Diagnostic]) -> str:
 def say_counts(diagnostics: Sequence[Diagnostic]) -> None:
     """Print the count of each code, and the counts of each file, the worst first."""
     by_code = Counter((found.code, found.severity) for found in diagnostics)
-    files = {code: len({d.file for d in diagnostics if d.code == code}) for code, _ in by_code}
+    files = {kind: len({d.file for d in diagnostics if (d.code, d.severity) == kind}) for kind in by_code}
     rows = [
-        (code, severity, count, files[code], CODES[code].meaning)
+        (code, severity, count, files[code, severity], CODES[code].meaning)
         for (code, severity), count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
     ]
     if not rows:

@@ -355,7 +355,8 @@ class LayerReader:
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, did_you_mean(name, cls.attributes))
+        hint = did_you_mean(name, cls.attributes) or _other_version(name, cls)
+        self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
 
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
@@ -399,3 +400,12 @@ _BODY_TAGS = re.compile(
     r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
 )
 """Other elements of layers: those of bodies, and those that old writers added."""
+
+
+def _other_version(name: str, cls: type[Operator]) -> str | None:
+    """Return a hint if another version of an operation has an attribute; the layer's version may be wrong."""
+    for opset in opsets.OPERATIONS.get(cls.type, ()):
+        other = ops.find(cls.type, opset)
+        if other is not None and other is not cls and name in other.attributes:
+            return f"{cls.type} of opset{opset} has it: perhaps the version of the layer is wrong"
+    return None

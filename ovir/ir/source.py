@@ -188,10 +188,15 @@ def _syntax_error(error: etree.XMLSyntaxError, data: bytes, name: str | None) ->
         message = f"the file ends before the model does: {reason}"
         hint = "it seems to be truncated; fetch or convert it again"
         return diagnose(TRUNCATED, message, Place(name, line), column=column, hint=hint)
+    if (conflict := _CONFLICT.search(data)) is not None:
+        line = data.count(b"\n", 0, conflict.start()) + 1
+        hint = "resolve the conflict, for example by taking one of the two files as a whole"
+        return diagnose(NOT_XML, "the file contains a merge conflict of git", Place(name, line), hint=hint)
     shown = f" in: {text[:120]}" if text else ""
     return diagnose(NOT_XML, f"not well-formed XML: {reason}{shown}", Place(name, line), column=column, hint=hint)
 
 
+_CONFLICT = re.compile(rb"^<<<<<<< ", re.MULTILINE)
 _UNCLOSED = re.compile(r"tag mismatch: (\S+) line (\d+) and (\S+)")
 _SYNTAX_HINTS: dict[int, str] = {
     etree.ErrorTypes.ERR_ATTRIBUTE_NOT_STARTED: 'write the value of an attribute in quotes, as axis="1"',

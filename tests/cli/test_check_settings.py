@@ -275,3 +275,22 @@ def test_what_would_have_no_effect_is_refused(cli: Any, project: Path, name: str
 def test_tables_of_other_tools_do_not_matter(cli: Any, project: Path) -> None:
     configure(project, '[project]\nname = "x"\n[tool.other]\ncheck = 1\n[tool.ovir.check]\nignore = ["OVIR2"]\n')
     assert "OVIR203" not in cli("check", "models").out
+
+
+def test_what_is_not_requested_is_not_missed_in_the_baseline(cli: Any, project: Path) -> None:
+    assert cli("check", "models", "--write-baseline", "known.json").status == 0
+    for option in ("--select", "--ignore"):
+        assert "no longer found" not in cli("check", "models", "--baseline", "known.json", option, "OVIR304").err
+    assert "no longer found" not in cli("check", "models", "--baseline", "known.json").err
+
+
+def test_the_summary_counts_the_files_of_each_severity(capsys: pytest.CaptureFixture[str]) -> None:
+    from ovir.cli.check_output import say_counts
+
+    found = [
+        diagnose(TOO_LARGE, "m", Place(f"{i}.xml"), severity=s)
+        for i, s in enumerate([ovir.Severity.ERROR, ovir.Severity.WARNING, ovir.Severity.WARNING])
+    ]
+    say_counts(found)
+    rows = [line.split()[:4] for line in capsys.readouterr().out.splitlines() if line.startswith("OVIR412")]
+    assert rows == [["OVIR412", "warning", "2", "2"], ["OVIR412", "error", "1", "1"]]

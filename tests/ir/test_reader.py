@@ -272,3 +272,29 @@ def test_texts_in_the_encoding_that_they_declare(encoding: str) -> None:
         f'<?xml version="1.0" encoding="{encoding}"?>' + text[text.index("?>") + 2 if text.startswith("<?xml") else 0 :]
     )
     assert ovir.read_model(text.encode(encoding)).diagnostics == []
+
+
+def test_a_merge_conflict() -> None:
+    text = with_constant().xml().replace("<edges>", "<<<<<<< HEAD\n<edges>")
+    (found,) = ovir.check(text)
+    assert (found.code, found.line) == ("OVIR102", text[: text.index("<<<<<<<")].count("\n") + 1)
+    assert found.message == "the file contains a merge conflict of git"
+
+
+def test_an_attribute_of_another_version() -> None:
+    net = Net()
+    x, axis = net.parameter("x", "2,3"), net.const(np.int64(0))
+    net.result(net.op("Gather", x, net.const(np.array([0])), axis, opset=1, batch_dims="0"))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
+    assert found.code == "OVIR304"
+    assert found.hint == "Gather of opset7 has it: perhaps the version of the layer is wrong"
+
+
+def test_numbers_that_commas_do_not_separate() -> None:
+    net = Net()
+    x, w = net.parameter("x", "1,1,4,4"), net.const(np.ones((1, 1, 2, 2), np.float32))
+    net.result(net.op("Convolution", x, w, strides="2;2", dilations="1,1", pads_begin="0,0", pads_end="0,0"))
+    (found,) = ovir.check(net.xml(), bytes(net.blob))
+    assert (
+        found.message == "attribute 'strides': '2;2' is not an integer; the numbers of a list are separated by commas"
+    )

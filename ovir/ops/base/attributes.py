@@ -167,6 +167,15 @@ def split_names(text: str) -> list[str]:
     return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]
 
 
+def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
+    try:
+        return tuple(parse(item) for item in split_list(text))
+    except ValueError as error:
+        if re.search(r"\d *[;:| ] *[-\d]", text):
+            raise ValueError(f"{error}; the numbers of a list are separated by commas") from None
+        raise
+
+
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     int: parse_integer,
     float: parse_float,
@@ -175,7 +184,7 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     ElementType: ElementType.parse,
     PartialShape: PartialShape.parse,
     Dimension: Dimension.parse,
-    tuple[int, ...]: lambda text: tuple(parse_integer(item) for item in split_list(text)),
-    tuple[float, ...]: lambda text: tuple(parse_float(item) for item in split_list(text)),
+    tuple[int, ...]: lambda text: _parse_numbers(text, parse_integer),
+    tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),
     tuple[str, ...]: lambda text: tuple(split_list(text)),
 }
