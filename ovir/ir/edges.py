@@ -267,7 +267,7 @@ def _report_unconnected(
         if port is None and layer.id not in gaps.ports and layer.id not in gaps.duplicated:
             first = ", ".join(str(port.id) for port in ports[:_MOST_LISTED])
             more = f", and {len(ports) - _MOST_LISTED} more" if len(ports) > _MOST_LISTED else ""
-            message = f"the edge names {kind} port {number} of {layer.title}, whose {kind} ports are [{first}{more}]"
+            message = f"the edge names {kind} port {number}, but the {kind} ports of the layer are [{first}{more}]"
             diagnostics.report(EDGE_PORT, message, layer.at(edge.line))
             if kind == "input":
                 gaps.stray.append(StrayEdge((edge.from_layer, edge.from_port), source))

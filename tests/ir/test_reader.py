@@ -78,8 +78,8 @@ TO_ITSELF = 'from-layer="1" from-port="1" to-layer="1"'
         ('shape="2,?"', 'shape="2,-3"', r"attribute 'shape': '-3' is not a dimension"),
         ('shape="2,?"', "", r"Parameter needs the attribute 'shape'"),
         ('from-layer="0"', 'from-layer="9"', r"the edge leads from layer 9, which does not exist"),
-        ('to-port="0"', 'to-port="5"', r"the edge names input port 5 of layer 1 'relu'"),
-        ('from-port="0"', 'from-port="5"', r"the edge names output port 5 of layer 0 'data'"),
+        ('to-port="0"', 'to-port="5"', r"layer 1 'relu' .*: the edge names input port 5, but the input ports of the layer are \[0\]"),
+        ('from-port="0"', 'from-port="5"', r"layer 0 'data' .*: the edge names output port 5, but the output ports of the layer are \[0\]"),
         ("</edges>", f"{EDGE}</edges>", "a second edge into port 0"),
         (EDGE, "", r"no edge leads to input port 0"),
         ('from-layer="0" from-port="0" to-layer="1"', TO_ITSELF, "depend on each other"),
@@ -290,11 +290,23 @@ def test_an_attribute_of_another_version() -> None:
     assert found.hint == "Gather of opset7 has it: perhaps the version of the layer is wrong"
 
 
-def test_numbers_that_commas_do_not_separate() -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("2;2", "'2;2' is not an integer; the numbers of a list are separated by commas"),
+        ("[2,2]", "'[2' is not an integer; a list is written without brackets"),
+    ],
+)
+def test_lists_that_are_written_otherwise(text: str, message: str) -> None:
     net = Net()
     x, w = net.parameter("x", "1,1,4,4"), net.const(np.ones((1, 1, 2, 2), np.float32))
-    net.result(net.op("Convolution", x, w, strides="2;2", dilations="1,1", pads_begin="0,0", pads_end="0,0"))
+    net.result(net.op("Convolution", x, w, strides=text, dilations="1,1", pads_begin="0,0", pads_end="0,0"))
     (found,) = ovir.check(net.xml(), bytes(net.blob))
-    assert (
-        found.message == "attribute 'strides': '2;2' is not an integer; the numbers of a list are separated by commas"
-    )
+    assert found.message == f"attribute 'strides': {message}"
+
+
+def test_bytes_of_a_constant_that_cannot_be_read_are_not_unused() -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "64"), net.const(np.ones(64, np.float32))))
+    text = net.xml().replace('element_type="f32" shape="64" offset', 'element_type="f32" shape="[64]" offset')
+    assert [d.code for d in ovir.check(text, bytes(net.blob))] == ["OVIR302"]

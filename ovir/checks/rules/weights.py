@@ -77,6 +77,8 @@ def _ends(span: tuple[int, int, Constant]) -> tuple[int, int]:
 @rule(UNUSED_BYTES, needs_whole_graph=True)
 def unused_bytes(context: Context) -> Iterator[Diagnostic]:
     """Report unused bytes beyond the padding that writers insert; the weights may belong to another model."""
+    if any(layer.operator is None for layer in context.by_type.get("Const", ())):
+        return  # the bytes of a constant that cannot be read are not unused
     total = context.weights.data.size
     used, reach, gaps = 0, 0, 0
     for begin, end in sorted((c.op.offset, c.op.offset + c.op.size) for c in context.constants):

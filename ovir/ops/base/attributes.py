@@ -173,6 +173,8 @@ def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
     except ValueError as error:
         if re.search(r"\d *[;:| ] *[-\d]", text):
             raise ValueError(f"{error}; the numbers of a list are separated by commas") from None
+        if text.lstrip().startswith(("[", "(", "{")):
+            raise ValueError(f"{error}; a list is written without brackets") from None
         raise
 
 
