@@ -6,11 +6,13 @@ float64). The measured errors are at most 4 units in the last place in float32 a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import pi, sqrt
 
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.kernels.fast_calls import Call, clip
 
 # For float32: erf(x) = u / sqrt(1 + u^2) with u = x * G(x^2), which is 1 from u = 2^12 on, where x < 4. Errors of G
 # hardly matter where the result nears 1, and nearly all terms are positive, so that none cancel.
@@ -38,31 +40,63 @@ def erf(x: Array, out: Array | None = None) -> Array:
 
     The function makes some twenty passes over the array, so pass it blocks that fit a cache.
     """
-    return _erf64(x, out) if x.dtype == np.float64 else _erf32(x, out)
+    y = np.empty_like(x) if out is None else out
+    for function, arguments in erf_passes(x, y, lambda: np.empty_like(x)):
+        function(*arguments)
+    return y
 
 
-def gelu(x: Array, out: Array) -> Array:
-    """Compute x / 2 * (1 + erf(x / sqrt(2))) for float32 or float64. ``out`` must not be ``x``.
+def erf_passes(x: Array, y: Array, spare: Callable[[], Array]) -> list[Call]:
+    """Return the calls that compute ``erf(x, y)``; ``spare()`` returns an array like x for what lies between."""
+    if x.dtype == np.float64:
+        return [(_erf64, (x, y))]
+    near, square = spare(), spare()
+    four, minus_four, one, *coefficients = (np.array(value, np.float32) for value in (4, -4, 1, *reversed(_G)))
+    calls: list[Call] = [(clip, (x, minus_four, four, near)), (np.square, (near, square))]
+    calls.append((np.multiply, (square, coefficients[0], y)))
+    for coefficient in coefficients[1:-1]:
+        calls += [(np.add, (y, coefficient, y)), (np.multiply, (y, square, y))]
+    return [
+        *calls,
+        (np.add, (y, coefficients[-1], y)),
+        (np.multiply, (y, near, y)),
+        (np.square, (y, square)),
+        (np.add, (square, one, square)),
+        (np.sqrt, (square, square)),
+        (np.divide, (y, square, y)),
+    ]
+
+
+def gelu_passes(x: Array, y: Array, spare: Callable[[], Array]) -> list[Call]:
+    """Return the calls that compute x / 2 * (1 + erf(x / sqrt(2))) for float32 or float64. ``y`` must not be ``x``.
 
     In float32 the absolute error is at most 1.7e-7 * |x|, and at most 3 units in the last place for positive x.
     """
+    one = np.array(1, x.dtype)
     if x.dtype == np.float64:
-        np.multiply(x, sqrt(0.5), out=out)
-        _erf64(out, out)
-        np.add(out, 1, out=out)
-        np.multiply(out, 0.5, out=out)
-        return np.multiply(x, out, out=out)
-    square = np.square(x)
-    out.fill(0)
+        return [
+            (np.multiply, (x, np.array(sqrt(0.5)), y)),
+            (_erf64, (y, y)),
+            (np.add, (y, one, y)),
+            (np.multiply, (y, np.array(0.5), y)),
+            (np.multiply, (x, y, y)),
+        ]
+    square = spare()
+    calls: list[Call] = [(np.square, (x, square))]
+    term = square
     for a, b in reversed(_H):
-        np.add(out, square, out=out)
-        np.add(out, b, out=out)
-        np.divide(a, out, out=out)
-    np.add(out, _H0, out=out)
-    np.multiply(x, out, out=out)
-    np.exp(out, out=out)
-    np.add(out, 1, out=out)
-    return np.divide(x, out, out=out)
+        if term is y:
+            calls.append((np.add, (y, square, y)))
+        calls += [(np.add, (term, np.array(b, np.float32), y)), (np.divide, (np.array(a, np.float32), y, y))]
+        term = y
+    return [
+        *calls,
+        (np.add, (y, np.array(_H0, np.float32), y)),
+        (np.multiply, (x, y, y)),
+        (np.exp, (y, y)),
+        (np.add, (y, one, y)),
+        (np.divide, (x, y, y)),
+    ]
 
 
 def erfinv(x: Array, out: Array | None = None) -> Array:
@@ -73,17 +107,6 @@ def erfinv(x: Array, out: Array | None = None) -> Array:
     with np.errstate(all="ignore"):
         result = _erfinv64(x) if x.dtype == np.float64 else _erfinv32(x)
     return np.positive(result, out=result if out is None else out)
-
-
-def _erf32(x: Array, out: Array | None) -> Array:
-    near = np.clip(x, -4, 4, out=np.empty_like(x))
-    scratch = np.square(near, out=np.empty_like(x))
-    u = _polynomial(_G, scratch, out)
-    np.multiply(u, near, out=u)
-    np.square(u, out=scratch)
-    np.add(scratch, 1, out=scratch)
-    np.sqrt(scratch, out=scratch)
-    return np.divide(u, scratch, out=u)
 
 
 def _erf64(x: Array, out: Array | None) -> Array:

@@ -7,11 +7,14 @@ longer than the work on a small array. Where a release of NumPy lacks them, the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
+
+Call = tuple[Callable[..., object], tuple[Any, ...]]
+"""A function and its arguments, which are all positional."""
 
 
 def _clip(x: Array, low: Array, high: Array, out: Array) -> object:
@@ -46,12 +49,3 @@ def maximum(a: Array, b: Array, out: Array) -> object:
 def minimum(a: Array, b: Array, out: Array) -> object:
     """Compute ``np.minimum``, which takes ``out`` only as a keyword."""
     return np.minimum(a, b, out=out)
-
-
-def clipping(low: float, high: float, dtype: object) -> Callable[[Array, Array], object]:
-    """Return a function ``f(x, out)`` that clips elements of a floating-point type."""
-    return partial(_clipped, np.array(low, dtype), np.array(high, dtype))  # type: ignore[call-overload]
-
-
-def _clipped(low: Array, high: Array, x: Array, out: Array) -> object:
-    return clip(x, low, high, out)

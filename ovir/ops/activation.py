@@ -1,11 +1,13 @@
 """Activation functions: elementwise operations whose output has the type and shape of the data input.
 
-Kernels work on blocks (see ``blocked``): ``y`` is filled from ``x``, both float32 or float64. They use ``np.clip`` even
-where one bound is infinite, because it is three times faster than ``np.maximum`` of an array and a number.
+Each is a list of passes (see ``ovir.ops.base.passes``) that fill ``y`` from ``x``, both float32 or float64. They clip
+even where one bound is infinite, because that is three times faster than ``np.maximum`` of an array and a number.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from math import inf, pi, sqrt
 
 import numpy as np
@@ -14,11 +16,12 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
-from ovir.kernels.erf import gelu
-from ovir.kernels.fast_calls import clipping
+from ovir.kernels.erf import gelu_passes
+from ovir.kernels.fast_calls import clip, maximum
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, bind_block, bind_elementwise
+from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.ops.base.registry import operator
 
 
@@ -28,6 +31,8 @@ class ActivationBase(Operator):
     inplace = (0,)
     real_only = False
     """Whether integers are refused. Other functions round their result to the nearest integer."""
+    heavy = True
+    """Whether the function contains an exponential or something similarly expensive (see ``blocked``)."""
 
     def output_type(self, data: TensorType, element_type: ElementType) -> TensorType:
         """Return the output's type, given the element type that all inputs share."""
@@ -37,32 +42,41 @@ class ActivationBase(Operator):
             self.require_numeric("data", element_type)
         return TensorType(element_type, data.shape)
 
-    def one_number(self, name: str, array: Array) -> float:
-        """Return the single element of a parameter tensor."""
-        self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
-        return float(array.item())
+    def numbers(self, names: Sequence[str], parameters: Sequence[Array | None]) -> list[float]:
+        """Return the single elements of parameter tensors."""
+        found = []
+        for name, array in zip(names, parameters, strict=False):
+            assert array is not None
+            self.require(array.size == 1, "{} must have one element, got shape {}", name, array.shape)
+            found.append(float(array.item()))
+        return found
+
+    def calls_for(self, *parameters: Array | None) -> Passes:
+        """Return the passes for given parameters, the inputs besides the data."""
+        raise NotImplementedError
+
+    def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
+        return map_blocks(partial(run_passes, self.calls_for(*parameters)), data, out, heavy=self.heavy)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, *parameters = inputs
+        if data.dtype not in (np.float32, np.float64) or not all(map(binder.is_constant, range(1, len(inputs)))):
+            return False
+        bind_passes(binder, self.calls_for(*parameters), data, heavy=self.heavy)
+        return True
 
 
 class UnaryActivationBase(ActivationBase):
-    """Base of activation functions of one input, defined by a kernel for blocks."""
+    """Base of activation functions of one input."""
 
     def infer(self, data: TensorType) -> TensorType:
         return self.output_type(data, data.element_type)
 
-    heavy = True
-    """Whether the kernel contains an exponential or a similarly expensive function (see ``blocked``)."""
+    def calls_for(self, *parameters: Array | None) -> Passes:
+        return self.calls
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
-        return map_blocks(self.block, data, out, heavy=self.heavy)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype not in (np.float32, np.float64):
-            return False
-        bind_block(binder, self.block, *inputs, heavy=self.heavy)
-        return True
-
-    def block(self, x: Array, y: Array) -> None:
-        """Fill y from x."""
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        """Return the passes that fill y from x."""
         raise NotImplementedError
 
 
@@ -75,14 +89,13 @@ class ReLU(UnaryActivationBase):
 
     monotone = (0,)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    heavy = False
+
+    def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
         return clipped(data, 0, inf, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype not in (np.float32, np.float64):
-            return False
-        bind_elementwise(binder, clipping(0, inf, inputs[0].dtype), *inputs)
-        return True
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [_clip(x, 0, inf, y)]
 
 
 @operator("Clamp", opset=1)
@@ -97,23 +110,20 @@ class Clamp(UnaryActivationBase):
     min: float = attribute()
     max: float = attribute()
     monotone = (0,)
+    heavy = False
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.min <= self.max, "min {} must not be above max {}", self.min, self.max)
         return super().infer(data)
 
-    def run(self, data: Array, *, out: Array | None = None) -> Array:
+    def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
         low, high = self.min, self.max
         if self.output_types[0].is_integral:
             low, high = np.ceil(low), np.floor(high)
         return clipped(data, low, high, out)
 
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        dtype = inputs[0].dtype
-        if dtype not in (np.float32, np.float64):
-            return False
-        bind_elementwise(binder, clipping(self.min, self.max, dtype), *inputs)
-        return True
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [_clip(x, self.min, self.max, y)]
 
 
 def clipped(data: Array, low: float, high: float, out: Array | None = None) -> Array:
@@ -135,11 +145,14 @@ class Sigmoid(UnaryActivationBase):
     Source: Sigmoid-1
     """
 
-    def block(self, x: Array, y: Array) -> None:
-        np.negative(x, out=y)
-        np.exp(y, out=y)
-        np.add(y, 1, out=y)
-        np.divide(1, y, out=y)  # NumPy's reciprocal takes twice as long
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        one = number(1, x)
+        return [
+            (np.negative, (x, y)),
+            (np.exp, (y, y)),
+            (np.add, (y, one, y)),
+            (np.divide, (one, y, y)),  # NumPy's reciprocal takes twice as long
+        ]
 
 
 @operator("Tanh", opset=1)
@@ -149,8 +162,8 @@ class Tanh(UnaryActivationBase):
     Source: Tanh-1
     """
 
-    def block(self, x: Array, y: Array) -> None:
-        np.tanh(x, out=y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(np.tanh, (x, y))]
 
 
 @operator("HSigmoid", opset=5)
@@ -162,10 +175,8 @@ class HSigmoid(UnaryActivationBase):
 
     heavy = False
 
-    def block(self, x: Array, y: Array) -> None:
-        np.add(x, 3, out=y)
-        np.clip(y, 0, 6, out=y)
-        np.divide(y, 6, out=y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(np.add, (x, number(3, x), y)), _clip(y, 0, 6, y), (np.divide, (y, number(6, x), y))]
 
 
 @operator("HSwish", opset=4)
@@ -177,11 +188,13 @@ class HSwish(UnaryActivationBase):
 
     heavy = False
 
-    def block(self, x: Array, y: Array) -> None:
-        np.add(x, 3, out=y)
-        np.clip(y, 0, 6, out=y)
-        np.multiply(x, y, out=y)
-        np.divide(y, 6, out=y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [
+            (np.add, (x, number(3, x), y)),
+            _clip(y, 0, 6, y),
+            (np.multiply, (x, y, y)),
+            (np.divide, (y, number(6, x), y)),
+        ]
 
 
 @operator("HardSigmoid", opset=1)
@@ -199,17 +212,20 @@ class HardSigmoid(ActivationBase):
         self.require_rank("beta", beta.shape, 0)
         return self.output_type(data, element_type)
 
-    def run(self, data: Array, alpha: Array, beta: Array, *, out: Array | None = None) -> Array:
-        a, b = self.one_number("alpha", alpha), self.one_number("beta", beta)
+    heavy = False
 
-        def block(x: Array, y: Array) -> None:
-            np.multiply(x, a, out=y)
-            np.add(y, b, out=y)
-            np.clip(y, 0, 1, out=y)
-            if np.isnan(y.max(initial=0)):  # NumPy's fmin, which needs no such test, takes several times as long
-                np.copyto(y, 1, where=np.isnan(y))
+    def calls_for(self, *parameters: Array | None) -> Passes:
+        a, b = self.numbers(("alpha", "beta"), parameters)
 
-        return map_blocks(block, data, out)
+        def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
+            return [
+                (np.multiply, (x, number(a, x), y)),
+                (np.add, (y, number(b, x), y)),
+                _clip(y, 0, 1, y),
+                (_replace_nan, (y,)),
+            ]
+
+        return passes
 
 
 @operator("Elu", opset=1)
@@ -221,8 +237,8 @@ class Elu(UnaryActivationBase):
 
     alpha: float = attribute(default=0.0, specified=True)
 
-    def block(self, x: Array, y: Array) -> None:
-        _exponential_unit(x, y, self.alpha)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return _exponential_unit(x, y, spare, self.alpha)
 
 
 @operator("Selu", opset=1)
@@ -243,14 +259,13 @@ class Selu(ActivationBase):
             self.require(single, "{} must have one element, got shape {}", name, tensor.shape)
         return self.output_type(data, element_type)
 
-    def run(self, data: Array, alpha: Array, lambda_: Array, *, out: Array | None = None) -> Array:
-        a, scale = self.one_number("alpha", alpha), self.one_number("lambda", lambda_)
+    def calls_for(self, *parameters: Array | None) -> Passes:
+        alpha, scale = self.numbers(("alpha", "lambda"), parameters)
 
-        def block(x: Array, y: Array) -> None:
-            _exponential_unit(x, y, a)
-            np.multiply(y, scale, out=y)
+        def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
+            return [*_exponential_unit(x, y, spare, alpha), (np.multiply, (y, number(scale, x), y))]
 
-        return map_blocks(block, data, out, heavy=True)
+        return passes
 
 
 @operator("Swish", opset=4)
@@ -268,16 +283,18 @@ class Swish(ActivationBase):
             self.require_rank("beta", beta.shape, 0)
         return self.output_type(data, data.element_type)
 
-    def run(self, data: Array, beta: Array | None = None, *, out: Array | None = None) -> Array:
-        factor = 1.0 if beta is None else self.one_number("beta", beta)
+    def calls_for(self, *parameters: Array | None) -> Passes:
+        (beta,) = self.numbers(("beta",), [beta for beta in parameters if beta is not None]) or (1.0,)
 
-        def block(x: Array, y: Array) -> None:
-            np.multiply(x, -factor, out=y)
-            np.exp(y, out=y)
-            np.add(y, 1, out=y)
-            np.divide(x, y, out=y)
+        def passes(x: Array, y: Array, spare: Spare) -> list[Call]:
+            return [
+                (np.multiply, (x, number(-beta, x), y)),
+                (np.exp, (y, y)),
+                (np.add, (y, number(1, x), y)),
+                (np.divide, (x, y, y)),
+            ]
 
-        return map_blocks(block, data, out, heavy=True)
+        return passes
 
 
 @operator("Mish", opset=4)
@@ -289,14 +306,18 @@ class Mish(UnaryActivationBase):
 
     real_only = True
 
-    def block(self, x: Array, y: Array) -> None:
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
         # With n = e^x (e^x + 2), the tanh equals n / (n + 2), which is 1 in every type from x = 40 on.
-        np.clip(x, -inf, 40, out=y)
-        np.exp(y, out=y)
-        more = y + 2
-        np.multiply(y, more, out=y)
-        np.divide(y, np.add(y, 2, out=more), out=y)
-        np.multiply(x, y, out=y)
+        two, more = number(2, x), spare()
+        return [
+            _clip(x, -inf, 40, y),
+            (np.exp, (y, y)),
+            (np.add, (y, two, more)),
+            (np.multiply, (y, more, y)),
+            (np.add, (y, two, more)),
+            (np.divide, (y, more, y)),
+            (np.multiply, (x, y, y)),
+        ]
 
 
 @operator("SoftPlus", opset=4)
@@ -308,12 +329,14 @@ class SoftPlus(UnaryActivationBase):
 
     real_only = True
 
-    def block(self, x: Array, y: Array) -> None:
-        np.clip(x, -inf, 40, out=y)
-        np.exp(y, out=y)
-        np.add(y, 1, out=y)
-        np.log(y, out=y)
-        np.maximum(x, y, out=y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [
+            _clip(x, -inf, 40, y),
+            (np.exp, (y, y)),
+            (np.add, (y, number(1, x), y)),
+            (np.log, (y, y)),
+            (maximum, (x, y, y)),
+        ]
 
 
 @operator("SoftSign", opset=9)
@@ -326,10 +349,8 @@ class SoftSign(UnaryActivationBase):
     real_only = True
     heavy = False
 
-    def block(self, x: Array, y: Array) -> None:
-        np.absolute(x, out=y)
-        np.add(y, 1, out=y)
-        np.divide(x, y, out=y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(np.absolute, (x, y)), (np.add, (y, number(1, x), y)), (np.divide, (x, y, y))]
 
 
 @operator("Gelu", opset=2)
@@ -341,8 +362,8 @@ class Gelu2(UnaryActivationBase):
 
     real_only = True
 
-    def block(self, x: Array, y: Array) -> None:
-        gelu(x, y)
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return gelu_passes(x, y, spare)
 
 
 @operator("Gelu", opset=7)
@@ -354,27 +375,36 @@ class Gelu7(Gelu2):
 
     approximation_mode: str = attribute(default="erf", choices=("erf", "tanh"))
 
-    def block(self, x: Array, y: Array) -> None:
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
         if self.approximation_mode == "erf":
-            super().block(x, y)
-            return
+            return super().calls(x, y, spare)
         # (1 + tanh(t)) / 2 is 1 / (1 + e^(-2t)), which is faster and does not cancel where x is negative.
-        np.multiply(x, x, out=y)
-        np.multiply(y, -2 * 0.044715 * sqrt(2 / pi), out=y)
-        np.subtract(y, 2 * sqrt(2 / pi), out=y)
-        np.multiply(x, y, out=y)
-        np.exp(y, out=y)
-        np.add(y, 1, out=y)
-        np.divide(x, y, out=y)
+        return [
+            (np.multiply, (x, x, y)),
+            (np.multiply, (y, number(-2 * 0.044715 * sqrt(2 / pi), x), y)),
+            (np.subtract, (y, number(2 * sqrt(2 / pi), x), y)),
+            (np.multiply, (x, y, y)),
+            (np.exp, (y, y)),
+            (np.add, (y, number(1, x), y)),
+            (np.divide, (x, y, y)),
+        ]
 
 
-def _exponential_unit(x: Array, y: Array, alpha: float) -> None:
-    np.clip(x, -inf, 0, out=y)
-    np.exp(y, out=y)
-    np.subtract(y, 1, out=y)
+def _clip(x: Array, low: float, high: float, y: Array) -> Call:
+    return clip, (x, number(low, x), number(high, x), y)
+
+
+def _exponential_unit(x: Array, y: Array, spare: Spare, alpha: float) -> list[Call]:
+    passes: list[Call] = [_clip(x, -inf, 0, y), (np.exp, (y, y)), (np.subtract, (y, number(1, x), y))]
     if alpha != 1:
-        np.multiply(y, alpha, out=y)
+        passes.append((np.multiply, (y, number(alpha, x), y)))
     if 0 <= alpha <= 1:  # x is then the smaller of the two where it is negative
-        np.maximum(x, y, out=y)
-    else:
-        np.add(y, np.clip(x, 0, inf), out=y)
+        return [*passes, (maximum, (x, y, y))]
+    above = spare()
+    return [*passes, _clip(x, 0, inf, above), (np.add, (y, above, y))]
+
+
+def _replace_nan(y: Array) -> None:
+    """Set NaN to 1; other elements lie between 0 and 1."""
+    if np.isnan(y.max(initial=0)):  # NumPy's fmin, which needs no such test, takes several times as long
+        np.copyto(y, 1, where=np.isnan(y))

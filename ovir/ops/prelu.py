@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 
 import numpy as np
@@ -11,7 +12,10 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_blocks
+from ovir.kernels.fast_calls import clip, maximum, minimum
 from ovir.ops.activation import ActivationBase
+from ovir.ops.base.binding import Binder, Call, tiled
+from ovir.ops.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.ops.base.registry import operator
 
 
@@ -37,12 +41,32 @@ class PReLU(ActivationBase):
         )
         return self.output_type(data, data.element_type)
 
-    def run(self, data: Array, slope: Array, *, out: Array | None = None) -> Array:
-        if slope.size == 1:
-            slope = slope.reshape(())
-        elif data.ndim > 1 and slope.shape == data.shape[1:2]:
-            slope = slope.reshape(-1, *[1] * (data.ndim - 2))
-        return map_blocks(_leaky_kernel(slope), data, out, slope)
+    def run(self, data: Array, *parameters: Array | None, out: Array | None = None) -> Array:
+        slope = _aligned(parameters[0], data.ndim, data.shape)
+        return map_blocks(partial(_run, _leaky_passes(slope)), data, out, slope)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, slope = inputs
+        if data.dtype not in (np.float32, np.float64) or not binder.is_constant(1):
+            return False
+        slope = _aligned(slope, data.ndim, data.shape)
+        like = binder.prepared("slope", lambda: slope.astype(data.dtype))
+        bind_passes(binder, _leaky_passes(slope), data, tiled(like, data), heavy=False)
+        return True
+
+
+def _run(passes: Passes, x: Array, y: Array, slope: Array) -> None:
+    run_passes(passes, x, slope, y)
+
+
+def _aligned(slope: Array | None, rank: int, shape: tuple[int, ...]) -> Array:
+    """Return the slopes in a shape that NumPy broadcasts to the data."""
+    assert slope is not None
+    if slope.size == 1:
+        return slope.reshape(())
+    if rank > 1 and slope.shape == shape[1:2]:
+        return slope.reshape(-1, *[1] * (rank - 2))
+    return slope
 
 
 def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
@@ -55,33 +79,35 @@ def _slope_fits(slope: PartialShape, data: PartialShape) -> bool:
 
 
 # Selecting by a mask is many times slower in NumPy than any of these, so only slopes that need it use it.
-def _leaky_kernel(slope: Array) -> Callable[[Array, Array, Array], object]:
+def _leaky_passes(slope: Array) -> Passes:
     values = slope.astype(np.float64)
     if not np.isfinite(values).all():
         return _leaky_selected
     if values.all():  # 0 * inf would occur otherwise
         if (values <= 1).all():
-            return _leaky_maximum
+            return partial(_leaky_chosen, maximum)
         if (values >= 1).all():
-            return _leaky_minimum
+            return partial(_leaky_chosen, minimum)
     return _leaky_sum
 
 
-def _leaky_maximum(x: Array, y: Array, slope: Array) -> None:
-    np.multiply(x, slope, out=y)
-    np.maximum(x, y, out=y)
+def _leaky_chosen(choose: Callable[..., object], x: Array, slope: Array, y: Array, spare: Spare) -> list[Call]:
+    return [(np.multiply, (x, slope, y)), (choose, (x, y, y))]
 
 
-def _leaky_minimum(x: Array, y: Array, slope: Array) -> None:
-    np.multiply(x, slope, out=y)
-    np.minimum(x, y, out=y)
+def _leaky_sum(x: Array, slope: Array, y: Array, spare: Spare) -> list[Call]:
+    above, zero = spare(), number(0, x)
+    return [
+        (clip, (x, number(-inf, x), zero, y)),
+        (np.multiply, (y, slope, y)),
+        (clip, (x, zero, number(inf, x), above)),
+        (np.add, (y, above, y)),
+    ]
 
 
-def _leaky_sum(x: Array, y: Array, slope: Array) -> None:
-    np.clip(x, -inf, 0, out=y)
-    np.multiply(y, slope, out=y)
-    np.add(y, np.clip(x, 0, inf), out=y)
+def _leaky_selected(x: Array, slope: Array, y: Array, spare: Spare) -> list[Call]:
+    return [(_select, (x, slope, y))]
 
 
-def _leaky_selected(x: Array, y: Array, slope: Array) -> None:
+def _select(x: Array, slope: Array, y: Array) -> None:
     np.copyto(y, np.where(x >= 0, x, x * slope))

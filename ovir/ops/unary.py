@@ -15,11 +15,12 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import apply, map_blocks
-from ovir.kernels.erf import erf, erfinv
+from ovir.kernels.erf import erf, erf_passes, erfinv
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, bind_block, bind_elementwise
+from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.elementwise import require_plain
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import Spare, bind_passes
 from ovir.ops.base.registry import operator
 
 
@@ -27,6 +28,8 @@ class UnaryBase(Operator):
     """Base of functions whose result has the type and shape of the input."""
 
     inplace = (0,)
+    heavy = True
+    """Whether computing an element costs many times as much as reading it."""
 
     function: ClassVar[Callable[..., Any]]
     """A NumPy function, or a function with the same signature."""
@@ -47,12 +50,12 @@ class UnaryBase(Operator):
     def bind(self, binder: Binder, *inputs: Array) -> bool:
         if inputs[0].dtype not in (np.float32, np.float64):
             return False
-        function = type(self).function
-        if isinstance(function, np.ufunc):
-            bind_elementwise(binder, function, *inputs, heavy=True)
-        else:
-            bind_block(binder, self.block, *inputs, heavy=True)
+        bind_passes(binder, self.calls, *inputs, heavy=self.heavy)
         return True
+
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        """Return the passes that fill y from x, both float32 or float64."""
+        return [(type(self).function, (x, y))]
 
     def block(self, x: Array, y: Array) -> None:
         """Fill y from x, both float32 or float64."""
@@ -68,15 +71,11 @@ class UnaryBase(Operator):
 class ExactUnaryBase(UnaryBase):
     """Base of functions that map integers to integers."""
 
+    heavy = False
+
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         require_plain(self)
         return apply(self.write, (data,), out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if inputs[0].dtype not in (np.float32, np.float64):
-            return False
-        bind_elementwise(binder, lambda x, out: self.write(x, out=out), *inputs)
-        return True
 
     def write(self, x: Array, *, out: Array) -> object:
         """Fill out from x, which has a type that NumPy computes fast in."""
@@ -102,6 +101,8 @@ class Abs(ExactUnaryBase):
     Source: Abs-1
     """
 
+    function = np.absolute
+
     def write(self, x: Array, *, out: Array) -> object:
         return np.abs(_above_least(x), out=out)
 
@@ -123,6 +124,8 @@ class Negative(ExactUnaryBase):
 
     Source: Negative-1
     """
+
+    function = np.negative
 
     monotone = (0,)
 
@@ -170,9 +173,16 @@ class Round(RoundingBase):
 
     mode: str = attribute(default="half_to_even", choices=("half_to_even", "half_away_from_zero"))
 
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return [(np.rint, (x, y)) if self.mode == "half_to_even" else (self._away_from_zero, (x, y))]
+
     def write(self, x: Array, *, out: Array) -> object:
         if x.dtype.kind != "f" or self.mode == "half_to_even":
             return np.rint(x, out=out) if x.dtype.kind == "f" else np.positive(x, out=out)
+        return self._away_from_zero(x, out)
+
+    @staticmethod
+    def _away_from_zero(x: Array, out: Array) -> object:
         # Adding 0.5 would round the number just below 0.5 up to 1; the remainder is exact.
         whole = np.trunc(x)
         half = np.abs(x - whole) >= 0.5
@@ -373,6 +383,9 @@ class Erf(UnaryBase):
     """
 
     function = staticmethod(erf)
+
+    def calls(self, x: Array, y: Array, spare: Spare) -> list[Call]:
+        return erf_passes(x, y, spare)
 
 
 @operator("ErfInv", opset=17)

@@ -8,7 +8,7 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.blocked import map_blocks, map_slices
+from ovir.kernels.blocked import map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
@@ -75,9 +75,9 @@ class RegionYolo(Operator):
         blocks = batch * self.regions, self.entries, height * width
         x, y = (flat[: blocks[0] * blocks[1] * blocks[2]].reshape(blocks) for flat in (source, target))
         scores = self.coords + 1
-        sigmoid = Sigmoid().block
+        sigmoid = Sigmoid().run
         for part in slice(0, 2), slice(self.coords, scores if self.do_softmax else None):
-            y[:, part] = map_blocks(sigmoid, y[:, part], heavy=True)
+            y[:, part] = sigmoid(y[:, part])
         if self.do_softmax:
             y[:, scores:] = map_slices(SoftMax8().block, x[:, scores:], [1])
         return out

@@ -13,10 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.kernels import fast_calls
 from ovir.kernels.coalesce import coalesced, is_dense, memory_order
 from ovir.kernels.parallel import run_blocks, threads
 
-Call = tuple[Callable[..., object], tuple[Any, ...]]
+Call = fast_calls.Call
 
 
 class Binder(Protocol):
@@ -66,7 +67,7 @@ class Binder(Protocol):
 
 
 # Elements for which a second thread pays: of expensive passes such as exp, and of passes bound by memory.
-_HEAVY, _LIGHT = 1 << 17, 1 << 21
+HEAVY, LIGHT = 1 << 17, 1 << 21
 
 
 def bind_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:
@@ -98,16 +99,11 @@ def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
     out = views[-1]
     if not out.size:
         return
-    workers = min(out.size // (_HEAVY if heavy else _LIGHT), threads())
+    workers = min(out.size // (HEAVY if heavy else LIGHT), threads())
     if workers < 2:
         binder.call(function, *views)
         return
-    axis = max(range(out.ndim), key=lambda axis: out.shape[axis])
-    length = out.shape[axis]
-    parts = [
-        tuple(v if v.ndim == 0 or v.shape[axis] == 1 else v[(slice(None),) * axis + (place,)] for v in views)
-        for place in _cuts(length, workers * 2)
-    ]
+    parts = parts_of(views, workers * 2)
 
     def run(start: int, stop: int) -> None:
         with np.errstate(all="ignore"):  # threads do not inherit the settings of the caller
@@ -117,9 +113,16 @@ def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
     binder.call(run_blocks, run, len(parts), 1)
 
 
-def bind_block(binder: Binder, block: Callable[[Array, Array], object], data: Array, *, heavy: bool = False) -> None:
-    """Bind ``block(x, y)``, which fills y from x, to output 0; both have the same shape and share no memory."""
-    call_elementwise(binder, block, data, binder.output(order=memory_order(data)), heavy=heavy)
+def parts_of(views: Sequence[Array], count: int) -> list[tuple[Array, ...]]:
+    """Return about ``count`` parts, along the longest axis, of views of equal rank that broadcast to the last one."""
+    if count == 1:
+        return [tuple(views)]
+    out = views[-1]
+    axis = max(range(out.ndim), key=lambda axis: out.shape[axis])
+    return [
+        tuple(v if v.ndim == 0 or v.shape[axis] == 1 else v[(slice(None),) * axis + (place,)] for v in views)
+        for place in _cuts(out.shape[axis], count)
+    ]
 
 
 def tiled(constant: Array, *arrays: Array) -> Array:

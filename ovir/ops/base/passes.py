@@ -1,0 +1,108 @@
+"""Functions of whole arrays as short lists of passes, each of which is one call of a NumPy function.
+
+The same list serves ``run``, which makes it for a block, and ``bind``, which makes it once for arrays that stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.parallel import run_blocks, threads
+from ovir.ops.base.binding import HEAVY, LIGHT, Binder, Call, parts_of
+
+Spare = Callable[[], Array]
+"""Returns one more array like the output, for what lies between the passes."""
+Passes = Callable[..., list[Call]]
+"""``passes(x, *others, y, spare)`` returns the calls that fill ``y`` from the other arrays."""
+
+# Parts of this many elements stay in a cache from pass to pass.
+_BLOCK = 1 << 18
+
+
+def number(value: float, like: Array) -> Array:
+    """Return a constant of the type of an array. NumPy takes it faster than a Python number."""
+    return np.array(value, like.dtype)
+
+
+def run_passes(passes: Passes, x: Array, *others: Array) -> None:
+    """Make the passes once; the last array is the output."""
+    run_calls(passes(x, *others, partial(np.empty_like, x)))
+
+
+def run_calls(calls: Sequence[Call]) -> None:
+    for function, arguments in calls:
+        function(*arguments)
+
+
+def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, heavy: bool = True) -> None:
+    """Bind passes to output 0, which has the shape, the type and the memory order of ``data``, the input 0.
+
+    Data that is read by the first pass only and by nothing else afterwards is overwritten.
+    """
+    if binder.may_overwrite(0) and _reads_once(passes, data, others):
+        out = binder.overwrite(0)
+    else:
+        out = binder.output(order=memory_order(data))
+    call_passes(binder, passes, data, *others, out, heavy=heavy)
+
+
+def _reads_once(passes: Passes, data: Array, others: Sequence[Array]) -> bool:
+    x, y = np.empty_like(data, shape=(1,)), np.empty_like(data, shape=(1,))
+    later = passes(x, *others, y, partial(np.empty_like, x))[1:]
+    return not any(array is x for _, arguments in later for array in arguments)
+
+
+def call_passes(binder: Binder, passes: Passes, *arrays: Array, heavy: bool = True) -> None:
+    """Add the calls of passes; the last array is the output, to which the others are broadcast.
+
+    Large arrays are cut into parts that stay in a cache, and threads share these parts.
+    """
+    views = coalesced(*arrays)
+    out = views[-1]
+    if not out.size:
+        return
+    workers = max(min(out.size // (HEAVY if heavy else LIGHT), threads()), 1)
+    parts = parts_of(views, max(2 * workers if workers > 1 else 1, -(-out.size // _BLOCK)))
+    largest = max(parts[0][-1].size, 1)
+    shares: list[list[Call]] = []
+    for first in range(min(workers, len(parts))):
+        memory: list[Array] = []
+        share = []
+        for part in parts[first :: min(workers, len(parts))]:
+            share += passes(*part, _Spare(binder, memory, part[-1], largest))
+        shares.append(share)
+    call_shares(binder, shares)
+
+
+class _Spare:
+    """Workspace for one part after the other."""
+
+    def __init__(self, binder: Binder, memory: list[Array], like: Array, largest: int) -> None:
+        self._binder, self._memory, self._like, self._largest = binder, memory, like, largest
+        self._used = 0
+
+    def __call__(self) -> Array:
+        if self._used == len(self._memory):
+            self._memory.append(self._binder.scratch((self._largest,), self._like.dtype))
+        self._used += 1
+        return self._memory[self._used - 1][: self._like.size].reshape(self._like.shape)
+
+
+def call_shares(binder: Binder, shares: Sequence[Sequence[Call]]) -> None:
+    """Add lists of calls, one for each thread; a single list is added call by call."""
+    if len(shares) == 1:
+        for function, arguments in shares[0]:
+            binder.call(function, *arguments)
+        return
+
+    def run(start: int, stop: int) -> None:
+        with np.errstate(all="ignore"):  # threads do not inherit the settings of the caller
+            for share in shares[start:stop]:
+                run_calls(share)
+
+    binder.call(run_blocks, run, len(shares), 1)

@@ -1,0 +1,54 @@
+"""Bound forms of arrays that are large enough for several parts and threads; ``kernel_contract`` sees small ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from binding import bound_results
+
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.kernels import parallel
+from ovir.ops import activation as act
+from ovir.ops.base.operator import Operator
+from ovir.ops.prelu import PReLU
+from ovir.ops.unary import Erf
+
+Array = np.ndarray[Any, Any]
+
+
+def sample(*shape: int, scale: float = 3.0, channels_last: bool = False) -> Array:
+    """Random numbers, in C order or with the second axis last in memory."""
+    data = np.random.default_rng(len(shape)).normal(scale=scale, size=shape).astype(np.float32)
+    return np.moveaxis(np.moveaxis(data, 1, -1).copy(), -1, 1) if channels_last else data
+
+
+def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> None:
+    """Compare the bound form with ``run``, with all inputs but the first constant, relative to the largest output."""
+    types = [TensorType(ElementType.from_dtype(a.dtype), PartialShape(a.shape)) for a in inputs]
+    inferred = op.infer(*types)
+    assert isinstance(inferred, TensorType)
+    op.input_types, op.output_types = tuple(t.element_type for t in types), (inferred.element_type,)
+    expected = np.asarray(op.run(*inputs))
+    with parallel.limit(2):
+        results = bound_results(op, inputs, [expected], set(range(1, len(inputs))))
+    assert results is not None, "there is no bound form"
+    np.testing.assert_allclose(results[0], expected, rtol=0, atol=error * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(
+    "op", [act.Mish(), act.HSwish(), act.Gelu2(), act.Elu(alpha=3), act.Sigmoid(), Erf()], ids=lambda op: op.type
+)
+def test_activations(op: Operator, channels_last: bool) -> None:
+    assert_bound_like_run(op, sample(2, 30, 90, 61, channels_last=channels_last), error=0)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("slope", [0.3, -0.5, 2.0])
+def test_prelu(slope: float, channels_last: bool) -> None:
+    slopes = np.linspace(slope, slope + 0.5, 40, dtype=np.float32)
+    assert_bound_like_run(PReLU(), sample(3, 40, 300, 130, channels_last=channels_last), slopes, error=0)
