@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,10 @@ from ovir.kernels import recurrent
 from ovir.kernels.precision import as_computed
 from ovir.kernels.recurrent import Activation, Step
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.products import bind_product, readable
+from ovir.ops.base.recurrent_calls import StepCalls, at_times, gru_calls, lstm_calls, packed, rnn_calls
 
 
 class RecurrentBase(Operator):
@@ -41,6 +45,8 @@ class RecurrentBase(Operator):
     gates: ClassVar[int]
     functions: ClassVar[int]
     """The number of activation functions."""
+    order: ClassVar[tuple[int, ...]]
+    """The gates in the order of a bound step; f applies to all but the last."""
 
     @property
     def biases(self) -> int:
@@ -49,6 +55,11 @@ class RecurrentBase(Operator):
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
         """Return the function that computes one time step, for given recurrent weights and all biases."""
+        raise NotImplementedError
+
+    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
+        """Return what gives the calls of a time step, for packed recurrent weights and the biases beyond those of the
+        gates."""
         raise NotImplementedError
 
     # ----- inference
@@ -136,6 +147,67 @@ class RecurrentBase(Operator):
         self.require(fits, "W of shape {} and B of shape {} do not match R of shape {}", w.shape, b.shape, r.shape)
         return w, r, b
 
+    # ----- bound form
+
+    def bind_steps(
+        self,
+        binder: Binder,
+        x: Array,
+        states: Sequence[Array],
+        weights: Sequence[Array],
+        times: Sequence[Sequence[int]],
+        results: Sequence[Array],
+    ) -> Array:
+        """Bind the steps of all directions side by side, and return the last hidden states [directions, batch, hidden].
+
+        The arrays have the shapes of sequences, and may not be empty. ``weights`` are the constants W, R and B, of
+        which B may be missing, ``times`` the times that each direction reads in turn. ``results`` are Y, which gets the
+        hidden states, and the last cell state of an LSTM.
+        """
+        batch, directions, size = states[0].shape
+        width = self.gates * size
+        f = self.activation_functions()[0]
+        w, r, b = self.weights(weights[0], weights[1], weights[2] if len(weights) > 2 else None)
+        biases = [b[:, np.newaxis, :width].swapaxes(1, 2), b[:, np.newaxis, width:]]
+        product = self._bind_input_product(
+            binder,
+            x,
+            binder.prepared("W", lambda: np.concatenate(list(packed(w, self.order, f)), axis=-1)),
+            binder.prepared("B", lambda: packed(biases[0], self.order, f).reshape(-1)),
+        )
+        inputs = product.reshape(*product.shape[:2], directions, width).transpose(2, 0, 1, 3)
+        recurrent_weights = binder.prepared("R", lambda: packed(r, self.order, f))
+        outputs, *cells = results[0].transpose(1, 2, 0, 3), *results[1:]
+        hidden, *before = (state.swapaxes(0, 1) for state in states)
+        after = [cell.swapaxes(0, 1) for cell in cells]
+        rest = biases[1] if biases[1].size else None
+        if directions == 1:
+            hidden, recurrent_weights = hidden[0], recurrent_weights[0]
+            before, after = [c[0] for c in before], [c[0] for c in after]
+            rest = rest if rest is None else rest[0]
+        hidden = readable(binder, hidden)
+        calls = self.step_calls(binder, recurrent_weights, batch, rest)
+        for now in zip(*times, strict=True):
+            out = at_times(outputs, now)
+            for function, arguments in calls(at_times(inputs, now), hidden, out, *before, *after):
+                binder.call(function, *arguments)
+            hidden, before = out, after
+        return hidden
+
+    @staticmethod
+    def _bind_input_product(binder: Binder, x: Array, weights: Array, bias: Array) -> Array:
+        """Bind the product of all inputs [batch, time, input] with packed weights; return it as [time, batch, n]."""
+        is_by_time = not x.flags.c_contiguous
+        x = x.swapaxes(0, 1) if is_by_time else x
+        if not x.flags.c_contiguous:
+            copy = binder.scratch(x.shape, x.dtype)
+            binder.call(np.copyto, copy, x)
+            x = copy
+        product = binder.scratch((*x.shape[:2], weights.shape[-1]), x.dtype)
+        bind_product(binder, x, weights, product)
+        binder.call(np.add, product, bias, product)
+        return product if is_by_time else product.swapaxes(0, 1)
+
 
 # --------------------------------------------------------------------------- the kinds
 
@@ -146,9 +218,13 @@ class RnnBase(RecurrentBase):
     activations: tuple[str, ...] = attribute(default=("tanh",))
     gates = 1
     functions = 1
+    order = (0,)
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
         return recurrent.rnn_step(r, self.activation_functions(), batch)
+
+    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
+        return rnn_calls(binder, weights, self.activation_functions(), batch)
 
 
 class GruBase(RecurrentBase):
@@ -162,6 +238,7 @@ class GruBase(RecurrentBase):
     linear_before_reset: bool = attribute(default=False)
     gates = 3
     functions = 2
+    order = (0, 1, 2)
 
     @property
     def biases(self) -> int:
@@ -170,6 +247,9 @@ class GruBase(RecurrentBase):
     def step(self, r: Array, b: Array, batch: int) -> Step:
         bias = b[3 * r.shape[1] :] if self.linear_before_reset else None
         return recurrent.gru_step(r, self.activation_functions(), batch, bias)
+
+    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
+        return gru_calls(binder, weights, self.activation_functions(), batch, bias)
 
 
 class LstmBase(RecurrentBase):
@@ -182,6 +262,10 @@ class LstmBase(RecurrentBase):
     activations: tuple[str, ...] = attribute(default=("sigmoid", "tanh", "tanh"))
     gates = 4
     functions = 3
+    order = (0, 1, 3, 2)
 
     def step(self, r: Array, b: Array, batch: int) -> Step:
         return recurrent.lstm_step(r, self.activation_functions(), batch)
+
+    def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
+        return lstm_calls(binder, weights, self.activation_functions(), batch)

@@ -1,0 +1,156 @@
+"""Steps of recurrent cells as calls of NumPy on arrays that are made once.
+
+All arrays of a step are [batch, ...] for one direction and [2, batch, ...] for both, which run side by side: while one
+reads the time t, the other reads the time before the one that it read last. A step is built for one batch size, and
+``calls(x, hidden, out, *cells)`` returns what fills ``out`` with the hidden state that follows ``hidden``; ``cells``
+are the arrays of the cell state before and after the step.
+
+The packed weights are [input, gates * hidden]. A gate 1 / (1 + e^-x) is left as 1 + e^-x, and what it multiplies is
+divided by it. Its weights are negated, which is exact, so that the products give -x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels import recurrent
+from ovir.kernels.recurrent import Activation
+from ovir.ops.base.binding import Binder, Call
+from ovir.ops.base.products import SHARED, product_calls
+
+StepCalls = Callable[..., list[Call]]
+
+
+def packed(rows: Array, order: Sequence[int], f: Activation) -> Array:
+    """Return weights [..., gates * hidden, n] as [..., n, gates * hidden] with the gates in ``order``.
+
+    Gates with the sigmoid ``f`` are negated: all but the last one.
+    """
+    *lead, count, length = rows.shape
+    gates = rows.reshape(*lead, len(order), count // len(order), length)[..., list(order), :, :]
+    if f is recurrent.sigmoid:
+        gates[..., :-1, :, :] *= -1
+    return np.ascontiguousarray(gates.reshape(rows.shape).swapaxes(-1, -2))
+
+
+def rnn_calls(binder: Binder, weights: Array, functions: Sequence[Activation], batch: int) -> StepCalls:
+    """Return the calls of H = f(x + H R^T)."""
+    (f,) = functions
+    gate = _workspace(binder, weights, batch)
+
+    def calls(x: Array, hidden: Array, out: Array) -> list[Call]:
+        return [*_product(hidden, weights, gate), (np.add, (gate, x, gate)), _applied(f, gate, out)]
+
+    return calls
+
+
+def gru_calls(
+    binder: Binder, weights: Array, functions: Sequence[Activation], batch: int, bias: Array | None
+) -> StepCalls:
+    """Return the calls of z, r = f(x_zr + H R_zr^T), h = g(x_h + (r H) R_h^T), H = (1 - z) h + z H.
+
+    With ``bias`` the reset gate is applied after the product: h = g(x_h + r (H R_h^T + bias)).
+    """
+    f, g = functions
+    size = weights.shape[-2]
+    gates = _workspace(binder, weights[..., : 2 * size], batch)
+    new = _workspace(binder, weights[..., 2 * size :], batch)
+    update, reset = gates[..., :size], gates[..., size:]
+    gate_weights, new_weights = np.split(weights, [2 * size], axis=-1)
+    opened, applying = _opened(f, gates)
+    one = np.ones((), gates.dtype)
+    if applying is np.divide and g is not recurrent.tanh:
+        opened, applying = [*opened, (np.divide, (one, gates, gates))], np.multiply
+
+    def calls(x: Array, hidden: Array, out: Array) -> list[Call]:
+        if bias is None:
+            candidate = [(applying, (hidden, reset, out)), *_product(out, new_weights, new)]
+        else:
+            candidate = [*_product(hidden, new_weights, new), (np.add, (new, bias, new)), (applying, (new, reset, new))]
+        return [
+            *_product(hidden, gate_weights, gates),
+            (np.add, (gates, x[..., : 2 * size], gates)),
+            *opened,
+            *candidate,
+            (np.add, (new, x[..., 2 * size :], new)),
+            _applied(g, new, new),
+            *mixed(hidden, out),
+        ]
+
+    def mixed(hidden: Array, out: Array) -> list[Call]:
+        if applying is np.divide:  # h is in [-1, 1], so that H - h is finite
+            return [
+                (np.subtract, (hidden, new, out)),
+                (np.divide, (out, update, out)),
+                (np.add, (out, new, out)),
+            ]
+        return [
+            (np.multiply, (hidden, update, out)),
+            (np.subtract, (one, update, update)),
+            (np.multiply, (new, update, new)),
+            (np.add, (out, new, out)),
+        ]
+
+    return calls
+
+
+def lstm_calls(binder: Binder, weights: Array, functions: Sequence[Activation], batch: int) -> StepCalls:
+    """Return the calls of f, i, o = f(x_fio + H R_fio^T), c = g(x_c + H R_c^T), C = f C + i c, H = o h(C).
+
+    The gates are in the order f, i, o, c.
+    """
+    f, g, h = functions
+    size = weights.shape[-2]
+    gates = _workspace(binder, weights, batch)
+    forget, admit, emit, candidate = (gates[..., i * size : (i + 1) * size] for i in range(4))
+    opened, applying = _opened(f, gates[..., : 3 * size])
+    new = binder.scratch(candidate.shape, gates.dtype)
+    shared = [*opened, _applied(g, candidate, new), (applying, (new, admit, new))]
+
+    def calls(x: Array, hidden: Array, out: Array, before: Array, cell: Array) -> list[Call]:
+        return [
+            *_product(hidden, weights, gates),
+            (np.add, (gates, x, gates)),
+            *shared,
+            (applying, (before, forget, cell)),
+            (np.add, (cell, new, cell)),
+            _applied(h, cell, new),
+            (applying, (new, emit, out)),
+        ]
+
+    return calls
+
+
+def at_times(array: Array, times: Sequence[int]) -> Array:
+    """Return a view of one time of each direction; the array is [directions, time, batch, ...]."""
+    first: Array = array[0, times[0]]
+    if len(times) == 1:
+        return first
+    apart = array.strides[0] + (times[1] - times[0]) * array.strides[1]
+    return np.lib.stride_tricks.as_strided(first, (2, *first.shape), (apart, *first.strides))
+
+
+def _workspace(binder: Binder, weights: Array, batch: int) -> Array:
+    return binder.scratch((*weights.shape[:-2], batch, weights.shape[-1]), weights.dtype)
+
+
+def _product(hidden: Array, weights: Array, out: Array) -> list[Call]:
+    if out.ndim == 2 and out.size * len(weights) < 2 * SHARED:
+        return [(np.dot, (hidden, weights, out))]  # a smaller overhead than that of matmul
+    return product_calls(hidden, weights, out)
+
+
+def _applied(function: Activation, x: Array, y: Array) -> Call:
+    return (np.tanh if function is recurrent.tanh else function), (x, y)
+
+
+def _opened(function: Activation, gates: Array) -> tuple[list[Call], Callable[..., Any]]:
+    """Return the calls that turn sums into gates, and the function that applies a gate to an array."""
+    if function is not recurrent.sigmoid:
+        return [(function, (gates, gates))], np.multiply
+    one = np.ones((), gates.dtype)
+    return [(np.exp, (gates, gates)), (np.add, (gates, one, gates))], np.divide
