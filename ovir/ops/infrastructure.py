@@ -70,6 +70,14 @@ class Const(Operator):
             state.pop("_data", None)  # it can be decoded again
         return state
 
+    @classmethod
+    def of(cls, array: Array) -> Const:
+        """Return a constant that holds a copy of an array, for a layer that is built by hand."""
+        const = cls(element_type=ElementType.from_dtype(array.dtype), shape=array.shape)
+        const._data = array.copy()
+        const._data.flags.writeable = False
+        return const
+
     @property
     def data(self) -> Array:
         """Return the decoded, read-only array; a view of the .bin for types that it stores unpacked."""
