@@ -6,7 +6,7 @@ narrower types, which the reference does not execute, are computed exactly and s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -19,20 +19,37 @@ from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
-from ovir.kernels import half
-from ovir.kernels.blocked import compute_dtype, contiguous_copy, integer_range, map_rows
+from ovir.kernels.blocked import compute_dtype, integer_range
+from ovir.kernels.reduction import fold, sum_along
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 
 _ONE = Dimension(1, 1)
-# Up to this length BLAS or einsum sum the last axis: they are faster than NumPy's sum and as exact.
-_BLAS_LENGTH = 2048
-# NumPy uses pairwise summation only along the last axis; along others, partial sums of this many are added.
-_CHUNK = 1024
-_SHORT = 24
-_LONG = 256
+
+
+BoundForm = Callable[[Binder, Array, tuple[int, ...], Array], object]
+"""Binds a reduction of data along axes to its result, in which these axes have size 1."""
+
+
+def _is_real(dtype: np.dtype[Any]) -> bool:
+    return dtype in (np.float32, np.float64)
+
+
+def _is_wide(dtype: np.dtype[Any]) -> bool:
+    return dtype.kind in "iu" and dtype.itemsize >= 4
+
+
+def _by_ufunc(ufunc: np.ufunc) -> BoundForm:
+    """Return the bound form of a function of two elements that is applied over and over."""
+
+    def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
+        binder.call(ufunc.reduce, data, axes, out.dtype, out, True)
+
+    return bind
 
 
 class ReductionBase(Operator):
@@ -85,6 +102,21 @@ class ReductionBase(Operator):
         """Return the result in the data's type; only the order of its elements matters, not its shape."""
         raise NotImplementedError
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, axes = inputs
+        if not binder.is_constant(1) or not data.size:
+            return False
+        along = self.axes(axes, data.ndim)
+        function = self.bound_form(data.dtype)
+        if function is None or not along:
+            return False
+        function(binder, data, along, reduced_output(binder, data, along))
+        return True
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        """Return what binds the reduction of data of a type, None if nothing does."""
+        raise NotImplementedError
+
 
 class ArithmeticReductionBase(ReductionBase):
     """Base of reductions whose result does not decrease when an element increases: bounds give bounds."""
@@ -108,7 +140,7 @@ class ArithmeticReductionBase(ReductionBase):
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         dtype = data.dtype
         with np.errstate(all="ignore"):
-            if dtype.kind in "iu" and dtype.itemsize >= 4:
+            if _is_wide(dtype):
                 return self.integers(data, axes)
             return _narrowed(self.reals(data, axes), dtype)
 
@@ -128,102 +160,6 @@ def _narrowed(computed: Array, dtype: np.dtype[Any]) -> Array:
     return computed.astype(dtype, copy=False)
 
 
-# --------------------------------------------------------------------------- along several axes
-
-
-def _runs(axes: tuple[int, ...]) -> Iterator[tuple[int, int]]:
-    """Group adjacent axes into runs (first, number), the last run first."""
-    rest = list(axes)
-    while rest:
-        first = stop = rest.pop()
-        while rest and rest[-1] == first - 1:
-            first = rest.pop()
-        yield first, stop - first + 1
-
-
-Step = Callable[[Array], Array]
-
-
-def _along(step: Step, data: Array, axes: tuple[int, ...], each: Step = np.positive) -> Array:
-    """Reduce one run of axes after the other. ``step`` maps [outer, length, inner] to [outer, inner].
-
-    Integers of 32 and 64 bits keep their type, other elements are converted to the type that they are computed in.
-    ``each`` is applied to all elements first.
-    """
-    dtype = data.dtype if data.dtype.kind in "iu" and data.dtype.itemsize >= 4 else compute_dtype(data.dtype)
-    if not axes:  # the result must not share memory with the input
-        return np.asarray(each(half.converted(data, dtype)))
-    for first, number in _runs(axes):
-        before, after = data.shape[:first], data.shape[first + number :]
-        length = prod(data.shape[first : first + number])
-        # NumPy sums in memory order, whatever the axis; only in a contiguous array is the last axis summed pairwise.
-        flat = np.ascontiguousarray(data).reshape(prod(before), length, prod(after))
-        reduced = _reduced_blocks(step, each, flat, dtype)
-        data, each = reduced.reshape(before + (1,) * number + after), np.positive
-    return data
-
-
-def _reduced_blocks(step: Step, each: Step, data: Array, dtype: np.dtype[Any]) -> Array:
-    outer, length, inner = data.shape
-    result = np.empty((outer, inner), dtype)
-
-    def reduce(block: slice) -> None:
-        part = half.converted(data[block], dtype)
-        result[block] = step(part if each is np.positive else each(part)).reshape(len(part), inner)
-
-    map_rows(reduce, outer, length * inner, heavy=data.dtype != dtype)
-    return result
-
-
-def _sum(data: Array, axes: tuple[int, ...], each: Step = np.positive) -> Array:
-    return _along(_sum_step, data, axes, each)
-
-
-def _sum_step(data: Array) -> Array:
-    outer, length, inner = data.shape
-    if data.dtype in (np.float32, np.float64) and length and inner < 16 and length <= _BLAS_LENGTH:
-        ones = np.ones(length, data.dtype)
-        if inner == 1 and length >= _SHORT:  # as fast as BLAS, whose threads wait for one another on a busy machine
-            return np.asarray(np.einsum("ij->i", data[:, :, 0]))
-        return np.asarray(np.matmul(data[:, :, 0], ones) if inner == 1 else np.matmul(ones, data))
-    if 1 < inner < 16:
-        return np.asarray(np.add.reduce(np.ascontiguousarray(data.transpose(0, 2, 1)), axis=2, dtype=data.dtype))
-    total = np.add.reduce(data[:, length - length % _CHUNK if inner > 1 else 0 :], axis=1, dtype=data.dtype)
-    if inner > 1 and length >= _CHUNK:
-        chunks = data[:, : length - length % _CHUNK].reshape(outer, -1, _CHUNK, inner)
-        total += np.add.reduce(np.add.reduce(chunks, axis=2, dtype=data.dtype), axis=1, dtype=data.dtype)
-    return np.asarray(total)
-
-
-def _fold(ufunc: np.ufunc, data: Array, axes: tuple[int, ...], empty: float) -> Array:
-    """Combine all elements with ``ufunc``; ``empty`` is the result for no elements."""
-
-    def step(part: Array) -> Array:
-        outer, length, inner = part.shape
-        if not length:
-            return np.full((outer, inner), empty, part.dtype)
-        while ufunc is np.multiply and inner == 1 and length >= _LONG:
-            middle = length // 2
-            product = ufunc(part[:, :middle], part[:, middle : 2 * middle])
-            ufunc(product[:, : length % 2], part[:, 2 * middle :], out=product[:, : length % 2])
-            part, length = product, middle
-        # NumPy's reduction costs a call for each contiguous stretch.
-        if inner < _SHORT <= length and inner > 1:
-            return np.asarray(ufunc.reduce(np.ascontiguousarray(part.transpose(0, 2, 1)), axis=2))
-        if inner < _SHORT and length < _SHORT <= outer:
-            result = part[:, 0].copy()
-            for i in range(1, length):
-                ufunc(result, part[:, i], out=result)
-            return result
-        return np.asarray(ufunc.reduce(part, axis=1, dtype=part.dtype))
-
-    kept = [axis for axis in range(data.ndim) if axis not in axes]
-    if ufunc is np.multiply and data.ndim - 1 in axes and prod(data.shape[axis] for axis in kept) >= _LONG:
-        # Along the last axis NumPy would multiply element by element.
-        data, axes = contiguous_copy(data.transpose([*axes, *kept])), tuple(range(len(axes)))
-    return _along(step, data, axes)
-
-
 # --------------------------------------------------------------------------- the operations
 
 
@@ -235,9 +171,14 @@ class ReduceSum(ArithmeticReductionBase):
     """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _sum(data, axes)
+        return sum_along(data, axes)
 
     integers = reals
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        if _is_real(dtype):
+            return lambda binder, data, axes, out: bind_sum(binder, data, axes, out=out)
+        return _by_ufunc(np.add) if _is_wide(dtype) else None
 
 
 @operator("ReduceMean", opset=1)
@@ -248,14 +189,19 @@ class ReduceMean(ArithmeticReductionBase):
     """
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        total = _sum(data, axes)
+        total = sum_along(data, axes)
         return np.asarray(total / total.dtype.type(_count(data, axes)))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        total, count = _sum(data, axes), data.dtype.type(_count(data, axes))
+        total, count = sum_along(data, axes), data.dtype.type(_count(data, axes))
         quotient = total // count
         # Division rounds down; a negative total that does not divide evenly must be rounded up.
         return np.asarray(quotient + ((total < 0) & (quotient * count != total)).astype(total.dtype))
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        if not _is_real(dtype):
+            return None
+        return lambda binder, data, axes, out: bind_sum(binder, data, axes, 1 / _count(data, axes), out)
 
 
 def _count(data: Array, axes: tuple[int, ...]) -> int:
@@ -279,9 +225,12 @@ class ReduceProd(ArithmeticReductionBase):
         return self.run(value.lower, axes), np.where(upper >= huge, np.inf, upper)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.multiply, data, axes, 1)
+        return fold(np.multiply, data, axes, 1)
 
     integers = reals
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        return _by_ufunc(np.multiply) if _is_real(dtype) or _is_wide(dtype) else None
 
 
 @operator("ReduceMax", opset=1)
@@ -298,10 +247,13 @@ class ReduceMax(ArithmeticReductionBase):
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
         is_integer = compute_dtype(data.dtype) == np.float64 != data.dtype
         lowest = -np.inf if is_integer else float(ml_dtypes.finfo(data.dtype).min)  # type: ignore[no-untyped-call]
-        return _fold(np.fmax, data, axes, lowest)
+        return fold(np.fmax, data, axes, lowest)
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
+        return fold(np.maximum, data, axes, np.iinfo(data.dtype).min)
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        return _by_ufunc(np.fmax) if _is_real(dtype) else _by_ufunc(np.maximum) if _is_wide(dtype) else None
 
 
 @operator("ReduceMin", opset=1)
@@ -316,10 +268,13 @@ class ReduceMin(ArithmeticReductionBase):
     passes = (0,)
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.fmin, data, axes, np.inf)
+        return fold(np.fmin, data, axes, np.inf)
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _fold(np.minimum, data, axes, np.iinfo(data.dtype).max)
+        return fold(np.minimum, data, axes, np.iinfo(data.dtype).max)
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        return _by_ufunc(np.fmin) if _is_real(dtype) else _by_ufunc(np.minimum) if _is_wide(dtype) else None
 
 
 @operator("ReduceL1", opset=4)
@@ -332,9 +287,20 @@ class ReduceL1(ArithmeticReductionBase):
     rises_from = 0
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return _sum(data, axes, np.absolute)
+        return sum_along(data, axes, np.absolute)
 
     integers = reals
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        if not _is_real(dtype):
+            return None
+
+        def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
+            sizes = scratch_like(binder, data)
+            call_elementwise(binder, np.absolute, data, sizes)
+            bind_sum(binder, sizes, axes, out=out)
+
+        return bind
 
 
 @operator("ReduceL2", opset=4)
@@ -347,10 +313,19 @@ class ReduceL2(ArithmeticReductionBase):
     rises_from = 0
 
     def reals(self, data: Array, axes: tuple[int, ...]) -> Array:
-        return np.asarray(np.sqrt(_sum(data, axes, np.square)))
+        return np.asarray(np.sqrt(sum_along(data, axes, np.square)))
 
     def integers(self, data: Array, axes: tuple[int, ...]) -> Array:
         return _narrowed(self.reals(data.astype(np.float64), axes), data.dtype)
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        if not _is_real(dtype):
+            return None
+
+        def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
+            call_elementwise(binder, np.sqrt, bind_squares(binder, data, axes), out)
+
+        return bind
 
 
 class LogicalReductionBase(ReductionBase):
@@ -370,6 +345,9 @@ class ReduceLogicalAnd(LogicalReductionBase):
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_and.reduce(data, axis=axes))
 
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        return _by_ufunc(np.logical_and)
+
 
 @operator("ReduceLogicalOr", opset=1)
 class ReduceLogicalOr(LogicalReductionBase):
@@ -380,3 +358,6 @@ class ReduceLogicalOr(LogicalReductionBase):
 
     def reduce(self, data: Array, axes: tuple[int, ...]) -> Array:
         return np.asarray(np.logical_or.reduce(data, axis=axes))
+
+    def bound_form(self, dtype: np.dtype[Any]) -> BoundForm | None:
+        return _by_ufunc(np.logical_or)

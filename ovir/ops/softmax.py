@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
+from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.sums import bind_sum, same_order, scratch_like
 
 
 class AlongAxisBase(Operator):
@@ -42,6 +47,30 @@ class SoftMaxBase(AlongAxisBase):
         np.subtract(x, x.max(axis, keepdims=True), out=y)
         np.exp(y, out=y)
         np.divide(y, y.sum(axis, keepdims=True), out=y)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data = inputs[0]
+        if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+            return False
+        y = binder.output(order=memory_order(data))
+        call_elementwise(binder, np.exp, data, y, heavy=True)
+        total = bind_sum(binder, y, [self.normalize_axis(self.axis, data.ndim, of=data.shape)])
+        call_elementwise(binder, np.divide, y, total, y)
+        binder.call(redo_if_extreme, total.transpose(memory_order(total)).reshape(-1), self.run, inputs, y)
+        return True
+
+
+def redo_if_extreme(totals: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if the sums of exponentials have left the range of their type, or nearly so.
+
+    Softmax does not need the maximum of each slice, which takes longer than all the rest, as long as all sums are
+    ordinary numbers: exponentials that underflow are then too small to count.
+    """
+    if not (np.minimum.reduce(totals) > _LEAST and np.maximum.reduce(totals) < _MOST):
+        np.copyto(out, run(*inputs))
+
+
+_LEAST, _MOST = 1e-20, 1e30
 
 
 @operator("SoftMax", opset=1)
@@ -77,3 +106,18 @@ class LogSoftmax(AlongAxisBase):
         np.subtract(x, x.max(axis, keepdims=True), out=y)
         total = np.exp(y).sum(axis, keepdims=True)
         np.subtract(y, np.log(total), out=y)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data = inputs[0]
+        if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
+            return False
+        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
+        y, largest = same_order(binder, data), scratch_like(binder, data, [axis])
+        binder.call(np.maximum.reduce, data, axis, None, largest, True)
+        call_elementwise(binder, np.subtract, data, largest, y)
+        exponentials = scratch_like(binder, data)
+        call_elementwise(binder, np.exp, y, exponentials, heavy=True)
+        total = bind_sum(binder, exponentials, [axis])
+        call_elementwise(binder, np.log, total, total)
+        call_elementwise(binder, np.subtract, y, total, y)
+        return True

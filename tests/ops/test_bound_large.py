@@ -13,8 +13,10 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import parallel
 from ovir.ops import activation as act
+from ovir.ops import reduction as red
 from ovir.ops.base.operator import Operator
 from ovir.ops.prelu import PReLU
+from ovir.ops.softmax import LogSoftmax, SoftMax8
 from ovir.ops.unary import Erf
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +38,7 @@ def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> 
     with parallel.limit(2):
         results = bound_results(op, inputs, [expected], set(range(1, len(inputs))))
     assert results is not None, "there is no bound form"
-    np.testing.assert_allclose(results[0], expected, rtol=0, atol=error * np.abs(expected).max())
+    np.testing.assert_allclose(results[0], expected, rtol=0, atol=error * np.nanmax(np.abs(expected)))
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -52,3 +54,38 @@ def test_activations(op: Operator, channels_last: bool) -> None:
 def test_prelu(slope: float, channels_last: bool) -> None:
     slopes = np.linspace(slope, slope + 0.5, 40, dtype=np.float32)
     assert_bound_like_run(PReLU(), sample(3, 40, 300, 130, channels_last=channels_last), slopes, error=0)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("shape", [(4, 50, 49, 49), (2, 30, 2500, 7)])
+@pytest.mark.parametrize("axis", [1, 2, 3])
+def test_softmax(shape: tuple[int, ...], axis: int, channels_last: bool) -> None:
+    data = sample(*shape, channels_last=channels_last)
+    assert_bound_like_run(SoftMax8(axis=axis), data, error=1e-5)  # run adds up 2500 numbers one after the other
+    assert_bound_like_run(LogSoftmax(axis=axis), data, error=1e-5)
+
+
+def test_softmax_of_extremes() -> None:
+    data = sample(40, 30)
+    data[3], data[4], data[5, :20], data[6] = -300, 300, -np.inf, 88.7
+    assert_bound_like_run(SoftMax8(), data)
+    data[7, 2], data[8] = np.nan, -np.inf
+    assert_bound_like_run(SoftMax8(), data)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("axes", [[1], [2, 3], [0, 2], [1, 3], [0, 1, 2, 3], [3]], ids=str)
+@pytest.mark.parametrize("keep_dims", [False, True])
+@pytest.mark.parametrize(
+    "kind", [red.ReduceSum, red.ReduceMean, red.ReduceMax, red.ReduceMin, red.ReduceL1, red.ReduceL2]
+)
+def test_reductions(kind: Any, keep_dims: bool, axes: list[int], channels_last: bool) -> None:
+    data = sample(2, 24, 60, 55, channels_last=channels_last) + 2
+    assert_bound_like_run(kind(keep_dims=keep_dims), data, np.array(axes), error=1e-5)
+    assert_bound_like_run(kind(keep_dims=keep_dims), data[:, 3:20], np.array(axes), error=1e-5)
+
+
+def test_reduced_integers_are_exact() -> None:
+    data = np.random.default_rng(0).integers(-(2**31), 2**31, (5, 70, 90), np.int32)
+    for kind in (red.ReduceSum, red.ReduceMax, red.ReduceProd):
+        assert_bound_like_run(kind(), data, np.array([0, 2]), error=0)

@@ -1,0 +1,119 @@
+"""Bound sums along axes, as products with a constant vector, which BLAS computes faster than NumPy adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from math import prod
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.coalesce import in_order, is_dense, memory_order
+from ovir.ops.base.binding import Binder, call_elementwise
+from ovir.ops.base.passes import number
+from ovir.ops.base.products import bind_product
+
+# Sums of this many elements are added up, so that rounding errors do not grow with the number of elements.
+_CHUNK = 1024
+_LONGEST = 2 * _CHUNK
+# A product for each of many short slices takes longer than NumPy's own sum.
+_FEW, _LEAST = 4, 512
+# Shorter rows are squared first: each dot product is a call.
+_DOT = 32
+
+
+def same_order(binder: Binder, data: Array) -> Array:
+    """Return the array of output 0, of the shape and memory order of data, the input 0, which it replaces if it may."""
+    return binder.overwrite(0) if binder.may_overwrite(0) else binder.output(order=memory_order(data))
+
+
+def reduced_output(binder: Binder, data: Array, axes: Sequence[int]) -> Array:
+    """Return the array of output 0, the result of a reduction, with size 1 along ``axes`` and the data's memory
+    order."""
+    order: Sequence[int] = memory_order(data)
+    if len(binder.output_shape()) == data.ndim:
+        return binder.output(order=order)
+    left = [axis for axis in range(data.ndim) if axis not in axes]
+    out = binder.output(order=[left.index(axis) for axis in order if axis in left])
+    return np.expand_dims(out, tuple(axes))
+
+
+def scratch_like(binder: Binder, data: Array, axes: Sequence[int] = ()) -> Array:
+    """Return workspace of the shape and memory order of data, but of size 1 along ``axes``."""
+    shape, back = in_order([1 if i in axes else size for i, size in enumerate(data.shape)], memory_order(data))
+    return binder.scratch(shape, data.dtype).transpose(back)
+
+
+def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0, out: Array | None = None) -> Array:
+    """Bind the sum of float32 or float64 data along ``axes``, times ``factor``.
+
+    Returns its array, which has the data's memory order, and size 1 along the axes; it is ``out`` if that is given.
+    """
+    total = scratch_like(binder, data, axes) if out is None else out
+    if not is_dense(data):
+        data, given = scratch_like(binder, data), data
+        binder.call(np.copyto, data, given)
+    order = memory_order(data)
+    x = data.transpose(order).reshape(-1)
+    # Neighbours in memory that are both reduced or both kept count as one axis.
+    runs = [
+        (is_reduced, prod(data.shape[axis] for axis in run))
+        for is_reduced, run in groupby((a for a in order if data.shape[a] != 1), key=lambda axis: axis in axes)
+    ]
+    if not any(is_reduced for is_reduced, _ in runs):
+        call_elementwise(binder, np.multiply, data, number(factor, data), total)
+    while places := [i for i, (is_reduced, _) in enumerate(runs) if is_reduced]:
+        # The fastest axes are summed first.
+        last, is_final = places[-1], len(places) == 1
+        outer, length, inner = prod(n for _, n in runs[:last]), runs[last][1], prod(n for _, n in runs[last + 1 :])
+        part = total.transpose(order).reshape(-1) if is_final else binder.scratch((outer * inner,), data.dtype)
+        slices = x.reshape(outer, length, inner)
+        _sum_slices(binder, slices, part.reshape(outer, inner), factor if is_final else 1.0)
+        x = part
+        del runs[last]
+    return total
+
+
+def bind_squares(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0) -> Array:
+    """Bind the sum of the squares of data along ``axes``, times ``factor``; the result is like that of ``bind_sum``."""
+    *_, fastest = memory_order(data)
+    if data.strides[fastest] == data.itemsize and tuple(axes) == (fastest,) and data.shape[fastest] >= _DOT:
+        total = scratch_like(binder, data, axes)
+        rows = np.moveaxis(data, fastest, -1)
+        binder.call(np.vecdot, rows, rows, np.moveaxis(total, fastest, -1)[..., 0])
+        if factor != 1:
+            call_elementwise(binder, np.multiply, total, number(factor, data), total)
+        return total
+    squares = scratch_like(binder, data)
+    call_elementwise(binder, np.square, data, squares)
+    return bind_sum(binder, squares, axes, factor)
+
+
+def _sum_slices(binder: Binder, x: Array, out: Array, factor: float) -> None:
+    """Bind the sums [outer, inner] of [outer, length, inner] along the second axis, times ``factor``."""
+    outer, length, inner = x.shape
+    if inner > 1 and outer > _FEW and length * inner < _LEAST:
+        binder.call(np.add.reduce, x, 1, None, out)
+        if factor != 1:
+            binder.call(np.multiply, out, number(factor, x), out)
+        return
+    if length <= _LONGEST:
+        _bind_weighted(binder, x, out, factor)
+        return
+    whole = length // _CHUNK
+    parts = binder.scratch((outer, -(-length // _CHUNK), inner), x.dtype)
+    chunks = x[:, : whole * _CHUNK].reshape(outer, whole, _CHUNK, inner)
+    _bind_weighted(binder, chunks, parts[:, :whole], 1.0)
+    if length % _CHUNK:
+        _bind_weighted(binder, x[:, whole * _CHUNK :], parts[:, whole], 1.0)
+    _sum_slices(binder, parts, out, factor)
+
+
+def _bind_weighted(binder: Binder, x: Array, out: Array, factor: float) -> None:
+    """Bind the sums [..., inner] of [..., length, inner] as a product."""
+    weights = np.full(x.shape[-2], factor, x.dtype)
+    if x.shape[-1] == 1:
+        bind_product(binder, x[..., 0], weights[:, np.newaxis], out)
+    else:
+        bind_product(binder, weights[np.newaxis], x, out[..., np.newaxis, :])
