@@ -1,5 +1,4 @@
-"""Normalizations: MVN, NormalizeL2, GRN and LRN by the data's own statistics, BatchNorm by given ones, GroupNorm by
-both.
+"""Normalizations by the data's own statistics: MVN, GroupNormalization, NormalizeL2 and GRN.
 
 f16 and bf16 are computed in f32 and rounded once.
 """
@@ -7,6 +6,7 @@ f16 and bf16 are computed in f32 and rounded once.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -14,10 +14,14 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
+from ovir.kernels.fast_calls import maximum
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise, tiled
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import number
 from ovir.ops.base.registry import operator
+from ovir.ops.base.sums import bind_squares, bind_sum, same_order
 
 
 class NormalizationBase(Operator):
@@ -66,6 +70,35 @@ class MvnBase(NormalizationBase):
 
         return map_slices(block, data, axes, out)
 
+    def bind_normalized(
+        self, binder: Binder, data: Array, axes: Sequence[int], variance: bool, eps: float, inside: bool
+    ) -> bool:
+        """Bind what ``normalized`` computes; see ``bind``."""
+        if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
+            return False
+        out = same_order(binder, data)
+        self.bind_centred(binder, data, axes, out)
+        if variance:
+            call_elementwise(binder, np.divide, out, self.bind_deviation(binder, out, axes, eps, inside), out)
+        return True
+
+    def bind_centred(self, binder: Binder, data: Array, axes: Sequence[int], out: Array) -> None:
+        """Bind x - mean."""
+        mean = bind_sum(binder, data, axes, 1 / prod(data.shape[axis] for axis in axes))
+        call_elementwise(binder, np.subtract, data, mean, out)
+
+    def bind_deviation(
+        self, binder: Binder, centred: Array, axes: Sequence[int], eps: float, inside: bool = True
+    ) -> Array:
+        """Bind the square root of the variance of centred data, with ``eps`` added inside or outside of the root."""
+        deviation = bind_squares(binder, centred, axes, 1 / prod(centred.shape[axis] for axis in axes))
+        if inside:
+            call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
+        call_elementwise(binder, np.sqrt, deviation, deviation)
+        if not inside:
+            call_elementwise(binder, np.add, deviation, number(eps, centred), deviation)
+        return deviation
+
 
 @operator("MVN", opset=2)
 class MVN2(MvnBase):
@@ -89,8 +122,14 @@ class MVN2(MvnBase):
         return TensorType(data.element_type, data.shape)
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
-        axes = self.axes(self.reduction_axes, data.ndim) or range(1 if self.across_channels else 2, data.ndim)
-        return self.normalized(data, axes, self.normalize_variance, self.eps, True, out)
+        return self.normalized(data, self._along(data.ndim), self.normalize_variance, self.eps, True, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        (data,) = inputs
+        return self.bind_normalized(binder, data, self._along(data.ndim), self.normalize_variance, self.eps, True)
+
+    def _along(self, rank: int) -> Sequence[int]:
+        return self.axes(self.reduction_axes, rank) or range(1 if self.across_channels else 2, rank)
 
 
 @operator("MVN", opset=6)
@@ -120,6 +159,14 @@ class MVN6(MvnBase):
     def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
         inside = self.eps_mode == "inside_sqrt"
         return self.normalized(data, self.axes(axes, data.ndim), self.normalize_variance, self.eps, inside, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, axes = inputs
+        if not binder.is_constant(1):
+            return False
+        inside = self.eps_mode == "inside_sqrt"
+        along = self.axes(axes, data.ndim)
+        return self.bind_normalized(binder, data, along, self.normalize_variance, self.eps, inside)
 
 
 # --------------------------------------------------------------------------- the Euclidean norm
@@ -158,6 +205,18 @@ class NormalizeL2(NormalizationBase):
 
         return map_slices(block, data, along, out)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, axes = inputs
+        along = self.axes(axes, data.ndim) if binder.is_constant(1) else []
+        if data.dtype not in (np.float32, np.float64) or not data.size or not along:
+            return False
+        norm = bind_squares(binder, data, along)
+        limit = np.add if self.eps_mode == "add" else maximum
+        call_elementwise(binder, limit, norm, number(self.eps, data), norm)
+        call_elementwise(binder, np.sqrt, norm, norm)
+        call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
+        return True
+
 
 @operator("GRN", opset=1)
 class GRN(NormalizationBase):
@@ -179,152 +238,15 @@ class GRN(NormalizationBase):
 
         return map_slices(block, data, [1], out)
 
-
-@operator("LRN", opset=1)
-class LRN(NormalizationBase):
-    """x / (bias + alpha / size^n * s)^beta, where s is the sum of squares in a window of ``size`` along each of n axes.
-
-    The window reaches (size - 1) / 2, rounded down, to either side and is cut at the borders of the data.
-
-    Source: LRN-1
-    """
-
-    domains = by_input(axes=Axis("data"))
-    alpha: float = attribute(default=1.0, specified=True)
-    beta: float = attribute(default=0.5, specified=True)
-    bias: float = attribute(default=1.0, specified=True)
-    size: int = attribute(default=1, minimum=1, specified=True)
-
-    value_inputs = (1,)
-
-    def infer(self, data: TensorType, axes: TensorType) -> TensorType:
-        self.require_numbers(data)
-        self.check_axes(data, axes, 1)
-        return TensorType(data.element_type, data.shape)
-
-    def run(self, data: Array, axes: Array, *, out: Array | None = None) -> Array:
-        along = self.axes(axes, data.ndim)
-        reach = (self.size - 1) // 2
-        factor = self.alpha / float(self.size) ** len(along)
-
-        def scale(x: Array, y: Array, square: Array) -> None:
-            np.multiply(square, factor, out=y)
-            np.add(y, self.bias, out=y)
-            _raise(y, self.beta)
-            np.divide(x, y, out=y)
-
-        if len(along) == 1:
-            return map_slices(lambda x, y, axis: scale(x, y, _window_sums(np.square, x, axis, reach)), data, along, out)
-        x = half.converted(data, compute_dtype(data.dtype))
-        with np.errstate(all="ignore"):
-            total = np.square(x)
-            for axis in along:
-                total = _window_sums(np.positive, total, axis, reach)
-        result = map_blocks(scale, x, out, total, heavy=True)
-        if out is None or result is out:
-            return result.astype(data.dtype, copy=False)
-        half.copy(result, out)
-        return out
-
-
-def _raise(x: Array, exponent: float) -> None:
-    """Raise x to a power, in place."""
-    if exponent == 0.75:  # the value in nearly every model; two roots are much faster than a power
-        root = np.sqrt(x)
-        np.multiply(root, np.sqrt(root, out=x), out=x)
-    else:
-        np.power(x, exponent, out=x)
-
-
-def _window_sums(each: np.ufunc, x: Array, axis: int, reach: int) -> Array:
-    """Return the sums, along an axis, of each element and the ``reach`` elements on either side of it."""
-    source = np.moveaxis(x, axis, 0)
-    reach = min(reach, len(source))
-    padded = np.zeros((len(source) + 2 * reach, *source.shape[1:]), x.dtype)
-    each(source, out=padded[reach : reach + len(source)])
-    # Windows begin at every position with 1 element; each step doubles them and adds one more where needed.
-    sums, width = padded, 1
-    for bit in bin(2 * reach + 1)[3:]:
-        sums, width = np.add(sums[:-width], sums[width:]), 2 * width
-        if bit == "1":
-            np.add(sums[:-1], padded[width:], out=sums[:-1])
-            sums, width = sums[:-1], width + 1
-    return np.moveaxis(sums, 0, axis)
-
-
-# --------------------------------------------------------------------------- given scale and shift
-
-
-class BatchNormBase(NormalizationBase):
-    """Base of BatchNormInference: types and kernel for inputs in either order."""
-
-    epsilon: float = attribute(default=0.0, minimum=0, specified=True)
-
-    def normalized_type(self, data: TensorType, *channels: TensorType) -> TensorType:
-        names = ("data", "gamma", "beta", "mean", "variance")
-        element_type = self.merge_types(*(t.element_type for t in (data, *channels)), names=names)
-        self.require_real("data", element_type)
-        shape = data.shape
-        self.require_rank_at_least("data", shape, 2)
-        per_channel = dict(zip(names[1:], (t.shape for t in channels), strict=True))
-        for name, given in per_channel.items():
-            self.require_rank(name, given, 1)
-        count = self.merge_dims(
-            "channels", data=(shape, 1), **{name: (given, 0) for name, given in per_channel.items()}
-        )
-        self.require(count.upper != 0, "data of shape {} must have at least one channel", shape)
-        return TensorType(element_type, shape.with_dim(1, count))
-
-    def normalized(self, data: Array, parameters: Sequence[Array], out: Array | None) -> Array:
-        dtype = compute_dtype(data.dtype)
-        gamma, beta, mean, variance = (_per_channel(p.astype(dtype, copy=False), data.ndim) for p in parameters)
-        with np.errstate(all="ignore"):
-            scale = gamma / np.sqrt(variance + dtype.type(self.epsilon))
-
-        def block(x: Array, y: Array, centre: Array, factor: Array, shift: Array) -> None:
-            np.subtract(x, centre, out=y)
-            np.multiply(y, factor, out=y)
-            np.add(y, shift, out=y)
-
-        return map_blocks(block, data, out, mean, scale, beta)
-
-
-@operator("BatchNormInference", opset=1)
-class BatchNormInference1(BatchNormBase):
-    """BatchNormInference-5 with the data as third input.
-
-    Source: BatchNormInference-1
-    """
-
-    inplace = (2,)
-
-    def infer(
-        self, gamma: TensorType, beta: TensorType, data: TensorType, mean: TensorType, variance: TensorType
-    ) -> TensorType:
-        return self.normalized_type(data, gamma, beta, mean, variance)
-
-    def run(
-        self, gamma: Array, beta: Array, data: Array, mean: Array, variance: Array, *, out: Array | None = None
-    ) -> Array:
-        return self.normalized(data, (gamma, beta, mean, variance), out)
-
-
-@operator("BatchNormInference", opset=5)
-class BatchNormInference5(BatchNormBase):
-    """gamma * (x - mean) / sqrt(variance + epsilon) + beta, with one value of each per channel, the second dimension.
-
-    Source: BatchNormInference-5
-    """
-
-    def infer(
-        self, data: TensorType, gamma: TensorType, beta: TensorType, mean: TensorType, variance: TensorType
-    ) -> TensorType:
-        return self.normalized_type(data, gamma, beta, mean, variance)
-
-    def run(
-        self, data: Array, gamma: Array, beta: Array, mean: Array, variance: Array, *, out: Array | None = None
-    ) -> Array:
-        return self.normalized(data, (gamma, beta, mean, variance), out)
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        (data,) = inputs
+        if data.dtype not in (np.float32, np.float64) or not data.size:
+            return False
+        norm = bind_squares(binder, data, [1])
+        call_elementwise(binder, np.add, norm, number(self.bias, data), norm)
+        call_elementwise(binder, np.sqrt, norm, norm)
+        call_elementwise(binder, np.divide, data, norm, same_order(binder, data))
+        return True
 
 
 @operator("GroupNormalization", opset=12)
@@ -372,14 +294,36 @@ class GroupNormalization(MvnBase):
             np.multiply(z, factor, out=out)
             np.add(out, shift, out=out)
 
-        factors = (_per_channel(p.astype(dtype, copy=False), data.ndim) for p in (scale, bias))
+        factors = (per_channel(p.astype(dtype, copy=False), data.ndim) for p in (scale, bias))
         apply(block, (y, *factors), y)
         if out is None or out is y:
             return y.astype(data.dtype, copy=False)
         half.copy(y, out)
         return out
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, scale, bias = inputs
+        if data.dtype not in (np.float32, np.float64) or not data.size:
+            return False
+        out = same_order(binder, data)
+        groups = (data.shape[0], self.num_groups, data.shape[1] // self.num_groups, *data.shape[2:])
+        x, y = data.reshape(groups), out.reshape(groups)  # views: an axis is split
+        axes = range(2, x.ndim)
+        self.bind_centred(binder, x, axes, y)
+        deviation = self.bind_deviation(binder, y, axes, self.epsilon)
+        # One factor for each channel of each image takes the place of a division and a multiplication.
+        factors = binder.scratch(groups[:3], data.dtype)
+        call_elementwise(binder, np.divide, scale.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), factors)
+        call_elementwise(binder, np.multiply, out, _over_space(factors.reshape(data.shape[:2]), out), out)
+        shift = _over_space(bias[np.newaxis], out)
+        call_elementwise(binder, np.add, out, tiled(shift, out) if binder.is_constant(2) else shift, out)
+        return True
 
-def _per_channel(parameter: Array, rank: int) -> Array:
+
+def _over_space(per_channel: Array, data: Array) -> Array:
+    return per_channel.reshape(*per_channel.shape, *[1] * (data.ndim - 2))
+
+
+def per_channel(parameter: Array, rank: int) -> Array:
     """Return one value per channel, shaped to be broadcast to data of the given rank."""
     return parameter.reshape(-1, *[1] * (rank - 2))

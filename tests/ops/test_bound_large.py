@@ -15,6 +15,9 @@ from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.base.operator import Operator
+from ovir.ops.batch_norm import BatchNormInference5
+from ovir.ops.lrn import LRN
+from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
 from ovir.ops.prelu import PReLU
 from ovir.ops.softmax import LogSoftmax, SoftMax8
 from ovir.ops.unary import Erf
@@ -89,3 +92,23 @@ def test_reduced_integers_are_exact() -> None:
     data = np.random.default_rng(0).integers(-(2**31), 2**31, (5, 70, 90), np.int32)
     for kind in (red.ReduceSum, red.ReduceMax, red.ReduceProd):
         assert_bound_like_run(kind(), data, np.array([0, 2]), error=0)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("axes", [[1], [3], [2, 3], [1, 2, 3], [1, 3]], ids=str)
+def test_normalizations(axes: list[int], channels_last: bool) -> None:
+    data = sample(2, 36, 70, 61, channels_last=channels_last) + 1
+    for x in (data, data[:, 4:20]):
+        assert_bound_like_run(MVN6(eps=1e-3, normalize_variance=True), x, np.array(axes), error=1e-5)
+        assert_bound_like_run(NormalizeL2(eps=1e-3, eps_mode="max"), x, np.array(axes), error=1e-5)
+        assert_bound_like_run(LRN(alpha=2.0, beta=0.75, size=5), x, np.array(axes), error=1e-5)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_normalizations_of_channels(channels_last: bool) -> None:
+    data = sample(2, 36, 70, 61, channels_last=channels_last) + 1
+    a, b, c = np.linspace(1, 3, 108, dtype=np.float32).reshape(3, 36)
+    assert_bound_like_run(GroupNormalization(num_groups=6, epsilon=1e-3), data, a, b, error=1e-5)
+    assert_bound_like_run(MVN2(across_channels=False, normalize_variance=True), data, error=1e-5)
+    assert_bound_like_run(GRN(), data)
+    assert_bound_like_run(BatchNormInference5(epsilon=1e-3), data, a, b, c, a, error=0)

@@ -14,8 +14,10 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import f16, i64
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
+from ovir.ops import batch_norm
 from ovir.ops import normalization as norm
 from ovir.ops.base.operator import Operator
+from ovir.ops.lrn import LRN
 
 DATA = np.random.default_rng(0).standard_normal((2, 6, 3, 5))
 
@@ -75,12 +77,12 @@ def test_lrn() -> None:
     total = squares[:, :-2] + squares[:, 1:-1] + squares[:, 2:]
     for size, beta in ((3, 0.75), (4, 0.75), (3, 0.6)):
         expected = DATA / (1 + 0.2 / size * total) ** beta
-        check(norm.LRN(alpha=0.2, beta=beta, bias=1.0, size=size), expected, DATA, [1])
+        check(LRN(alpha=0.2, beta=beta, bias=1.0, size=size), expected, DATA, [1])
     squares = np.pad(DATA**2, ((0, 0), (0, 0), (1, 1), (1, 1)))
     total = np.sum([squares[:, :, i : i + 3, j : j + 5] for i in range(3) for j in range(3)], axis=0)
-    check(norm.LRN(alpha=0.2, beta=0.75, bias=2.0, size=3), DATA / (2 + 0.2 / 9 * total) ** 0.75, DATA, [2, 3])
+    check(LRN(alpha=0.2, beta=0.75, bias=2.0, size=3), DATA / (2 + 0.2 / 9 * total) ** 0.75, DATA, [2, 3])
     check(
-        norm.LRN(alpha=1.0, beta=0.5, bias=1.0, size=99),
+        LRN(alpha=1.0, beta=0.5, bias=1.0, size=99),
         DATA / np.sqrt(1 + (DATA**2).sum(3, keepdims=True) / 99),
         DATA,
         [3],
@@ -92,9 +94,11 @@ def test_batch_norm() -> None:
     column = (6, 1, 1)
     scale = gamma.reshape(column) / np.sqrt(variance.reshape(column) + 0.1)
     expected = (DATA - mean.reshape(column)) * scale + beta.reshape(column)
-    check(norm.BatchNormInference5(epsilon=0.1), expected, DATA, gamma, beta, mean, variance)
-    check(norm.BatchNormInference1(epsilon=0.1), expected, gamma, beta, DATA, mean, variance, data=2)
-    check(norm.BatchNormInference5(epsilon=0.1), expected[:, :, 0, 0], DATA[:, :, 0, 0], gamma, beta, mean, variance)
+    check(batch_norm.BatchNormInference5(epsilon=0.1), expected, DATA, gamma, beta, mean, variance)
+    check(batch_norm.BatchNormInference1(epsilon=0.1), expected, gamma, beta, DATA, mean, variance, data=2)
+    check(
+        batch_norm.BatchNormInference5(epsilon=0.1), expected[:, :, 0, 0], DATA[:, :, 0, 0], gamma, beta, mean, variance
+    )
 
 
 @pytest.mark.parametrize("groups", [1, 2, 6])
@@ -112,8 +116,8 @@ def test_group_norm(groups: int) -> None:
         (norm.MVN6(), [tensor("?,2..5,3"), const([1])], "f32[?,2..5,3]"),
         (norm.MVN6(), [tensor("..."), const([1])], "f32[...]"),
         (norm.GRN(), [tensor("?,3")], "f32[?,3]"),
-        (norm.BatchNormInference5(), [tensor("?,?,4"), *[tensor("3")] * 4], "f32[?,3,4]"),
-        (norm.BatchNormInference5(), [tensor("..."), *[tensor("3")] * 4], "f32[...]"),
+        (batch_norm.BatchNormInference5(), [tensor("?,?,4"), *[tensor("3")] * 4], "f32[?,3,4]"),
+        (batch_norm.BatchNormInference5(), [tensor("..."), *[tensor("3")] * 4], "f32[...]"),
         (norm.GroupNormalization(num_groups=2), [tensor("?,3..6"), tensor("?"), tensor("4..9")], "f32[?,4..6]"),
     ],
 )
@@ -131,19 +135,19 @@ def test_types(op: Operator, inputs: list[TensorType], result: str) -> None:
         (norm.MVN2(reduction_axes=(1, -1)), [tensor("2,3")], r"reduction_axes \[1,-1\] are not distinct"),
         (norm.NormalizeL2(), [tensor("2,3"), const([[1]])], r"axes must have rank 0 or 1, got shape \[1,1\]"),
         (norm.GRN(), [tensor("2")], r"data must have rank 2 or 3 or 4, got shape \[2\]"),
-        (norm.LRN(), [tensor("2"), const([1])], r"axes 1 is outside \[-1, 0\]"),
+        (LRN(), [tensor("2"), const([1])], r"axes 1 is outside \[-1, 0\]"),
         (
-            norm.BatchNormInference5(),
+            batch_norm.BatchNormInference5(),
             [tensor("1,3"), tensor("3"), tensor("4"), tensor("3"), tensor("3")],
             r"data of shape \[1,3\] and beta of shape \[4\] must have the same number of channels \(dimensions 1 and 0\)",
         ),
         (
-            norm.BatchNormInference5(),
+            batch_norm.BatchNormInference5(),
             [tensor("3"), *[tensor("3")] * 4],
             r"data must have rank 2 or more, got shape \[3\]",
         ),
         (
-            norm.BatchNormInference5(),
+            batch_norm.BatchNormInference5(),
             [tensor("1,3"), tensor("3", f16), *[tensor("3")] * 3],
             "data is f32 and gamma is f16",
         ),
