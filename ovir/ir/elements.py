@@ -84,6 +84,19 @@ _LINE_LIMIT = 0xFFFF
 _FAR = 100  # consecutive elements without text; no writer puts so many on one line
 
 
+def items_of(element: etree._Element) -> list[tuple[str, str]]:
+    """Return the XML attributes of an element, in the order of the file.
+
+    ``element.items()`` searches for each of them from the first one on; XPath lists all in one pass.
+    """
+    if len(element.attrib) < _MANY:
+        return element.items()
+    return [(str(text.attrname), str(text)) for text in element.xpath("@*")]
+
+
+_MANY = 100  # attributes; below, XPath takes longer
+
+
 class Ids(dict[str | None, int | None]):
     """Numbers of ids by their texts, each parsed once.
 

@@ -43,7 +43,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.attributes import ALWAYS_KNOWN, misspelt_attributes
 from ovir.ir.edges import Gaps
-from ovir.ir.elements import Ids, line_of, read_as, tag_of, unsigned
+from ovir.ir.elements import Ids, items_of, line_of, read_as, tag_of, unsigned
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
 from ovir.ir.weights import Weights
@@ -261,7 +261,7 @@ class LayerReader:
 
     def _operator(self, data: etree._Element | None, layer: Layer) -> None:
         """Set the operation of a layer, with attributes parsed as the operation declares them."""
-        items = data.items() if data is not None else []
+        items = items_of(data) if data is not None else []
         cls = ops.resolve(layer.type, layer.version)
         key = (cls, layer.type, *items)
         known = self._operators.get(key)

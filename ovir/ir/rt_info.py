@@ -7,6 +7,7 @@ from functools import partial
 from lxml import etree
 
 from ovir.graph.rt_info import DeferredRtInfo, RtElement, RtInfo
+from ovir.ir.elements import items_of
 
 
 def read_rt_info(element: etree._Element) -> RtInfo:
@@ -18,7 +19,7 @@ def read_rt_info(element: etree._Element) -> RtInfo:
             depth -= 1
             continue
         tail = (item.tail or "") if depth else ""
-        found.append(RtElement(depth, str(item.tag), tuple(item.attrib.items()), item.text or "", tail))
+        found.append(RtElement(depth, str(item.tag), tuple(items_of(item)), item.text or "", tail))
         depth += 1
     return RtInfo(tuple(found))
 
