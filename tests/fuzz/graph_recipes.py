@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -54,6 +55,18 @@ class Graph:
     layers: list[Made] = field(default_factory=list)
     """The layers by id."""
 
+    def edges(self) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+        """Return the ends of all edges: layer and port where each begins, then where it leads."""
+        numbers = [[int(number) for number in re.findall(r'"(\d+)"', edge)] for edge in self.net.edges]
+        return [((a, b), (c, d)) for a, b, c, d in numbers]
+
+    def sources(self) -> dict[int, list[tuple[int, int]]]:
+        """Return the sources of each layer's inputs."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for source, (target, _) in self.edges():
+            found.setdefault(target, []).append(source)
+        return found
+
     # ----- chance
 
     def chance(self, share: float) -> bool:
@@ -91,7 +104,9 @@ class Graph:
         self.tensors.append(tensor)
         return tensor
 
-    def pick(self, *types: str, rank: int | tuple[int, int] = (0, 5), where: Callable[[Tensor], bool] | None = None) -> Tensor:
+    def pick(
+        self, *types: str, rank: int | tuple[int, int] = (0, 5), where: Callable[[Tensor], bool] | None = None
+    ) -> Tensor:
         """Return a tensor of one of these types and a suitable rank, most often a late one; add an input if there is
         none."""
         low, high = (rank, rank) if isinstance(rank, int) else rank
@@ -125,7 +140,9 @@ class Graph:
 
     def partner(self, tensor: Tensor) -> tuple[int, int]:
         """Return a tensor or constant that broadcasts with a tensor of this type."""
-        alike = [t for t in self.tensors if t.type == tensor.type and t is not tensor and _broadcasts(t.shape, tensor.shape)]
+        alike = [
+            t for t in self.tensors if t.type == tensor.type and t is not tensor and _broadcasts(t.shape, tensor.shape)
+        ]
         if alike and self.chance(0.6):
             return self.choose(*alike).end
         shape = tuple(1 if self.chance(0.3) else size for size in tensor.shape[self.integer(0, tensor.rank) :])
@@ -135,7 +152,9 @@ class Graph:
             return self.weights(shape, tensor.type)
         return self.constant(self.rng.integers(0 if tensor.type == "u8" else -5, 6, shape), tensor.type)
 
-    def add(self, kind: str, *inputs: Tensor | tuple[int, int], opset: int = 1, outputs: int = 1, **attributes: Any) -> None:
+    def add(
+        self, kind: str, *inputs: Tensor | tuple[int, int], opset: int = 1, outputs: int = 1, **attributes: Any
+    ) -> None:
         """Add a layer; the caller of the recipe finds out what its outputs are."""
         ends = [item.end if isinstance(item, Tensor) else item for item in inputs]
         tensors = tuple(item for item in inputs if isinstance(item, Tensor))
@@ -166,8 +185,19 @@ UNARY = {
     10: "IsFinite IsInf IsNaN",
 }
 _OPSETS = {kind: opset for opset, kinds in UNARY.items() for kind in kinds.split()}
-BINARY = "Add Subtract Multiply Divide Maximum Minimum Power SquaredDifference FloorMod Mod".split()
-COMPARE = "Equal NotEqual Less LessEqual Greater GreaterEqual".split()
+BINARY = [
+    "Add",
+    "Subtract",
+    "Multiply",
+    "Divide",
+    "Maximum",
+    "Minimum",
+    "Power",
+    "SquaredDifference",
+    "FloorMod",
+    "Mod",
+]
+COMPARE = ["Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual"]
 
 
 def unary(g: Graph) -> None:
@@ -266,7 +296,13 @@ def reduce(g: Graph) -> None:
 
 def softmax(g: Graph) -> None:
     x = g.floats(rank=(1, 4))
-    g.add(*g.choose(("SoftMax", x), ("LogSoftmax", x)), opset=g.choose(8,), axis=g.axis(x.rank))
+    g.add(
+        *g.choose(("SoftMax", x), ("LogSoftmax", x)),
+        opset=g.choose(
+            8,
+        ),
+        axis=g.axis(x.rank),
+    )
 
 
 def normalize(g: Graph) -> None:
@@ -341,6 +377,7 @@ def broadcast(g: Graph) -> None:
     if g.chance(0.3) and x.rank < 4:
         target = [2, *target]
     g.add("Broadcast", x, g.constant(np.array(target, np.int64)), opset=3, mode=g.choose("numpy", "bidirectional"))
+    g.layers[-1].attributes["target"] = target  # for the list of known divergences
 
 
 def tile(g: Graph) -> None:

@@ -1,10 +1,193 @@
-"""Reasons for which random graphs differ between ovir and OpenVINO; each is a row of docs/divergences.md."""
+"""Reasons for which random graphs differ between ovir and OpenVINO's CPU plugin; each is a row of docs/divergences.md.
+
+A rule looks at one layer that a differing result depends on, and at the arrays around it in ovir's run. So a layer
+explains a difference only if what makes the two differ has occurred there.
+"""
 
 from __future__ import annotations
 
-from fuzz.graph_recipes import Graph
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from fuzz.graph_recipes import Graph, Made
+
+Array = np.ndarray[Any, Any]
 
 
-def known_reason(graph: Graph, layers: set[int] | None, message: str) -> str | None:
-    """Return why a result that depends on these layers may differ, or why OpenVINO refuses the graph."""
-    return None
+@dataclass(frozen=True)
+class Seen:
+    """One layer in a run."""
+
+    made: Made
+    inputs: list[Array]
+    outputs: list[Array]
+    is_dynamic: bool
+    """Whether sizes were unknown before the run."""
+
+    @property
+    def kind(self) -> str:
+        return self.made.kind
+
+
+Rule = Callable[[Seen], bool]
+EXACT: dict[str, Callable[..., Any]] = {
+    "Add": np.add,
+    "Subtract": np.subtract,
+    "Multiply": np.multiply,
+    "SquaredDifference": lambda a, b: (a - b) ** 2,
+    "Power": lambda a, b: a.astype(object) ** b,
+    "Negative": np.negative,
+    "Abs": np.abs,
+    "CumSum": lambda a, axis: a.sum(),
+    "Exp": np.exp,
+}
+NAN_KINDS = re.compile(
+    "ReLU|Clamp|Maximum|Minimum|Equal|NotEqual|Less.*|Greater.*|Convert|FakeQuantize|ReduceM..|MaxPool|SoftMax|LogSoftmax"
+    "|TopK|HardSigmoid|Selu|Elu|PReLU|Sign|SoftPlus|Mod|FloorMod|Round|HSigmoid|HSwish|Scatter.*|NonZero|ReduceProd|Power"
+    "|Erf|Mish|Gelu|Swish|Sigmoid|SoftSign|NormalizeL2|MVN|GroupNormalization"
+)
+
+
+def _has_nan(seen: Seen) -> bool:
+    return NAN_KINDS.fullmatch(seen.kind) is not None and any(map(_any_nan, seen.inputs))
+
+
+def _any_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _any_infinite(array: Array) -> bool:
+    return array.dtype.kind == "f" and bool(np.isinf(array).any())
+
+
+def _converts_beyond_range(seen: Seen) -> bool:
+    if seen.kind != "Convert" or seen.inputs[0].dtype.kind not in "fi" or seen.outputs[0].dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(seen.outputs[0].dtype)
+    values = seen.inputs[0].astype(np.float64)
+    return not bool(((values > limits.min - 1.0) & (values < limits.max + 1.0)).all())
+
+
+def _saturates(seen: Seen) -> bool:
+    """Return whether the exact result of integers leaves the range of the type."""
+    if seen.kind not in EXACT or seen.outputs[0].dtype.kind not in "iu":
+        return False
+    limits = np.iinfo(seen.outputs[0].dtype if seen.outputs[0].dtype != np.int64 else np.int32)
+    wide = [array.astype(np.float64) for array in seen.inputs]
+    exact = np.asarray(EXACT[seen.kind](*wide), np.float64)
+    return bool(((exact < limits.min) | (exact > limits.max)).any())
+
+
+def _beyond_32_bits(seen: Seen) -> bool:
+    wide = [array for array in (*seen.inputs, *seen.outputs) if array.dtype == np.int64]
+    return any(bool((array != array.astype(np.int32)).any()) for array in wide)
+
+
+def _integer_reduction(seen: Seen) -> bool:
+    return seen.kind in ("ReduceSum", "ReduceMean", "ReduceL1", "ReduceProd") and seen.inputs[0].dtype.kind in "iu"
+
+
+def _python_division(seen: Seen) -> bool:
+    return (
+        seen.kind == "Divide"
+        and bool(seen.made.attributes.get("m_pythondiv", True))
+        and seen.inputs[0].dtype.kind == "i"
+        and any(bool((array < 0).any()) for array in seen.inputs)
+    )
+
+
+def _tile_of_dynamic(seen: Seen) -> bool:
+    return seen.kind == "Tile" and seen.is_dynamic and int((seen.inputs[1] > 1).sum()) > 1
+
+
+def _indices_of_auto_pad(seen: Seen) -> bool:
+    return seen.kind == "MaxPool" and seen.is_dynamic and str(seen.made.attributes["auto_pad"]).startswith("same")
+
+
+def _bytes_of_squared_difference(seen: Seen) -> bool:
+    return seen.kind == "SquaredDifference" and seen.outputs[0].dtype.itemsize == 1
+
+
+def _equal_elements(seen: Seen) -> bool:
+    """Return whether elements among which TopK chooses are equal; the CPU's order of them is not stable."""
+    if seen.kind != "TopK" or not seen.is_dynamic:
+        return False
+    ordered = np.sort(seen.inputs[0], axis=seen.made.attributes["axis"])
+    return bool((np.diff(ordered, axis=seen.made.attributes["axis"]) == 0).any())
+
+
+def _window_without_data(seen: Seen) -> bool:
+    return seen.kind in ("AvgPool", "MaxPool") and seen.made.attributes["rounding_type"] == "ceil"
+
+
+def _half_overflows(seen: Seen) -> bool:
+    return any(array.dtype == np.float16 and _any_infinite(array) for array in (*seen.inputs, *seen.outputs))
+
+
+RULES: dict[str, Rule] = {
+    "NaN": _has_nan,
+    "Convert of numbers beyond the range of an integer type": _converts_beyond_range,
+    "integers beyond the range of their type": _saturates,
+    "i64 beyond 32 bits": _beyond_32_bits,
+    "Reduce of integers": _integer_reduction,
+    "Divide of negative integers with m_pythondiv": _python_division,
+    "Tile of unknown sizes by several repeats": _tile_of_dynamic,
+    "MaxPool of unknown sizes with auto_pad same_lower or same_upper": _indices_of_auto_pad,
+    "SquaredDifference of 8-bit integers": _bytes_of_squared_difference,
+    "TopK of equal elements and unknown sizes": _equal_elements,
+    "a window that contains no data": _window_without_data,
+    "f16 beyond its range": _half_overflows,
+}
+REFUSED = {
+    "Default output not supported": "Convert of one of several outputs to boolean is refused",
+    "failed at src/core/src/op/select.cpp": "Select of boolean tensors that are computed is refused",
+    "Unsupported operation of type: GroupNormalization": "GroupNormalization of unknown sizes is refused",
+}
+_COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
+
+
+def _broadcast_to_scalar(made: Made, graph: Graph) -> bool:
+    return made.kind == "Broadcast" and made.inputs[0].shape == () and made.attributes["target"] == []
+
+
+def _half_normalization_compared(made: Made, graph: Graph) -> bool:
+    before = [graph.layers[tensor.end[0]] for tensor in made.inputs]
+    normalized = any(other.kind == "GroupNormalization" and other.inputs[0].type == "f16" for other in before)
+    return made.kind in _COMPARISONS and normalized
+
+
+CRASHES: dict[str, Callable[[Made, Graph], bool]] = {
+    "Broadcast of a scalar to a scalar crashes": _broadcast_to_scalar,
+    "GroupNormalization of f16 that is compared crashes": _half_normalization_compared,
+}
+
+
+def reason_of_message(graph: Graph, message: str) -> str | None:
+    """Return why OpenVINO refuses a graph or crashes."""
+    if message != "crash":
+        return next((reason for text, reason in REFUSED.items() if text in message), None)
+    found = (reason for made in graph.layers for reason, rule in CRASHES.items() if rule(made, graph))
+    return next(found, None)
+
+
+def reason_of_value(graph: Graph, layers: set[int], arrays: Mapping[tuple[int, int], Array]) -> str | None:
+    """Return why a result that depends on these layers may differ."""
+    reasons: list[str] = []
+    dynamic: set[int] = set()
+    sources = graph.sources()
+    for number in sorted(layers):
+        ends = sources.get(number, [])
+        if ('shape="' in graph.net.layers[number] and "?" in graph.net.layers[number]) or any(
+            s in dynamic for s, _ in ends
+        ):
+            dynamic.add(number)
+        outputs = [array for (layer, _), array in arrays.items() if layer == number]
+        seen = Seen(graph.layers[number], [arrays[end] for end in ends], outputs, number in dynamic)
+        if seen.kind in ("Parameter", "Const"):
+            continue
+        reasons += [reason for reason, rule in RULES.items() if rule(seen)]
+    return reasons[0] if reasons else None
