@@ -108,6 +108,10 @@ def _by_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, 
     boxes = list(_boxes(spatial, limit))
     count = max(limit // prod(spatial), 1) if len(boxes) == 1 else 1
     parts = -(-groups // count)
+    together = min(count // groups, images)
+    if together > 1:
+        _by_taps_of_images(data, weights, starts, step, target, together)
+        return
 
     def work(first: int, last: int) -> None:
         for item in range(first, last):
@@ -124,6 +128,23 @@ def _by_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, 
     items = images * parts * len(boxes)
     work_bytes = max(out.size * taps * weights.itemsize // items, 1)
     run_blocks(work, items, max(_BYTES_PER_THREAD // work_bytes, 1))
+
+
+def _by_taps_of_images(
+    data: Array, weights: Array, starts: Sequence[Index], step: Index, target: Array, together: int
+) -> None:
+    """Do the same for ``together`` small images at a time, with the images as another axis of positions."""
+    images = len(data)
+    starts, step = [(0, *start) for start in starts], (1, *step)
+
+    def work(first: int, last: int) -> None:
+        for begin in range(first * together, min(last * together, images), together):
+            some = slice(begin, begin + together)
+            with np.errstate(all="ignore"):
+                _sum_of_taps(data[some].swapaxes(0, 1), weights[:, :, 0], starts, step, np.moveaxis(target[some], 0, 2))
+
+    work_bytes = max(target[:together].size * len(starts) * weights.itemsize, 1)
+    run_blocks(work, -(-images // together), max(_BYTES_PER_THREAD // work_bytes, 1))
 
 
 def _sum_of_taps(data: Array, weights: Array, starts: Sequence[Index], step: Index, out: Array) -> None:

@@ -25,6 +25,7 @@ from ovir.ops.base.registry import operator
 
 # A thread with fewer pixels costs more than it gains.
 _LEAST_PER_THREAD = 1 << 15
+_SMALL = 1 << 14  # pixels; the images of a batch that have fewer are converted together
 
 
 class ColorBase(Operator):
@@ -129,6 +130,12 @@ class YuvToRgbBase(ColorBase):
             out = np.empty((batch, height, width, 3), y.dtype)
         pairs = y.reshape(batch, height // 2, 2, width)
         pixels = out.reshape(batch, height // 2, 2, width, 3)
+        # Small images are processed as one, because row pairs do not depend on each other.
+        if height * width < _SMALL and out.flags.c_contiguous:
+            rows = batch * (height // 2)
+            y, u, v = pairs.reshape(rows, 2, width), u.reshape(rows, width // 2), v.reshape(rows, width // 2)
+            self._convert_image(y, u, v, out.reshape(rows, 2, width, 3))
+            return out
         for planes in zip(pairs, u, v, pixels, strict=True):
             self._convert_image(*planes)
         return out
@@ -279,6 +286,13 @@ class RgbToNv12Base(ColorBase):
             y, uv = result = out if isinstance(out, tuple) else tuple(np.empty(shape, data.dtype) for shape in shapes)
         pixels = data.reshape(batch, height // 2, 2, width, 3)
         luma = y.reshape(batch, height // 2, 2, width)
+        if height * width < _SMALL and batch > 1:
+            rows = batch * (height // 2)
+            brightness = np.empty((rows, 2, width), data.dtype)
+            color = np.empty((rows, width // 2, 2), data.dtype)
+            self._convert(pixels.reshape(rows, 2, width, 3), brightness, color)
+            luma[...], uv[...] = brightness.reshape(luma.shape), color.reshape(uv.shape)
+            return result
         for planes in zip(pixels, luma, uv.reshape(batch, height // 2, width // 2, 2), strict=True):
             self._convert(*planes)
         return result

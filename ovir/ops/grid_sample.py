@@ -102,6 +102,10 @@ class GridSample(Operator):
         parts = -(-places.shape[1] // count)
         at_once = max(_BLOCK // count, 1)
         computed = compute_dtype(data.dtype)
+        together = min(_BLOCK // max(channels * max(count, height * width), 1), images) if parts == 1 else 1
+        if together > 1:
+            self._run_together(pixels, places, samples, (height, width), together)
+            return out
 
         def run(start: int, stop: int) -> None:
             with np.errstate(all="ignore"):
@@ -116,14 +120,39 @@ class GridSample(Operator):
         run_blocks(run, images * parts, -(-_LEAST_PER_THREAD // (channels * count)))
         return out
 
+    def _run_together(self, pixels: Array, places: Array, samples: Array, size: tuple[int, int], together: int) -> None:
+        """Sample some small images at a time, as if they were one."""
+        images, channels, _ = pixels.shape
+        computed = compute_dtype(pixels.dtype)
+
+        def run(start: int, stop: int) -> None:
+            with np.errstate(all="ignore"):
+                for first in range(start * together, min(stop * together, images), together):
+                    some = slice(first, first + together)
+                    begins = np.arange(len(pixels[some])) * pixels.shape[2]
+                    begin = np.repeat(begins, places.shape[1])
+                    taps = self._taps(places[some].reshape(-1, 2), *size, computed, begin)
+                    joined = np.ascontiguousarray(pixels[some].swapaxes(0, 1)).reshape(channels, -1)
+                    found = np.empty((channels, len(begin)), samples.dtype)
+                    self._sample(joined, taps, found)
+                    samples[some] = found.reshape(channels, -1, places.shape[1]).swapaxes(0, 1)
+
+        cost = channels * places.shape[1] * together
+        run_blocks(run, -(-images // together), -(-_LEAST_PER_THREAD // max(cost, 1)))
+
     # ----- the places
 
-    def _taps(self, places: Array, height: int, width: int, dtype: np.dtype[Any]) -> list[_Tap]:
-        """Return the pixels of an image that make up the samples; ``dtype`` is the type of their weights."""
+    def _taps(
+        self, places: Array, height: int, width: int, dtype: np.dtype[Any], begin: NDArray[np.int64] | int = 0
+    ) -> list[_Tap]:
+        """Return the pixels of an image that make up the samples; ``dtype`` is the type of their weights.
+
+        ``begin`` is where the image of each place begins, if there are several.
+        """
         places = as_computed(places)
         rows = self._axis_taps(places[:, 1], height, dtype)
         columns = self._axis_taps(places[:, 0], width, dtype)
-        starts = [replace(row, index=row.index * width) for row in rows]
+        starts = [replace(row, index=row.index * width + begin) for row in rows]
         return [_crossed(row, column) for row, column in product(starts, columns)]
 
     def _axis_taps(self, place: Array, size: int, dtype: np.dtype[Any]) -> list[_Tap]:
