@@ -121,7 +121,7 @@ class GridSample(Operator):
         return out
 
     def _run_together(self, pixels: Array, places: Array, samples: Array, size: tuple[int, int], together: int) -> None:
-        """Sample some small images at a time, as if they were one."""
+        """Compute the samples of some small images at a time, as if they were one image."""
         images, channels, _ = pixels.shape
         computed = compute_dtype(pixels.dtype)
 

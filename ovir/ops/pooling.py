@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
 from math import prod
@@ -175,6 +175,9 @@ def _raise_to(lowest: Any) -> Callable[[Array], object]:
     return finish
 
 
+_MANY_TAPS = 10  # times the sum of the sides of a window: then each axis by itself is faster than each tap
+
+
 def _places(data: Array, values: Array, windows: list[Window], places: Array) -> None:
     """Return the position in its flattened plane of the first element of each window that equals ``values``.
 
@@ -199,6 +202,16 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
     offsets = np.zeros(len(taps) + 1, np.int64)
     number_type = np.uint8 if len(taps) < 256 else np.uint32
     block = max(_PLACES_BLOCK // prod(padding.shape), 1)
+    is_large = len(taps) > _MANY_TAPS * sum(w.kernel for w in windows)
+
+    def find_by_axes(start: int, stop: int) -> None:
+        for first in range(start, stop, block):
+            rows = slice(first, min(first + block, stop))
+            largest = target[rows].astype(dtype, copy=False)
+            top, place = _first_largest(padding.around(source[rows]), windows, counts, scales)
+            place += starts
+            place *= (top == largest) & (largest > lowest)
+            places.reshape(planes, *counts)[rows] = place
 
     def find(start: int, stop: int) -> None:
         for first in range(start, stop, block):
@@ -218,7 +231,33 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
             place *= (found > 0) & (largest > lowest)
             places.reshape(planes, *counts)[rows] = place
 
-    run_blocks(find, planes, -(-_PLACES_BLOCK // prod(padding.shape)))
+    run_blocks(find_by_axes if is_large else find, planes, -(-_PLACES_BLOCK // prod(padding.shape)))
+
+
+def _first_largest(
+    padded: Array, windows: list[Window], counts: Sequence[int], scales: Sequence[int]
+) -> tuple[Array, Array]:
+    """Return the largest element of each window, and its offset from the window's start, along one axis after another.
+
+    Of equal elements the first row has the first one, and in this row the first column. NaN counts as -inf.
+    """
+    if padded.dtype.kind == "f" and np.isnan(padded).any():
+        padded = np.where(np.isnan(padded), padded.dtype.type(-np.inf), padded)
+    top, offset = padded, np.zeros((1,) * padded.ndim, np.int64)
+    for axis in reversed(range(len(windows))):
+        w, along = windows[axis], axis + 1
+        before: tuple[slice, ...] = (slice(None),) * along
+        reach = (counts[axis] - 1) * w.stride + 1
+        best = top[(*before, slice(0, reach, w.stride))].copy()
+        shifted = np.broadcast_to(offset, top.shape)
+        found = shifted[(*before, slice(0, reach, w.stride))].copy()
+        for begin in range(w.dilation, w.kernel * w.dilation, w.dilation):
+            part = (*before, slice(begin, begin + reach, w.stride))
+            greater = top[part] > best
+            np.copyto(best, top[part], where=greater)
+            np.copyto(found, shifted[part] + begin * scales[axis], where=greater)
+        top, offset = best, found
+    return top, offset
 
 
 # --------------------------------------------------------------------------- AvgPool

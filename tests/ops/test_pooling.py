@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from builder import Net
 
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i32, i64
@@ -14,7 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops import adaptive_pooling
+from ovir.ops import adaptive_pooling, pooling
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
 from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, MaxPool1, MaxPool8, MaxPool14
@@ -356,3 +357,37 @@ def test_an_empty_batch_is_refused_in_inference_and_in_a_run(pool: Any, shape: t
         pool.infer(TensorType(f32, PartialShape(shape)))
     with pytest.raises(OperatorError, match=message):
         pool.run(np.zeros(shape, np.float32))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"strides": "2,3", "dilations": "2,1", "pads_begin": "4,5", "pads_end": "3,2"}]
+)
+@pytest.mark.parametrize("element_type", ["f32", "f16", "u8"])
+def test_indices_of_large_windows(monkeypatch: pytest.MonkeyPatch, options: dict[str, str], element_type: str) -> None:
+    """Large windows are searched along one axis after the other: the result is that of the search tap by tap."""
+    rng = np.random.default_rng(0)
+    data = rng.integers(0, 9, (2, 3, 40, 50)).astype(
+        {"f32": np.float32, "f16": np.float16, "u8": np.uint8}[element_type]
+    )
+    if element_type == "f32":
+        data[rng.random(data.shape) < 0.05] = np.nan
+        data[0, 0, :20] = -np.inf
+    attributes = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", **options}
+    found = []
+    for many in (0, 10**9):
+        monkeypatch.setattr(pooling, "_MANY_TAPS", many)
+        net = Net()
+        layer, port = net.op(
+            "MaxPool",
+            net.parameter("x", "2,3,40,50", element_type),
+            opset=8,
+            outputs=2,
+            kernel="9,11",
+            axis=0,
+            **attributes,
+        )
+        net.result((layer, port))
+        net.result((layer, port + 1))
+        found.append(list(net.compiled()([data]).values()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
