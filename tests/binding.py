@@ -16,16 +16,24 @@ class LoneBinder:
     """A binder whose outputs and workspace are full of NaN or of the largest integers."""
 
     def __init__(
-        self, inputs: tuple[Array, ...], outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]], constants: set[int]
+        self,
+        inputs: tuple[Array, ...],
+        outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
+        constants: set[int],
+        wanted: set[int],
     ) -> None:
         self.inputs = inputs
         self.results: list[Array | None] = [None] * len(outputs)
         self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._outputs = outputs
         self._constants = constants
+        self._wanted = wanted
 
     def is_constant(self, index: int) -> bool:
         return index in self._constants
+
+    def is_wanted(self, index: int) -> bool:
+        return index in self._wanted
 
     def may_overwrite(self, index: int) -> bool:
         return False
@@ -74,14 +82,15 @@ def _filled(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def bound_results(
-    op: Operator, inputs: tuple[Array, ...], outputs: list[Array], constants: set[int]
+    op: Operator, inputs: tuple[Array, ...], outputs: list[Array], constants: set[int], wanted: set[int]
 ) -> list[Array] | None:
-    """Return what the bound form of an operation computes in its second run, or None if it has none.
+    """Return what the bound form of an operation computes in its second run, or None if it has none. Of the outputs it
+    has to fill only those that are wanted.
 
     The inputs are changed between the runs, so that what is computed too early is seen.
     """
     given = tuple(array if i in constants else np.full_like(array, 1) for i, array in enumerate(inputs))
-    binder = LoneBinder(given, [(array.shape, array.dtype) for array in outputs], constants)
+    binder = LoneBinder(given, [(array.shape, array.dtype) for array in outputs], constants, wanted)
     with np.errstate(all="ignore"):
         if not op.bind(binder, *given):
             return None

@@ -186,12 +186,13 @@ def _bound_faults(call: _Call, expected: list[Any]) -> Iterator[str]:
     every = set(range(len(inputs)))
     for constants in (every - {0}, every - {1}, set()) if len(inputs) > 1 else (set(),):
         for title, layout in {"in C order": np.array, "with channels last": _channels_last}.items():
-            given = tuple(a if i in constants else layout(a) for i, a in enumerate(inputs))
-            got = bound_results(call.op, given, expected, constants)
-            for i, (a, b) in enumerate(zip(got or (), expected, strict=False)):
-                if not _close(a, b):
-                    where = f"output {i} of inputs {title}, of shapes {shapes}, of which {constants} are constant"
-                    yield f"{call.op.type}-{call.op.opset} bound: {where}, differs"
+            for wanted in [set(range(len(expected))), {0}][: len(expected)]:
+                given = tuple(a if i in constants else layout(a) for i, a in enumerate(inputs))
+                got = bound_results(call.op, given, expected, constants, wanted)
+                for i in wanted if got else ():
+                    if not _close(got[i], expected[i]):
+                        where = f"output {i} of inputs {title}, of shapes {shapes}, of which {constants} are constant"
+                        yield f"{call.op.type}-{call.op.opset} bound: {where}, differs"
 
 
 def _channels_last(array: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import reduce
 from math import prod
 from typing import Any, Final
 
@@ -13,9 +14,12 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
+from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.pools import bind_division, bind_spans
 from ovir.ops.base.registry import operator
 
 _FEW: Final = 64
@@ -56,6 +60,19 @@ class AdaptivePoolBase(Operator):
         self.require(fits, message, data.shape, counts)
         return [_windows(size, count) for size, count in zip(data.shape[2:], counts, strict=True)]
 
+    def bound(self, binder: Binder, combine: np.ufunc, *inputs: Array) -> tuple[Array, list[Array]] | None:
+        """Bind the reduction of all windows to output 0; return it and the ends of the windows, or None if that does
+        not pay."""
+        data, output_shape = inputs
+        if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
+            return None
+        spans = self.spans(data, output_shape)
+        if any(map(_are_many, spans)):
+            return None
+        out = binder.output(order=memory_order(data))
+        bind_spans(binder, combine, data, spans, out)
+        return out, spans
+
 
 def _windows(size: int, count: int) -> Array:
     starts = np.arange(count) * size // max(count, 1)
@@ -84,6 +101,14 @@ class AdaptiveAvgPool(AdaptivePoolBase):
         for axis, spans in enumerate(windows, 2):
             means = _means(means, axis, spans)
         return means.astype(data.dtype, copy=False)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        bound = self.bound(binder, np.add, *inputs)
+        if bound is None:
+            return False
+        out, spans = bound
+        bind_division(binder, reduce(np.multiply.outer, [ends[:, 1] - ends[:, 0] for ends in spans]), out)
+        return True
 
 
 def _means(data: Array, axis: int, spans: Array) -> Array:
@@ -141,6 +166,12 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         largest = np.take_along_axis(planes.reshape(len(planes), prod(data.shape[2:])), found, 1)
         shape = (*data.shape[:2], *shape[1:])
         return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if binder.is_wanted(1) or not self.bound(binder, np.maximum, *inputs):
+            return False
+        binder.output(1)
+        return True
 
 
 def _largest_positions(planes: Array, windows: list[Array]) -> Array:

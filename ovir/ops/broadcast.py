@@ -11,6 +11,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Between, Domain, Inputs, by_input, dims_of
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -173,6 +174,7 @@ class Tile(Operator):
     domains = by_input(repeats=Between(1, 2))
     views = True
     carries = (0,)
+    bind = bind_moves
     value_inputs = (1,)
 
     def infer(self, data: TensorType, repeats: TensorType) -> TensorType:

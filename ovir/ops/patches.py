@@ -18,6 +18,7 @@ from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads
@@ -53,6 +54,7 @@ class ExtractImagePatches(Operator):
     auto_pad: str = attribute(choices=("valid", *SAME))
 
     carries = (0,)
+    bind = bind_moves
 
     def infer(self, data: TensorType) -> TensorType:
         for name in ("sizes", "strides", "rates"):

@@ -17,10 +17,13 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
+from ovir.kernels.coalesce import memory_order
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise
+from ovir.ops.base.pools import bind_division, bind_windows
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
@@ -96,6 +99,17 @@ class MaxPoolBase(PoolBase):
             reduce_windows(data, windows, np.maximum, lowest, result, lambda block: None)
         return _as_type(result, data.dtype, out)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        (data,) = inputs
+        if data.dtype in _COMPUTED_IN or not data.size:
+            return False
+        lowest = np.array(lowest_finite(data.dtype), data.dtype)
+        out = binder.output(order=memory_order(data))
+        bind_windows(binder, np.fmax, data, self.geometry(data)[0], lowest, out)
+        if data.dtype.kind == "f":
+            call_elementwise(binder, np.fmax, out, lowest, out)
+        return True
+
 
 @operator("MaxPool", opset=1)
 class MaxPool1(MaxPoolBase):
@@ -144,6 +158,12 @@ class MaxPool8(MaxPoolBase):
             _places(data, values, self.geometry(data)[0], places)
             self._count_from_axis(places, data.shape)
         return values, places
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if binder.is_wanted(1) or not super().bind(binder, *inputs):
+            return False
+        binder.output(1)
+        return True
 
     def _count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
         """Convert positions in planes of data of this shape to positions in its dimensions from ``axis`` on, in
@@ -303,6 +323,16 @@ class AvgPoolBase(PoolBase):
         divisor = counts.astype(computed)
         reduce_windows(data, windows, np.add, 0, means, lambda block: np.divide(block, divisor, out=block))
         return _as_type(means, data.dtype, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        (data,) = inputs
+        if data.dtype not in (np.float32, np.float64) or not data.size:
+            return False
+        windows, shape = self.geometry(data)
+        out = binder.output(order=memory_order(data))
+        bind_windows(binder, np.add, data, windows, np.zeros((), data.dtype), out)
+        bind_division(binder, self._counts(data, windows, shape[2:]), out)
+        return True
 
     def _counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""

@@ -14,6 +14,7 @@ from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Length, by_input
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -29,6 +30,7 @@ class Reverse(Operator):
 
     domains = by_input(axes=Axis("data"))
     carries = (0,)
+    bind = bind_moves
     value_inputs = (1,)
 
     mode: str = attribute(default="index", choices=("index", "mask"), specified=True)
@@ -103,6 +105,7 @@ class Roll(Operator):
 
     domains = by_input(axes=Axis("data"))
     carries = (0,)
+    bind = bind_moves
     value_inputs = (2,)
 
     def infer(self, data: TensorType, shift: TensorType, axes: TensorType) -> TensorType:
@@ -150,6 +153,7 @@ class ShuffleChannels(Operator):
 
     passes = (0,)
     carries = (0,)
+    bind = bind_moves
 
     axis: int = attribute(default=1)
     group: int = attribute(default=1, minimum=1)

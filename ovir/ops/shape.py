@@ -20,6 +20,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text, from_dimensions
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
+from ovir.ops.base.moves import bind_reshaped
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -81,6 +82,7 @@ class Reshape(Operator):
     views = True
     carries = (0,)
     value_inputs = (1,)
+    bind = bind_reshaped
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:
         self.require_integers("shape", shape.element_type)
@@ -213,6 +215,7 @@ class AxesBase(Operator):
     views = True
     carries = (0,)
     value_inputs = (1,)
+    bind = bind_reshaped
 
     def check_axes(self, axes: TensorType) -> None:
         self.require_integers("axes", axes.element_type)

@@ -13,6 +13,7 @@ from ovir.core.shapes import PartialShape, static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.rearrange import copied, rearranged
@@ -28,6 +29,7 @@ class BatchSpaceBase(Operator):
     """
 
     carries = (0,)
+    bind = bind_moves
     value_inputs = (1, 2, 3)
 
     def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
@@ -175,6 +177,7 @@ class DepthSpaceBase(Operator):
     """Base of DepthToSpace and SpaceToDepth; data is [N, C, D1, ..., DK]."""
 
     carries = (0,)
+    bind = bind_moves
 
     block_size: int = attribute(minimum=1)
     mode: str = attribute(default="blocks_first", choices=("blocks_first", "depth_first"), specified=True)

@@ -11,6 +11,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.softmax import SoftMax8
@@ -96,6 +97,7 @@ class ReorgYolo(Operator):
     # The specification has one number; OpenVINO keeps one for each axis, writes both and reads the first.
     stride: tuple[int, ...] = attribute(minimum=1)
     carries = (0,)
+    bind = bind_moves
 
     def infer(self, data: TensorType) -> TensorType:
         self.require(self.stride, "stride must be a number, got an empty list")

@@ -87,6 +87,9 @@ class StepBinder:
     def is_constant(self, index: int) -> bool:
         return index in self._constants
 
+    def is_wanted(self, index: int) -> bool:
+        return self._step.wanted[index]
+
     def may_overwrite(self, index: int) -> bool:
         if index not in self._step.operator.inplace:
             return False

@@ -30,6 +30,9 @@ class Binder(Protocol):
     def is_constant(self, index: int) -> bool:
         """Return whether the elements of an input are the same in every run, so that they may be read now."""
 
+    def is_wanted(self, index: int) -> bool:
+        """Return whether anything reads an output; another one may be left unfilled."""
+
     def may_overwrite(self, index: int) -> bool:
         """Return whether the output may take the place of an input: the operation lists it in ``inplace``, and nothing
         reads it afterwards."""

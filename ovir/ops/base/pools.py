@@ -1,0 +1,138 @@
+"""Bound reductions of windows of images, for pooling: one axis after the other, in any order of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.coalesce import memory_order
+from ovir.kernels.windows import Window
+from ovir.ops.base.binding import Binder, call_elementwise, tiled
+from ovir.ops.base.moves import bind_copy
+
+_FEW_TAPS = 4
+"""Windows of more taps than this grow by doubling where they begin at every position."""
+_REDUCTION = 4
+"""A call of ``reduce`` costs as much as this many calls of the ufunc."""
+
+
+def bind_windows(
+    binder: Binder, combine: np.ufunc, data: Array, windows: Sequence[Window], fill: Array, out: Array
+) -> None:
+    """Bind out[n, c, p] = ``combine`` over the taps of window ``p`` in data[n, c].
+
+    ``combine`` is associative and ``fill`` its neutral element, of which padding and empty windows consist.
+    """
+    for axis, window in enumerate(windows, 2):
+        target = out if axis == out.ndim - 1 else _between(binder, data, axis, out.shape[axis])
+        _bind_axis(binder, combine, data, axis, window, fill, target)
+        data = target
+
+
+def bind_spans(binder: Binder, combine: np.ufunc, data: Array, spans: Sequence[Array], out: Array) -> None:
+    """Bind out[n, c, p] = ``combine`` over a box of data[n, c]; ``spans`` holds for each axis where windows start and
+    stop."""
+    for axis, ends in enumerate(spans, 2):
+        target = out if axis == out.ndim - 1 else _between(binder, data, axis, out.shape[axis])
+        starts, lengths = ends[:, 0], ends[:, 1] - ends[:, 0]
+        stride = max(int(starts[-1]) // max(len(starts) - 1, 1), 1)
+        if (lengths == lengths[0]).all() and (starts == np.arange(len(starts)) * stride).all():
+            _bind_axis(binder, combine, data, axis, Window(int(lengths[0]), stride, 1, 0, 0), _NOTHING, target)
+        else:
+            _bind_each(binder, combine, data, axis, [slice(start, stop) for start, stop in ends.tolist()], target)
+        data = target
+
+
+_NOTHING = np.zeros(())
+"""The padding of windows that need none."""
+
+
+def bind_division(binder: Binder, counts: Array, out: Array) -> None:
+    """Bind the division of the sums in ``out`` by how many elements each window has."""
+    counts = counts.astype(out.dtype)
+    is_one = bool((counts == counts.flat[0]).all())
+    divisor = counts.ravel()[:1].reshape(()) if is_one else tiled(counts, out)
+    call_elementwise(binder, np.divide, out, divisor, out)
+
+
+def _bind_each(
+    binder: Binder, combine: np.ufunc, data: Array, axis: int, windows: Sequence[slice], target: Array
+) -> None:
+    """Bind the reduction of one window after the other."""
+    for i, window in enumerate(windows):
+        into = target[_at(axis, slice(i, i + 1))].squeeze(axis)
+        binder.call(combine.reduce, data[_at(axis, window)], axis, None, into)
+
+
+def _between(binder: Binder, data: Array, axis: int, count: int) -> Array:
+    """Return workspace for data of which one axis is reduced, in the same order of memory."""
+    order = memory_order(data)
+    shape = [count if a == axis else data.shape[a] for a in order]
+    return binder.scratch(shape, data.dtype).transpose(np.argsort(order).tolist())
+
+
+def _at(axis: int, place: slice) -> tuple[slice, ...]:
+    return (*[slice(None)] * axis, place)
+
+
+def _bind_axis(
+    binder: Binder, combine: np.ufunc, data: Array, axis: int, window: Window, fill: Array, target: Array
+) -> None:
+    """Bind the reduction of windows along one axis."""
+    size, count = data.shape[axis], target.shape[axis]
+    taps = [(_at(axis, to), data[_at(axis, source)]) for _, to, source in window.taps(size, count)]
+    whole = [source for _, source in taps if source.shape[axis] == count]
+    if window.stride == 1 and window.kernel > _FEW_TAPS and count > 1:
+        _bind_doubling(binder, combine, data, axis, window, fill, target)
+        return
+    reached = [[p for p in _reach(window, i) if 0 <= p < size] for i in range(count)]
+    if window.kernel > _REDUCTION * count and all(reached):
+        places = [slice(places[0], places[-1] + 1, window.dilation) for places in reached]
+        _bind_each(binder, combine, data, axis, places, target)
+        return
+    if len(whole) > 1:
+        call_elementwise(binder, combine, whole[0], whole[1], target)
+    else:
+        bind_copy(binder, whole[0] if whole else fill, target)
+    done = whole[:2]
+    for to, source in taps:
+        if not any(source is other for other in done):
+            call_elementwise(binder, combine, target[to], source, target[to])
+
+
+def _reach(window: Window, index: int) -> range:
+    """Return the positions in the data of the taps of a window; some may lie outside."""
+    start = index * window.stride - window.pad_begin
+    return range(start, start + window.kernel * window.dilation, window.dilation)
+
+
+def _bind_doubling(
+    binder: Binder, combine: np.ufunc, data: Array, axis: int, window: Window, fill: Array, target: Array
+) -> None:
+    """Bind windows that begin at every position: they grow from 1 tap to 2, 4 and 5 taps, for instance."""
+    step, size = window.dilation, data.shape[axis]
+    length = target.shape[axis] + (window.kernel - 1) * step
+    padded = _between(binder, data, axis, length)
+    stop = min(window.pad_begin + size, length)
+    bind_copy(binder, fill, padded[_at(axis, slice(0, window.pad_begin))])
+    bind_copy(binder, fill, padded[_at(axis, slice(stop, length))])
+    bind_copy(
+        binder, data[_at(axis, slice(0, stop - window.pad_begin))], padded[_at(axis, slice(window.pad_begin, stop))]
+    )
+    free = [_between(binder, data, axis, length) for _ in range(2)]
+    current, width = padded, 1
+    for bit in bin(window.kernel)[3:]:
+        for added in (width, 1)[: 1 + int(bit)]:
+            other = current if added == width else padded
+            length -= added * step
+            is_last = width + added == window.kernel
+            into = target if is_last else free[0][_at(axis, slice(0, length))]
+            first, second = (
+                current[_at(axis, slice(0, length))],
+                other[_at(axis, slice(width * step, width * step + length))],
+            )
+            call_elementwise(binder, combine, first, second, into)
+            free.reverse()
+            current, width = into, width + added
