@@ -6,6 +6,7 @@ This file defines what the operations mean; the kernels are in ``ovir.kernels.ga
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -19,8 +20,11 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Axis, Index, by_input
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.picks import bind_elements, bind_slices, bind_slices_of_batch
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 
@@ -118,6 +122,18 @@ class GatherBase(Operator):
             return kernel[2](data, out)
 
         return run
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, indices, axis = inputs
+        if not binder.is_constant(2) or indices.dtype.kind not in "iu":
+            return False
+        where, batch_dims = self._resolved(data, indices, axis)
+        kernel = partial(self.run, *inputs)
+        if not batch_dims:
+            return bind_slices(binder, data, indices, where, kernel, negative=self.wraps)
+        if binder.is_constant(1):
+            return bind_moves(self, binder, *inputs)
+        return bind_slices_of_batch(binder, data, indices, where, batch_dims, kernel)
 
     def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
         axis = constants[2]
@@ -270,6 +286,12 @@ class GatherElements(Operator):
             return kernel[1](data, out)
 
         return run
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, indices = inputs
+        if binder.is_constant(1):
+            return bind_moves(self, binder, *inputs)
+        return bind_elements(binder, data, indices, self._checked_axis(data, indices), partial(self.run, *inputs))
 
     def _checked_axis(self, data: Array, indices: Array) -> int:
         """Return the axis counted from the front, after checking what inference could not see."""

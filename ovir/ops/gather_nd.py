@@ -15,6 +15,7 @@ from ovir.kernels.gather import gather
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Coordinates, Index, Length, by_input
 from ovir.ops.base.indexing import flat_positions
+from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -32,6 +33,7 @@ class GatherND8(Operator):
 
     domains = by_input(indices=Coordinates("data"))
     carries = (0,)
+    bind = bind_moves
 
     batch_dims: int = attribute(default=0, minimum=0)
 
