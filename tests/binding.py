@@ -20,14 +20,14 @@ class LoneBinder:
         inputs: tuple[Array, ...],
         outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
         constants: set[int],
-        wanted: set[int],
+        wanted: set[int] | None = None,
     ) -> None:
         self.inputs = inputs
         self.results: list[Array | None] = [None] * len(outputs)
         self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._outputs = outputs
         self._constants = constants
-        self._wanted = wanted
+        self._wanted = set(range(len(outputs))) if wanted is None else wanted
 
     def is_constant(self, index: int) -> bool:
         return index in self._constants
@@ -82,7 +82,11 @@ def _filled(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
 
 
 def bound_results(
-    op: Operator, inputs: tuple[Array, ...], outputs: list[Array], constants: set[int], wanted: set[int]
+    op: Operator,
+    inputs: tuple[Array, ...],
+    outputs: list[Array],
+    constants: set[int],
+    wanted: set[int] | None = None,
 ) -> list[Array] | None:
     """Return what the bound form of an operation computes in its second run, or None if it has none. Of the outputs it
     has to fill only those that are wanted.

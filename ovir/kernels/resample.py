@@ -71,7 +71,7 @@ def _in_blocks(kernel: Kernel, data: Array, passes: Passes, out: Array) -> None:
     run_blocks(run, ceil(slices / group) * parts)
 
 
-def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
+def cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
     """Sort passes by cost: shrinking axes before growing ones, and the last axis, whose gathers cost most, where it has
     least to do."""
 
@@ -84,7 +84,7 @@ def _cheapest_first(x: Array, passes: Passes) -> list[tuple[int, Taps]]:
 
 
 def _nearest(x: Array, passes: Passes, y: Array) -> None:
-    *before, (axis, taps) = _cheapest_first(x, passes)
+    *before, (axis, taps) = cheapest_first(x, passes)
     for other, along in before:
         x = x.take(along.index[0], other, mode="clip")
     x.take(taps.index[0], axis, out=y, mode="clip")
@@ -92,7 +92,7 @@ def _nearest(x: Array, passes: Passes, y: Array) -> None:
 
 def _separable(x: Array, passes: Passes, y: Array) -> None:
     x = x.astype(compute_dtype(x.dtype), copy=False)
-    *before, (axis, taps) = _cheapest_first(x, passes)
+    *before, (axis, taps) = cheapest_first(x, passes)
     for other, along in before:
         x = _weighted(x, other, along.index, along.unit)
     if x.dtype == y.dtype:

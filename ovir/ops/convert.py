@@ -18,6 +18,7 @@ from ovir.core.element_types import (
     f8e8m0,
     f16,
     f32,
+    f64,
     i4,
     i8,
     i16,
@@ -30,6 +31,10 @@ from ovir.core.element_types import (
     u3,
     u4,
     u6,
+    u8,
+    u16,
+    u32,
+    u64,
 )
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
@@ -37,7 +42,9 @@ from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, is_foreign
+from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
@@ -50,6 +57,8 @@ _NF4 = np.array([
 _NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
 
 _LOW_BITS = (u1, u2, u3, u4, u6)
+_NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
+"""Types that NumPy converts fast."""
 
 
 class ConversionBase(Operator):
@@ -70,6 +79,17 @@ class ConversionBase(Operator):
         if out is None:
             out = np.empty(data.shape, target.to_dtype())
         return apply(block, (data,), out, types=None)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, source, target = inputs[0], self.input_types[0], self.output_types[0]
+        if source == target:
+            binder.view(data)
+            return True
+        if not {source, target} <= _NATIVE:
+            return False
+        out = binder.output(order=memory_order(data))
+        call_elementwise(binder, lambda x, y: _convert(x, source, target, y), data, out)
+        return True
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
         return self.value_of(inputs[0], self.output_types[0])
@@ -162,6 +182,9 @@ class ConvertPromoteTypes(ConversionBase):
         common = self.output_types[0]
         first, second = self.input_types
         return self.converted(a, first, common, outs[0]), self.converted(b, second, common, outs[1])
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        return False
 
     def infer_value(self, *inputs: TensorType) -> tuple[Value | None, ...]:
         return tuple(self.value_of(tensor, self.output_types[0]) for tensor in inputs)

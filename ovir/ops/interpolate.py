@@ -18,12 +18,14 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
-from ovir.kernels.resample import resample
+from ovir.kernels.resample import Passes, resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
+from ovir.ops.base.resamples import bind_resampled
 from ovir.ops.base.traits import input_names
 
 # Added to a scale before it multiplies a size: 1/3, rounded down to f32, should turn 3 into 1 and not into 0.
@@ -107,6 +109,20 @@ class InterpolateBase(Operator):
         begin, end = self._pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
+        method, passes, shape = self._passes(method, data, axes, target, name)
+        if out is None:
+            out = np.empty(shape, data.dtype)
+        if passes:
+            resample(method, data, passes, out)
+        elif out.size:
+            np.copyto(out, data)
+        return out
+
+    def _passes(
+        self, method: Method, data: Array, axes: list[int], target: Array, name: str
+    ) -> tuple[Method, Passes, list[int]]:
+        """Return the method with antialias resolved, the axes to resize with their taps, and the shape of the
+        output."""
         shape = list(data.shape)
         if self.by_scales:
             self._require_scales(target, name)
@@ -128,13 +144,15 @@ class InterpolateBase(Operator):
                 if shape[axis] and length:
                     passes.append((axis, taps(method, shape[axis], length, float(scale))))
             shape[axis] = length
-        if out is None:
-            out = np.empty(shape, data.dtype)
-        if passes:
-            resample(method, data, passes, out)
-        elif out.size:
-            np.copyto(out, data)
-        return out
+        return method, passes, shape
+
+    def _bind(self, binder: Binder, method: Method, data: Array, axes: list[int], target: Array, name: str) -> bool:
+        """Bind the run without pads to constant sizes or scales."""
+        begin, end = self._pads(data.ndim, axes)
+        if any(begin) or any(end) or not all(map(binder.is_constant, range(1, len(binder.inputs)))):
+            return False
+        method, passes, _ = self._passes(method, data, axes, target, name)
+        return bool(passes) and bind_resampled(binder, method, data, passes)
 
 
 @operator("Interpolate", opset=1)
@@ -167,6 +185,12 @@ class Interpolate1(InterpolateBase):
             report(f"axes {list(self.axes)} are resized in ascending order; the specification says in the given order")
         method = self._method(data.ndim)
         return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, target = inputs
+        if list(self.axes) != sorted(self.axes):
+            return False  # ``run`` reports it
+        return self._bind(binder, self._method(data.ndim), data, list(self.axes), target, "target_spatial_shape")
 
     def _method(self, rank: int) -> Method:
         self.require(self.mode, "attribute 'mode' is missing")
@@ -209,11 +233,20 @@ class Interpolate4Base(InterpolateBase):
         return self.shape_calculation_mode == "scales"
 
     def _resize(self, data: Array, target: Array, name: str, axes: Array | None, out: Array | None) -> Array:
-        method = Method(
+        resized = list(range(data.ndim)) if axes is None else axes.tolist()
+        return self._run(self._method(), data, resized, target, name, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        names = input_names(type(self))
+        given = dict(zip(names, inputs, strict=False))
+        name = names[1] if len(names) == 3 else "scales" if self.by_scales else "sizes"
+        axes = given["axes"].tolist() if "axes" in given else list(range(inputs[0].ndim))
+        return self._bind(binder, self._method(), inputs[0], axes, given[name], name)
+
+    def _method(self) -> Method:
+        return Method(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
         )
-        resized = list(range(data.ndim)) if axes is None else axes.tolist()
-        return self._run(method, data, resized, target, name, out)
 
 
 @operator("Interpolate", opset=4)

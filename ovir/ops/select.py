@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -9,6 +11,8 @@ from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_moved
 from ovir.kernels.blocked import apply
+from ovir.kernels.coalesce import memory_order
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.registry import operator
 
@@ -44,6 +48,25 @@ class Select(ElementwiseBase):
         target = None if out is None else out.view(bits)
         return apply(_choose, (then.view(bits), other.view(bits), cond), target).view(then.dtype)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        cond, then, other = inputs
+        other, cond = self.aligned(then, other), self.aligned(then, cond)
+        shape = binder.output_shape()
+        if cond.size > 1 and prod(shape) > _FEW:
+            return False
+        if other.shape == shape and binder.may_overwrite(2):
+            out = binder.overwrite(2)
+        else:
+            largest = max(then, other, key=lambda array: array.size)
+            out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+        if cond.size == 1:
+            binder.call(_copy_one, cond.reshape(()), then, other, out)
+            return True
+        if out is not other:
+            binder.call(np.copyto, out, other)
+        binder.call(np.copyto, out, then, "no", cond)
+        return True
+
     def infer_value(self, *inputs: TensorType) -> Value | None:
         cond, then, other = (tensor.bounds_or_unknown() for tensor in inputs)
         if cond is None or then is None or other is None:
@@ -60,6 +83,14 @@ class Select(ElementwiseBase):
             merged(then.upper, high, np.maximum(then.upper, high)),
             merged(then.symbols, symbols, np.where(then.symbols == symbols, symbols, 0)),
         )
+
+
+_FEW = 1 << 12
+"""Elements up to which a masked copy is fast, however irregular the mask."""
+
+
+def _copy_one(cond: Array, then: Array, other: Array, out: Array) -> None:
+    np.copyto(out, then if cond else other)
 
 
 def _choose(then: Array, other: Array, cond: Array, *, out: Array) -> object:

@@ -75,7 +75,7 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
         return False
     if not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
-    memory, positions = _memory_of(data)
+    memory, positions = memory_of(data)
     fill = np.zeros((), data.dtype)
     for index in op.carries[1:]:
         if index < len(inputs):
@@ -137,7 +137,7 @@ def _split(stride: int, sizes: Sequence[int]) -> tuple[int, ...]:
     return tuple(stride * prod(sizes[i + 1 :]) for i in range(len(sizes)))
 
 
-def _memory_of(data: Array) -> tuple[Array, Array]:
+def memory_of(data: Array) -> tuple[Array, Array]:
     """Return the stretch of memory in which data lies, as a flat array, and the position in it of each element."""
     assert all(stride % data.itemsize == 0 for stride in data.strides)
     steps = [stride // data.itemsize if size > 1 else 0 for stride, size in zip(data.strides, data.shape, strict=True)]
