@@ -42,6 +42,7 @@ class GatherBase(Operator):
 
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     carries = (0,)
+    picks = (0, 1)
     value_inputs = (2,)
     batch_dims: int = 0
     wraps: ClassVar[bool] = False
@@ -239,6 +240,7 @@ class GatherElements(Operator):
     domains = by_input(indices=Index("data", axis="axis", negative="from the end"))
     axis: int = attribute(default=0, specified=True)
     carries = (0,)
+    picks = (0, 1)
 
     def infer(self, data: TensorType, indices: TensorType) -> TensorType:
         self.require_index_type("indices", indices.element_type)

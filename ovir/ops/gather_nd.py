@@ -33,6 +33,7 @@ class GatherND8(Operator):
 
     domains = by_input(indices=Coordinates("data"))
     carries = (0,)
+    picks = (0, 1)
     bind = bind_moves
 
     batch_dims: int = attribute(default=0, minimum=0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from ovir.runtime.failures import failed
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
+
+_LARGE = 1 << 18
+"""Bytes of an input that steps read where the caller has it, if they read only parts of it."""
 
 
 class BoundPlan:
@@ -57,9 +61,17 @@ class BoundPlan:
 
     def _add_input(self, slot: int) -> None:
         port = self.plan.ports[slot]
-        if has_fixed_array(port):
+        if has_fixed_array(port) and not self._is_only_picked_from(slot):
             self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
             self._fixed.add(slot)
+
+    def _is_only_picked_from(self, slot: int) -> bool:
+        """Return whether copying a large input would take longer than the steps that read it."""
+        port = self.plan.ports[slot]
+        if prod(port.shape.to_tuple()) * dtype_of(port).itemsize < _LARGE:
+            return False
+        uses = [(step, i) for step in self.plan.steps for i, other in enumerate(step.inputs) if other == slot]
+        return all(position in step.operator.picks for step, position in uses)
 
     def _add(self, index: int, step: Step, bodies: BodyMaker) -> None:
         made = {key: Body(bodies(body)) for key, body in self.plan.bodies.get(index, {}).items()}
@@ -101,6 +113,9 @@ class BoundPlan:
                 self._memory.share(slot, step.inputs)
             targets.append((slot, fixed))
         kernel = step.kernel
+        outs = tuple(fixed for _, fixed in targets)
+        if "out" in step.takes and step.operator.pure and all(out is not None for out in outs):
+            kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
         if found := keywords(step, bodies, self._variables, step.wanted):
             kernel = partial(kernel, **found)
         sizes = KnownSizes(step) if step.is_open else None
@@ -114,6 +129,9 @@ class BoundPlan:
         if slot not in self._fixed:
             return None
         is_own = slot not in self.plan.borrowed and self.plan.results.count(slot) == 1
+        # A bound form may be a view where the operation itself makes a copy.
+        inputs = [self._slots[parameter] for parameter in self.plan.parameters if parameter in self._fixed]
+        is_own = is_own and not any(np.may_share_memory(array, own) for own in inputs)
         return array if is_own and array.flags.c_contiguous else np.empty(array.shape, array.dtype)
 
     def run(self, inputs: Sequence[Array], *, share: bool = False) -> list[Array]:
@@ -124,7 +142,8 @@ class BoundPlan:
             if slot in self._fixed:
                 np.copyto(slots[slot], array)
             else:
-                slots[slot] = array
+                is_output = any(own is not None and np.may_share_memory(array, own) for own in self._shared)
+                slots[slot] = array.copy() if is_output else array
         self._remaining = calls = iter(self._calls)
         for function, arguments in calls:
             function(*arguments)
@@ -174,7 +193,7 @@ def _run_free(
     for (slot, fixed), array in zip(targets, outputs, strict=False):  # outputs without a port are dropped
         if fixed is None:
             slots[slot] = array
-        elif array is not None:
+        elif array is not None and array is not fixed:
             np.copyto(fixed, array)
     for slot in release:
         slots[slot] = None

@@ -120,3 +120,33 @@ def test_a_run_that_gives_its_outputs_away_may_be_fed_the_shared_ones() -> None:
     np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
     request.infer([kept], share_outputs=True)
     np.testing.assert_array_equal(kept, np.roll(data, 2, (0, 1)))
+
+
+def test_large_inputs_that_are_picked_from_are_not_copied_but_may_be_outputs() -> None:
+    net = Net()
+    rows = 1 << 16
+    order = np.random.default_rng(3).permutation(rows)
+    x = net.parameter("x", f"{rows},2")
+    net.result(net.op("Gather", x, net.const(order), net.const(np.int64(0))))
+    request = net.compiled().create_infer_request()
+    fed = expected = np.random.default_rng(4).standard_normal((rows, 2)).astype(np.float32)
+    for _ in range(4):
+        fed = request.infer([fed], share_outputs=True)[0]
+        expected = expected[order]
+        np.testing.assert_array_equal(fed, expected)
+
+
+def test_a_view_of_an_input_is_fed_as_another_input() -> None:
+    net = Net()
+    x, y = net.parameter("x", "3"), net.parameter("y", "3")
+    zero = net.const(np.int64([0]))
+    net.result(net.op("Pad", x, zero, zero, net.const(np.float32(0)), pad_mode="constant"))
+    net.result(net.op("Add", y, net.const(np.float32([1, 1, 1]))))
+    request = net.compiled().create_infer_request()
+    a, b = np.float32([1, 2, 3]), np.float32([4, 5, 6])
+    x_fed, y_fed = a, b
+    for _ in range(4):
+        x_fed, y_fed = reversed(request.infer([x_fed, y_fed], share_outputs=True).to_dict().values())
+        a, b = b + 1, a
+        np.testing.assert_array_equal(x_fed, a)
+        np.testing.assert_array_equal(y_fed, b)

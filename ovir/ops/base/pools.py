@@ -8,6 +8,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels.coalesce import memory_order
+from ovir.kernels.fast_calls import maximum
 from ovir.kernels.windows import Window
 from ovir.ops.base.binding import Binder, call_elementwise, tiled
 from ovir.ops.base.moves import bind_copy
@@ -93,13 +94,18 @@ def _bind_axis(
         _bind_each(binder, combine, data, axis, places, target)
         return
     if len(whole) > 1:
-        call_elementwise(binder, combine, whole[0], whole[1], target)
+        _bind_pair(binder, combine, whole[0], whole[1], target)
     else:
         bind_copy(binder, whole[0] if whole else fill, target)
     done = whole[:2]
     for to, source in taps:
         if not any(source is other for other in done):
-            call_elementwise(binder, combine, target[to], source, target[to])
+            _bind_pair(binder, combine, target[to], source, target[to])
+
+
+def _bind_pair(binder: Binder, combine: np.ufunc, a: Array, b: Array, out: Array) -> None:
+    function = maximum if combine is np.maximum else combine  # np.maximum takes ``out`` only as a keyword
+    call_elementwise(binder, function, a, b, out)
 
 
 def _reach(window: Window, index: int) -> range:
@@ -133,6 +139,6 @@ def _bind_doubling(
                 current[_at(axis, slice(0, length))],
                 other[_at(axis, slice(width * step, width * step + length))],
             )
-            call_elementwise(binder, combine, first, second, into)
+            _bind_pair(binder, combine, first, second, into)
             free.reverse()
             current, width = into, width + added

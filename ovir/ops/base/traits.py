@@ -37,6 +37,9 @@ class Traits:
     passes: ClassVar[tuple[int, ...]] = ()
     """Further inputs whose values become values of the output, in another type or only in part. Requirements on the
     output's values apply to them too."""
+    picks: ClassVar[tuple[int, ...]] = ()
+    """The inputs of which the operation reads each element once or not at all, so that copying them first may take
+    longer than the operation."""
     domains: ClassVar[Mapping[str, DomainRule]] = MappingProxyType({})
     """The values that inputs may take, by the input's name; see ``ovir.ops.base.domains``."""
     converts: ClassVar[bool] = False
