@@ -13,6 +13,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply, native_dtype
+from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.elementwise import BinaryBase, require_plain
 from ovir.ops.base.operator import Operator
@@ -31,6 +32,9 @@ class BitwiseBase(BinaryBase):
 
     def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
         return apply(type(self).function, (a, self.aligned(a, b)), out)
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return type(self).function
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
         return None  # bounds say little about bits
@@ -88,6 +92,9 @@ class ShiftBase(BitwiseBase):
             b = (places & (max(bits, 32) - 1)).astype(b.dtype)
         return super().run(a, b, out=out)
 
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return None  # each run examines the shifts
+
 
 @operator("BitwiseLeftShift", opset=15)
 class BitwiseLeftShift(ShiftBase):
@@ -128,6 +135,12 @@ class BitwiseNot(Operator):
             mask = (1 << element_type.bits) - 1
             return apply(lambda x, out: np.bitwise_xor(x, mask, out=out), (data,), out)
         return apply(np.invert, (data,), out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if self.output_types[0] in (u1, u3, u6) or native_dtype(inputs[0].dtype) != inputs[0].dtype:
+            return False
+        bind_elementwise(binder, np.invert, *inputs)
+        return True
 
 
 def _has_bits(element_type: ElementType) -> bool:

@@ -7,7 +7,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
+from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -51,6 +53,27 @@ class CumSum(Operator):
             map_slices(self._sums, x, [along], y, heavy=along == x.ndim - 1, short=_CUMULATED)
         return out
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, axis = inputs
+        is_native = data.dtype.kind in "iu" or data.dtype in (np.float32, np.float64)
+        if not is_native or not binder.is_constant(1) or not data.size or not data.ndim:
+            return False
+        along = self.normalize_axis(int(axis.item()), data.ndim, of=data.shape)
+        x = np.moveaxis(data, along, 0)
+        y = np.moveaxis(binder.output(order=memory_order(data)), along, 0)
+        if self.reverse:
+            x, y = x[::-1], y[::-1]
+        if self.exclusive:
+            binder.call(y[:1].fill, 0)
+            x, y = x[:-1], y[1:]
+        if _has_rows(y):
+            binder.call(np.copyto, y[0], x[0])
+            for i in range(1, len(y)):
+                call_elementwise(binder, np.add, y[i - 1], x[i], y[i])
+        elif len(y):
+            binder.call(np.add.accumulate, x, 0, y.dtype, y)
+        return True
+
     def _sums(self, x: Array, y: Array, axis: int) -> None:
         x, y = np.moveaxis(x, axis, 0), np.moveaxis(y, axis, 0)
         if self.reverse:
@@ -58,11 +81,15 @@ class CumSum(Operator):
         if self.exclusive and len(y):
             y[0] = 0
             x, y = x[:-1], y[1:]
-        has_rows = y.strides[-1] == y.itemsize and y[:1].size >= _LONG
-        if not has_rows:
+        if not _has_rows(y):
             np.cumsum(x, axis=0, dtype=y.dtype, out=y)
             return
         # NumPy would iterate over elements instead of rows.
         np.copyto(y[0], x[0])
         for i in range(1, len(y)):
             np.add(y[i - 1], x[i], out=y[i])
+
+
+def _has_rows(y: Array) -> bool:
+    """Return whether adding whole rows is faster than adding up along the first axis."""
+    return bool(y.strides[-1] == y.itemsize and y[:1].size >= _LONG)

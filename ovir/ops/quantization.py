@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
@@ -15,10 +15,14 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
+from ovir.kernels.fast_calls import clip, maximum, minimum
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder, Call, tiled
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import Spare, call_passes, number
 from ovir.ops.base.registry import operator
+from ovir.ops.base.sums import same_order
 
 _RANGES = ("input_low", "input_high", "output_low", "output_high")
 
@@ -92,12 +96,25 @@ class FakeQuantize(ElementwiseBase):
         with np.errstate(all="ignore"):
             width, height = high - low, last - first
         least, most = np.where(high < low, high, low), np.where(low < high, high, low)
-        ordered = bool(np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)))
         block = _Quantize(dtype.type(self.levels - 1))
-        if ordered:
+        if _is_ordered(low, high, width, height):
             ends = np.minimum(first, last), np.maximum(first, last)
             return apply(block.clipped, (x, low, width, first, height, *ends), out, heavy=True)
         return apply(block.switched, (x, low, width, first, height, last, least, most), out, heavy=True)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        x, *given = inputs
+        if x.dtype not in (np.float32, np.float64) or not x.size or not all(map(binder.is_constant, range(1, 5))):
+            return False
+        low, high, first, last = (self._aligned(x, r, name) for r, name in zip(given, _RANGES, strict=True))
+        width, height = high - low, last - first
+        if not _is_ordered(low, high, width, height):
+            return False
+        steps, out = number(self.levels - 1, x), same_order(binder, x)
+        ranges = (low, width, first, height / steps, np.minimum(first, last), np.maximum(first, last))
+        passes = partial(_passes, steps, not low.any(), not first.any())
+        call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
+        return True
 
     def _aligned(self, x: Array, given: Array, name: str) -> Array:
         """Return a range in a shape that NumPy broadcasts to the shape of ``x``."""
@@ -105,6 +122,40 @@ class FakeQuantize(ElementwiseBase):
         if self.auto_broadcast != "numpy":
             return self.aligned(x, given)
         return given.reshape(given.shape[max(given.ndim - x.ndim, 0) :])
+
+
+def _is_ordered(low: Array, high: Array, width: Array, height: Array) -> bool:
+    return bool(np.all((low < high) & np.isfinite(width) & np.isfinite(height) & (height != 0)))
+
+
+def _passes(
+    steps: Array,
+    from_zero: bool,
+    to_zero: bool,
+    x: Array,
+    low: Array,
+    width: Array,
+    first: Array,
+    step: Array,
+    floor: Array,
+    ceiling: Array,
+    y: Array,
+    spare: Spare,
+) -> list[Call]:
+    """Return the passes of ``_Quantize.clipped``; ``step`` is the difference of neighbouring outputs."""
+    # What is rounded must be computed as the formula says: numbers near a tie would go the other way.
+    calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
+    calls += [
+        (np.divide, (x if from_zero else y, width, y)),
+        (np.multiply, (y, steps, y)),
+        (np.rint, (y, y)),
+        (np.multiply, (y, step, y)),
+    ]
+    if not to_zero:
+        calls.append((np.add, (y, first, y)))
+    if floor.ndim == ceiling.ndim == 0:
+        return [*calls, (clip, (y, floor, ceiling, y))]
+    return [*calls, (maximum, (y, floor, y)), (minimum, (y, ceiling, y))]
 
 
 @dataclass(frozen=True)

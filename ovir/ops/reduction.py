@@ -20,11 +20,13 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.kernels.blocked import compute_dtype, integer_range
+from ovir.kernels.parallel import threads
 from ovir.kernels.reduction import fold, sum_along
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, call_elementwise
+from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, parts_of
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import call_shares
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 
@@ -47,7 +49,9 @@ def _by_ufunc(ufunc: np.ufunc) -> BoundForm:
     """Return the bound form of a function of two elements that is applied over and over."""
 
     def bind(binder: Binder, data: Array, axes: tuple[int, ...], out: Array) -> None:
-        binder.call(ufunc.reduce, data, axes, out.dtype, out, True)
+        workers = max(min(data.size // HEAVY, out.size, threads()), 1)
+        parts = parts_of((data, out), workers)
+        call_shares(binder, [[(ufunc.reduce, (x, axes, y.dtype, y, True))] for x, y in parts])
 
     return bind
 

@@ -12,7 +12,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_moved
 from ovir.kernels.blocked import apply
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.base.binding import Binder
+from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.registry import operator
 
@@ -53,7 +53,7 @@ class Select(ElementwiseBase):
         other, cond = self.aligned(then, other), self.aligned(then, cond)
         shape = binder.output_shape()
         if cond.size > 1 and prod(shape) > _FEW:
-            return False
+            return self._bind_bits(binder, cond, then, other)
         if other.shape == shape and binder.may_overwrite(2):
             out = binder.overwrite(2)
         else:
@@ -65,6 +65,22 @@ class Select(ElementwiseBase):
         if out is not other:
             binder.call(np.copyto, out, other)
         binder.call(np.copyto, out, then, "no", cond)
+        return True
+
+    def _bind_bits(self, binder: Binder, cond: Array, then: Array, other: Array) -> bool:
+        """Bind the selection of bits, as ``run`` makes it."""
+        shape, bits = binder.output_shape(), np.dtype(f"i{then.dtype.itemsize}")
+        largest = max((then, other, cond), key=lambda array: array.size)
+        out = binder.output(order=memory_order(largest) if largest.shape == shape else None)
+        mask = binder.scratch(cond.shape, bits)
+        binder.call(np.copyto, mask, cond)
+        binder.call(np.negative, mask, mask)
+        x, y, z = then.view(bits), other.view(bits), out.view(bits)
+        both = np.broadcast_shapes(then.shape, other.shape)
+        changed = z if both == shape else binder.scratch(both, bits)
+        call_elementwise(binder, np.bitwise_xor, x, y, changed)
+        call_elementwise(binder, np.bitwise_and, changed, mask, z)
+        call_elementwise(binder, np.bitwise_xor, z, y, z)
         return True
 
     def infer_value(self, *inputs: TensorType) -> Value | None:
