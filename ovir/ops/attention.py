@@ -30,6 +30,8 @@ from ovir.ops.softmax import redo_if_extreme
 _BLOCK = 1 << 20
 """The number of scores held at a time: a block of heads, or of rows of one head if a head is larger."""
 _PER_THREAD = 1 << 16
+# Scores for which blocks do not pay.
+_AT_ONCE = 1 << 14
 # The same for bound calls, whose scores stay in a core's cache from pass to pass, and the least number of rows.
 _BOUND_BLOCK = 1 << 17
 _LEAST_ROWS = 16
@@ -123,13 +125,16 @@ class ScaledDotProductAttention(Operator):
     ) -> Array:
         computed = compute_dtype(query.dtype)
         bias = None if self.causal or attention_mask is None else _bias(attention_mask, computed)
+        # Products over no features are 0, whatever the factor.
+        factor = 1 / sqrt(max(query.shape[-1], 1)) if scale is None else float(scale.item())
+        is_small = prod(query.shape[:-1]) * key.shape[-2] <= _AT_ONCE
+        if is_small and not self.causal and sink is None and computed == query.dtype:
+            return _attention(query * computed.type(factor), key, value, bias, out)
         batch = np.broadcast_shapes(
             query.shape[:-2], key.shape[:-2], value.shape[:-2], () if bias is None else bias.shape[:-2]
         )
         keys = key.shape[-2]
         rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
-        # Products over no features are 0, whatever the factor.
-        factor = 1 / sqrt(max(query.shape[-1], 1)) if scale is None else float(scale.item())
         if out is None:
             out = np.empty((*batch, rows, value.shape[-1]), query.dtype)
         if not out.size:
@@ -286,6 +291,18 @@ class _Heads:
         calls.append((np.matmul, (flat, np.ones((seen, 1), scores.dtype), totals)))
         calls.append((np.matmul, (scores, self.values[h][..., :seen, :], out)))
         return calls
+
+
+def _attention(query: Array, key: Array, value: Array, bias: Array | None, out: Array | None) -> Array:
+    """Return softmax(query x key^T + bias) x value, all at once."""
+    with np.errstate(all="ignore"):  # sums of masked rows
+        scores = np.matmul(query, key.swapaxes(-1, -2))
+        if bias is not None:
+            scores = scores + bias
+        np.subtract(scores, np.maximum.reduce(scores, -1, keepdims=True, initial=-np.inf), out=scores)
+        np.exp(scores, out=scores)
+        total = np.add.reduce(scores, -1, keepdims=True)
+        return np.divide(np.matmul(scores, value), total, out=out)
 
 
 def _exponentials(scores: Array, logits: Array | None) -> Array:
