@@ -174,7 +174,7 @@ def test_cumulative_sums(reverse: bool, exclusive: bool, axis: int) -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, np.float16])
 def test_select(dtype: Any) -> None:
-    cond, then, other = sample(2, 30, 40) > 0, sample(30, 40).astype(dtype), sample(1, 30, 1).astype(dtype)
+    cond, then, other = sample(2, 60, 80) > 0, sample(60, 80).astype(dtype), sample(1, 60, 1).astype(dtype)
     assert_bound_like_run(Select(), cond, then, other, error=0)
     assert_bound_like_run(Select(), cond, cond.astype(dtype), other, error=0)
     assert_bound_like_run(Select(), cond[0, :, :1], then, other[0], error=0)
