@@ -19,6 +19,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
+from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
@@ -281,6 +282,9 @@ class Maximum(ArithmeticBase):
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.maximum, a, b, out)
 
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return maximum if _has_no_nan(inputs[1], binder) else super().bound_function(inputs, binder)
+
 
 @operator("Minimum", opset=1)
 class Minimum(ArithmeticBase):
@@ -291,6 +295,9 @@ class Minimum(ArithmeticBase):
 
     def block(self, a: Array, b: Array, *, out: Array) -> object:
         return _chosen(np.minimum, a, b, out)
+
+    def bound_function(self, inputs: tuple[Array, ...], binder: Binder) -> Callable[..., object] | None:
+        return minimum if _has_no_nan(inputs[1], binder) else super().bound_function(inputs, binder)
 
 
 @operator("Power", opset=1)
@@ -355,6 +362,11 @@ class SquaredDifference(ArithmeticBase):
 def _report_zeros(divisor: Array) -> None:
     if not divisor.all():
         report("an integer is divided by 0, which is undefined; the result here is 0")
+
+
+def _has_no_nan(b: Array, binder: Binder) -> bool:
+    """Return whether the second input is never NaN."""
+    return b.dtype.kind in "iu" or (binder.is_constant(1) and b.dtype.kind == "f" and not np.isnan(b).any())
 
 
 def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> object:

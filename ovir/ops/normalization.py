@@ -77,15 +77,11 @@ class MvnBase(NormalizationBase):
         if data.dtype not in (np.float32, np.float64) or not data.size or not axes:
             return False
         out = same_order(binder, data)
-        self.bind_centred(binder, data, axes, out)
+        mean = bind_sum(binder, data, axes, 1 / prod(data.shape[axis] for axis in axes))
+        call_elementwise(binder, np.subtract, data, mean, out)
         if variance:
             call_elementwise(binder, np.divide, out, self.bind_deviation(binder, out, axes, eps, inside), out)
         return True
-
-    def bind_centred(self, binder: Binder, data: Array, axes: Sequence[int], out: Array) -> None:
-        """Bind x - mean."""
-        mean = bind_sum(binder, data, axes, 1 / prod(data.shape[axis] for axis in axes))
-        call_elementwise(binder, np.subtract, data, mean, out)
 
     def bind_deviation(
         self, binder: Binder, centred: Array, axes: Sequence[int], eps: float, inside: bool = True
@@ -309,12 +305,15 @@ class GroupNormalization(MvnBase):
         groups = (data.shape[0], self.num_groups, data.shape[1] // self.num_groups, *data.shape[2:])
         x, y = data.reshape(groups), out.reshape(groups)  # views: an axis is split
         axes = range(2, x.ndim)
-        self.bind_centred(binder, x, axes, y)
+        # One number for each channel of each image: the groups of a channels-last image are too short for fast loops.
+        numbers = binder.scratch(groups[:3], data.dtype)
+        each = _over_space(numbers.reshape(data.shape[:2]), data)
+        mean = bind_sum(binder, x, axes, 1 / prod(groups[2:]))
+        binder.call(np.copyto, numbers, mean.reshape(*groups[:2], 1))
+        call_elementwise(binder, np.subtract, data, each, out)
         deviation = self.bind_deviation(binder, y, axes, self.epsilon)
-        # One factor for each channel of each image takes the place of a division and a multiplication.
-        factors = binder.scratch(groups[:3], data.dtype)
-        call_elementwise(binder, np.divide, scale.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), factors)
-        call_elementwise(binder, np.multiply, out, _over_space(factors.reshape(data.shape[:2]), out), out)
+        call_elementwise(binder, np.divide, scale.reshape(1, *groups[1:3]), deviation.reshape(*groups[:2], 1), numbers)
+        call_elementwise(binder, np.multiply, out, each, out)
         shift = _over_space(bias[np.newaxis], out)
         call_elementwise(binder, np.add, out, tiled(shift, out) if binder.is_constant(2) else shift, out)
         return True

@@ -15,7 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
-from ovir.kernels.fast_calls import clip, maximum, minimum
+from ovir.kernels.fast_calls import clip
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder, Call, tiled
 from ovir.ops.base.elementwise import ElementwiseBase
@@ -111,7 +111,7 @@ class FakeQuantize(ElementwiseBase):
         if not _is_ordered(low, high, width, height):
             return False
         steps, out = number(self.levels - 1, x), same_order(binder, x)
-        ranges = (low, width, first, height / steps, np.minimum(first, last), np.maximum(first, last))
+        ranges = (low, width, first, height / steps)
         passes = partial(_passes, steps, not low.any(), not first.any())
         call_passes(binder, passes, x, *(tiled(array, x) for array in ranges), out)
         return True
@@ -137,25 +137,20 @@ def _passes(
     width: Array,
     first: Array,
     step: Array,
-    floor: Array,
-    ceiling: Array,
     y: Array,
     spare: Spare,
 ) -> list[Call]:
     """Return the passes of ``_Quantize.clipped``; ``step`` is the difference of neighbouring outputs."""
-    # What is rounded must be computed as the formula says: numbers near a tie would go the other way.
+    # What is rounded is computed as the formula says, because numbers near a tie would go the other way.
     calls: list[Call] = [] if from_zero else [(np.subtract, (x, low, y))]
     calls += [
         (np.divide, (x if from_zero else y, width, y)),
         (np.multiply, (y, steps, y)),
         (np.rint, (y, y)),
+        (clip, (y, number(0, y), steps, y)),
         (np.multiply, (y, step, y)),
     ]
-    if not to_zero:
-        calls.append((np.add, (y, first, y)))
-    if floor.ndim == ceiling.ndim == 0:
-        return [*calls, (clip, (y, floor, ceiling, y))]
-    return [*calls, (maximum, (y, floor, y)), (minimum, (y, ceiling, y))]
+    return calls if to_zero else [*calls, (np.add, (y, first, y))]
 
 
 @dataclass(frozen=True)

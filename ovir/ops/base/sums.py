@@ -64,14 +64,14 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1
     if not any(is_reduced for is_reduced, _ in runs):
         call_elementwise(binder, np.multiply, data, number(factor, data), total)
     while places := [i for i, (is_reduced, _) in enumerate(runs) if is_reduced]:
-        # The fastest axes are summed first.
-        last, is_final = places[-1], len(places) == 1
-        outer, length, inner = prod(n for _, n in runs[:last]), runs[last][1], prod(n for _, n in runs[last + 1 :])
+        # The slowest axes are summed first: what is left is small.
+        place, is_final = places[0], len(places) == 1
+        outer, length, inner = prod(n for _, n in runs[:place]), runs[place][1], prod(n for _, n in runs[place + 1 :])
         part = total.transpose(order).reshape(-1) if is_final else binder.scratch((outer * inner,), data.dtype)
         slices = x.reshape(outer, length, inner)
         _sum_slices(binder, slices, part.reshape(outer, inner), factor if is_final else 1.0)
         x = part
-        del runs[last]
+        del runs[place]
     return total
 
 
