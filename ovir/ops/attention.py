@@ -25,7 +25,7 @@ from ovir.ops.base.passes import call_shares, number
 from ovir.ops.base.products import SHARED, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import scratch_like
-from ovir.ops.softmax import redo_if_extreme
+from ovir.ops.softmax import exponentials, redo_if_lost
 
 _BLOCK = 1 << 20
 """The number of scores held at a time: a block of heads, or of rows of one head if a head is larger."""
@@ -209,7 +209,7 @@ class ScaledDotProductAttention(Operator):
         )
         heads.bind(binder, bias, weights, causal=self.causal)
         call_elementwise(binder, np.divide, out, totals, out)
-        binder.call(redo_if_extreme, totals.reshape(-1), self.run, inputs, out)
+        binder.call(redo_if_lost, totals.reshape(-1), self.run, inputs, out)
         return True
 
     def _bound_mask(
@@ -278,7 +278,7 @@ class _Heads:
         if bias is not None:
             b, s = coalesced(bias[h][..., r, :], scores)
             calls.append((np.add, (s, b, s)))
-        calls.append((np.exp, (scores.reshape(-1), scores.reshape(-1))))
+        calls.append((exponentials, (scores, scores, -1)))
         if weights is not None:
             w, s = coalesced(weights[h][..., r, :], scores)
             calls.append((np.multiply, (s, w, s)))

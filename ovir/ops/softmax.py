@@ -10,9 +10,11 @@ from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import map_slices, result_array
 from ovir.kernels.coalesce import memory_order
+from ovir.kernels.parallel import threads
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, call_elementwise
+from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, parts_of
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.passes import call_shares
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import bind_sum, same_order, scratch_like
 
@@ -52,25 +54,38 @@ class SoftMaxBase(AlongAxisBase):
         data = inputs[0]
         if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
             return False
-        y = binder.output(order=memory_order(data))
-        call_elementwise(binder, np.exp, data, y, heavy=True)
-        total = bind_sum(binder, y, [self.normalize_axis(self.axis, data.ndim, of=data.shape)])
+        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
+        y, total = binder.output(order=memory_order(data)), scratch_like(binder, data, [axis])
+        workers = max(min(data.size // HEAVY, total.size, threads()), 1)
+        parts = parts_of((data, y, total), workers)
+        call_shares(binder, [[(exponentials, (x, part, axis))] for x, part, _ in parts])
+        bind_sum(binder, y, [axis], out=total)
         call_elementwise(binder, np.divide, y, total, y)
-        binder.call(redo_if_extreme, total.transpose(memory_order(total)).reshape(-1), self.run, inputs, y)
+        binder.call(redo_if_lost, total.transpose(memory_order(total)).reshape(-1), self.run, inputs, y)
         return True
 
 
-def redo_if_extreme(totals: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
-    """Compute ``out`` again by ``run`` if the sums of exponentials have left the range of their type, or nearly so.
+def exponentials(x: Array, y: Array, axis: int) -> None:
+    """Fill y with e^x, divided by a number for each slice along ``axis`` where it would be too large.
 
-    Softmax does not need the maximum of each slice, which takes longer than all the rest, as long as all sums are
-    ordinary numbers: exponentials that underflow are then too small to count.
+    Softmax does not need the largest element of each slice, which takes NumPy as long as all the rest, as long as the
+    sums of the exponentials are ordinary numbers.
     """
-    if not (np.minimum.reduce(totals) > _LEAST and np.maximum.reduce(totals) < _MOST):
+    if np.maximum.reduce(x, None) < _LARGE:
+        np.exp(x, y)
+    else:  # large, or NaN
+        np.subtract(x, np.maximum.reduce(x, axis, keepdims=True), y)
+        np.exp(y, y)
+
+
+def redo_if_lost(totals: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if a sum of exponentials is so small that some of them may have underflowed."""
+    if not np.minimum.reduce(totals) > _LEAST:
         np.copyto(out, run(*inputs))
 
 
-_LEAST, _MOST = 1e-20, 1e30
+_LARGE, _LEAST = 60.0, 1e-20
+"""Sums of many exponentials of ``_LARGE`` are finite; what underflows does not count beside ``_LEAST``."""
 
 
 @operator("SoftMax", opset=1)

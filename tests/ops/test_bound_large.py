@@ -83,6 +83,8 @@ def test_softmax_of_extremes() -> None:
     assert_bound_like_run(SoftMax8(), data)
     data[7, 2], data[8] = np.nan, -np.inf
     assert_bound_like_run(SoftMax8(), data)
+    data[9, 4] = np.inf
+    assert_bound_like_run(SoftMax8(), data)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
@@ -151,6 +153,7 @@ def test_attention_of_extremes() -> None:
     op = ScaledDotProductAttention(causal=False)
     assert_bound_like_run(op, q, k, v, mask, error=1e-5)
     assert_bound_like_run(op, q, k, v, mask > -1e9, error=1e-5)  # row 3 is NaN
+    assert_bound_like_run(op, q * 30, k, v, mask > -2, error=1e-5)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
