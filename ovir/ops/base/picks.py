@@ -58,7 +58,7 @@ def bind_slices(
     elif negative and out.nbytes <= _SMALL and indices.dtype != np.uint64:
         binder.call(_take_checked, laid.take, indices, laid_axis, target, kernel, out)
     else:
-        check = _unsigned(indices), size, kernel, out
+        check = unsigned_view(indices), size, kernel, out
         binder.call(_take_in_range, *check, laid.take, indices, laid_axis, target)
     return True
 
@@ -94,7 +94,7 @@ def _bind_offset(
 ) -> None:
     """Bind ``rows[indices * step + offsets]`` for indices that change."""
     positions = binder.scratch(np.broadcast_shapes(indices.shape, offsets.shape), np.intp)
-    check = _unsigned(indices), size, kernel, out
+    check = unsigned_view(indices), size, kernel, out
     target = out.reshape(*positions.shape, rows.shape[-1])
     binder.call(_take_offset, *check, indices, np.array(step), offsets, positions, rows.take, target)
 
@@ -126,7 +126,8 @@ def _as_view(data: Array, indices: Array, axis: int) -> Array | None:
     return part.reshape(*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
 
 
-def _unsigned(indices: Array) -> Array:
+def unsigned_view(indices: Array) -> Array:
+    """Return indices read as unsigned numbers, of which negative ones are larger than any size."""
     return indices.view(UNSIGNED[indices.itemsize])
 
 
