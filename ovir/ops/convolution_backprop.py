@@ -18,12 +18,14 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.correlation import Index, correlate
-from ovir.kernels.windows import extent
+from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME
+from ovir.ops.base.transposed import bind_transposed, tap_matrices
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
 
 TapWeights = Callable[[tuple[Index, ...]], Array]
@@ -123,6 +125,20 @@ class TransposedConvolutionBase(ConvolutionBase):
             return self._transposed(data, grouped, weights, output_shape, out)
 
         return convolve
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, filters, *sizes = inputs
+        if not all(map(binder.is_constant, range(1, len(inputs)))) or data.dtype not in (np.float32, np.float64):
+            return False
+        grouped = self.grouped(filters)
+        _, depth, outputs, *kernel = grouped.shape
+        begins, _ = self._geometry(data.shape[2:], kernel, sizes[0] if sizes else None)
+        if not data.size or 0 in grouped.shape or 0 in binder.output_shape() or depth == outputs == 1:
+            return False
+        strides, dilations, _, _ = self.per_axis(len(kernel))
+        windows = [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)]
+        bind_transposed(binder, data, binder.prepared("taps", lambda: tap_matrices(grouped)), windows)
+        return True
 
     def _transposed(
         self, data: Array, filters: Array, weights: TapWeights, output_shape: Array | None, out: Array | None

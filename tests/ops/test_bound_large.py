@@ -18,10 +18,13 @@ from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.base.operator import Operator
 from ovir.ops.batch_norm import BatchNormInference5
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
+from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
 from ovir.ops.cumsum import CumSum
+from ovir.ops.interpolate import Interpolate11
 from ovir.ops.logic import LogicalAnd, LogicalNot
 from ovir.ops.lrn import LRN
 from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
+from ovir.ops.pooling import AvgPool1, MaxPool1
 from ovir.ops.prelu import PReLU
 from ovir.ops.quantization import FakeQuantize
 from ovir.ops.select import Select
@@ -190,3 +193,42 @@ def test_functions_of_bits() -> None:
     assert_bound_like_run(LogicalAnd(), mask, mask[0], error=0)
     assert_bound_like_run(BitwiseNot(), numbers, error=0)
     assert_bound_like_run(BitwiseOr(), numbers, numbers[1], error=0)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(
+    ("kernel", "settings"),
+    [
+        (4, {"strides": (2, 2), "pads_begin": (1, 1), "pads_end": (1, 1)}),
+        (3, {"strides": (2, 1)}),
+        (2, {"strides": (2, 2)}),
+    ],
+)
+def test_transposed_convolutions(kernel: int, settings: dict[str, Any], channels_last: bool) -> None:
+    data = sample(2, 8, 40, 50, channels_last=channels_last)
+    for op, filters in (
+        (ConvolutionBackpropData(**settings), sample(8, 12, kernel, kernel)),
+        (GroupConvolutionBackpropData(**settings), sample(2, 4, 6, kernel, kernel)),
+    ):
+        assert_bound_like_run(op, data, filters, error=1e-6)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel", [2, 5, 13])
+def test_pooling(kernel: int, channels_last: bool) -> None:
+    data = sample(1, 16, 40, 50, channels_last=channels_last)
+    half = (kernel // 2,) * 2
+    pads: dict[str, Any] = {"kernel": (kernel, kernel), "pads_begin": half, "pads_end": half}
+    for strides in ((1, 1), (2, 3)):
+        assert_bound_like_run(MaxPool1(strides=strides, **pads), data, error=0)
+        assert_bound_like_run(AvgPool1(strides=strides, exclude_pad=True, **pads), data)
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "linear_onnx", "cubic"])
+def test_interpolate(mode: str) -> None:
+    op = Interpolate11(mode=mode, shape_calculation_mode="sizes")
+    for sizes in ((80, 20), (37, 61)):
+        for channels_last in (False, True):
+            data = sample(1, 24, 40, 30, channels_last=channels_last)
+            op_inputs = np.array(sizes, np.int64), np.array([2, 3], np.int64)
+            assert_bound_like_run(op, data, *op_inputs)
