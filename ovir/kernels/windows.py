@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
+from ovir.core.arrays import Array
+
 
 def extent(kernel: int, dilation: int) -> int:
     """Return the number of positions that a dilated window covers, from its first tap to its last."""
@@ -19,6 +23,11 @@ class Window:
     dilation: int
     pad_begin: int
     pad_end: int
+
+    def positions(self, windows: int) -> Array:
+        """Return the positions in the data that the taps of each window read, [windows, kernel]; some may lie
+        outside."""
+        return np.add.outer(np.arange(windows) * self.stride - self.pad_begin, np.arange(self.kernel) * self.dilation)
 
     def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:
         """Yield each tap that meets data: its number, the windows in which it does, and the positions in the data.

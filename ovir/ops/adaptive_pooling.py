@@ -19,7 +19,7 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.pools import bind_division, bind_spans
+from ovir.ops.base.pools import bind_division, bind_largest, bind_spans
 from ovir.ops.base.registry import operator
 
 _FEW: Final = 64
@@ -168,10 +168,18 @@ class AdaptiveMaxPool(AdaptivePoolBase):
         return largest.reshape(shape), places.reshape(shape).astype(self.index_element_type.to_dtype(), copy=False)
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if binder.is_wanted(1) or not self.bound(binder, np.maximum, *inputs):
+        data, output_shape = inputs
+        if not binder.is_constant(1):
             return False
-        binder.output(1)
-        return True
+        if not binder.is_wanted(1):
+            binder.output(1)
+            return self.bound(binder, np.maximum, *inputs) is not None
+        lines = []
+        for ends in self.spans(data, output_shape):
+            # The last element of short windows is repeated, as the first of equal elements wins.
+            taps = np.arange((ends[:, 1] - ends[:, 0]).max(initial=0))
+            lines.append(np.minimum(np.add.outer(ends[:, 0], taps), ends[:, 1:] - 1))
+        return bind_largest(binder, data, lines, None) is not None
 
 
 def _largest_positions(planes: Array, windows: list[Array]) -> Array:

@@ -23,7 +23,7 @@ from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder, call_elementwise
-from ovir.ops.base.pools import bind_division, bind_windows
+from ovir.ops.base.pools import bind_division, bind_largest, bind_windows
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 
@@ -160,10 +160,16 @@ class MaxPool8(MaxPoolBase):
         return values, places
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if binder.is_wanted(1) or not super().bind(binder, *inputs):
-            return False
-        binder.output(1)
-        return True
+        (data,) = inputs
+        if not binder.is_wanted(1):
+            binder.output(1)
+            return super().bind(binder, data)
+        windows, shape = self.geometry(data)
+        lines = [window.positions(count) for window, count in zip(windows, shape[2:], strict=True)]
+        places = bind_largest(binder, data, lines, np.array(lowest_finite(data.dtype), data.dtype))
+        if places is not None:
+            binder.call(self._count_from_axis, places.reshape(shape), data.shape)
+        return places is not None
 
     def _count_from_axis(self, places: Array, shape: tuple[int, ...]) -> None:
         """Convert positions in planes of data of this shape to positions in its dimensions from ``axis`` on, in
@@ -212,10 +218,7 @@ def _places(data: Array, values: Array, windows: list[Window], places: Array) ->
     scales = [prod(sizes[axis + 1 :]) for axis in range(len(sizes))]
     starts = reduce(
         np.add.outer,
-        (
-            (np.arange(count) * w.stride - w.pad_begin) * scale
-            for w, count, scale in zip(windows, counts, scales, strict=True)
-        ),
+        (w.positions(count)[:, 0] * scale for w, count, scale in zip(windows, counts, scales, strict=True)),
     )
     taps = list(product(*(range(w.kernel) for w in windows)))
     # Earlier taps have greater numbers, and 0 means none: the first of equal elements has the greatest number.
@@ -340,7 +343,7 @@ class AvgPoolBase(PoolBase):
             return np.array(prod(self.kernel))
         inside = []
         for size, w, count in zip(data.shape[2:], windows, counts, strict=True):
-            reached = np.add.outer(np.arange(count) * w.stride - w.pad_begin, np.arange(w.kernel) * w.dilation)
+            reached = w.positions(count)
             inside.append(((reached >= 0) & (reached < size)).sum(axis=1))
         elements: Array = reduce(np.multiply.outer, inside)
         return np.maximum(elements, 1, out=elements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 
@@ -88,7 +89,7 @@ def _bind_axis(
     if window.stride == 1 and window.kernel > _FEW_TAPS and count > 1:
         _bind_doubling(binder, combine, data, axis, window, fill, target)
         return
-    reached = [[p for p in _reach(window, i) if 0 <= p < size] for i in range(count)]
+    reached = [[p for p in taps if 0 <= p < size] for taps in window.positions(count).tolist()]
     if window.kernel > _REDUCTION * count and all(reached):
         places = [slice(places[0], places[-1] + 1, window.dilation) for places in reached]
         _bind_each(binder, combine, data, axis, places, target)
@@ -106,12 +107,6 @@ def _bind_axis(
 def _bind_pair(binder: Binder, combine: np.ufunc, a: Array, b: Array, out: Array) -> None:
     function = maximum if combine is np.maximum else combine  # np.maximum takes ``out`` only as a keyword
     call_elementwise(binder, function, a, b, out)
-
-
-def _reach(window: Window, index: int) -> range:
-    """Return the positions in the data of the taps of a window; some may lie outside."""
-    start = index * window.stride - window.pad_begin
-    return range(start, start + window.kernel * window.dilation, window.dilation)
 
 
 def _bind_doubling(
@@ -142,3 +137,53 @@ def _bind_doubling(
             _bind_pair(binder, combine, first, second, into)
             free.reverse()
             current, width = into, width + added
+
+
+_LARGEST = 1 << 17
+"""Elements of all windows up to which they are laid side by side."""
+
+
+def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Array | None) -> Array | None:
+    """Bind the largest element of each window to output 0 and its position in the flattened spatial axes to output 1.
+
+    ``lines`` hold for each axis the positions [windows, taps], some of which may lie outside of the data: there it is
+    ``lowest``, which also takes the place of NaN. Of equal elements the first wins. Return output 1, or None if there
+    is no bound form.
+    """
+    planes, size = prod(data.shape[:2]), prod(data.shape[2:])
+    table = _positions(lines, data.shape[2:])
+    if planes * table.size > _LARGEST or not table.size or data.dtype not in (np.float32, np.float64):
+        return None
+    source = binder.scratch((planes, size + 1), data.dtype)
+    windows = binder.scratch((planes, *table.shape), data.dtype)
+    firsts = binder.scratch((planes, len(table)), np.intp)
+    largest, places = (binder.output(index).reshape(planes, len(table)) for index in range(2))
+    bind_copy(binder, data, source[:, :size].reshape(data.shape))
+    if lowest is not None:
+        binder.call(np.copyto, source[:, size], lowest)
+    binder.call(source.take, table, 1, windows, "clip")
+    if lowest is not None:
+        binder.call(np.fmax, windows, lowest, windows)
+    binder.call(windows.argmax, 2, firsts)
+    binder.call(np.maximum.reduce, windows, 2, None, largest)
+    binder.call(np.add, firsts, np.arange(len(table)) * table.shape[1], firsts)
+    binder.call(table.astype(places.dtype).ravel().take, firsts, 0, places, "clip")
+    if lowest is not None:
+        found = binder.scratch(largest.shape, np.bool_)
+        binder.call(np.greater, largest, lowest, found)
+        binder.call(np.multiply, places, found, places)
+    return places
+
+
+def _positions(lines: Sequence[Array], sizes: Sequence[int]) -> Array:
+    """Return the flat positions [windows, taps] of boxes, the number of all positions where they lie outside."""
+    axes = len(lines)
+    total, inside = np.zeros((), np.intp), np.ones((), np.bool_)
+    for axis, (line, size) in enumerate(zip(lines, sizes, strict=True)):
+        shape = [1] * (2 * axes)
+        shape[axis], shape[axes + axis] = line.shape
+        along = line.reshape(shape)
+        total, inside = total * size + along, inside & (along >= 0) & (along < size)
+    windows = prod(len(line) for line in lines)
+    taps = prod(line.shape[1] for line in lines)
+    return np.where(inside, total, prod(sizes)).reshape(windows, taps)
