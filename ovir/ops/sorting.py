@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -13,6 +15,7 @@ from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -72,6 +75,35 @@ class TopK3(Operator):
         indices = indices.astype(self.index_element_type.to_dtype(), copy=False)
         return tuple(np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (values, indices))  # type: ignore[return-value]
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, k = inputs
+        if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size or not k.item():
+            return False
+        axis = self.normalize_axis(self.axis, data.ndim)
+        rows = np.moveaxis(data, axis, -1)
+        keys = binder.scratch(rows.shape, data.dtype)
+        outputs = [np.moveaxis(binder.output(index), axis, -1) for index in range(2)]
+        begins = np.arange(prod(rows.shape[:-1])).reshape(*rows.shape[:-1], 1) * rows.shape[-1]
+        binder.call(np.negative if self.mode == "max" else np.positive, rows, keys)
+        binder.call(self._fill_from_keys, keys, begins, outputs, partial(self.run, *inputs), axis)
+        return True
+
+    def _fill_from_keys(
+        self, keys: Array, begins: Array, outputs: list[Array], kernel: Callable[[], tuple[Array, Array]], axis: int
+    ) -> None:
+        """Fill the outputs by sorting ``keys`` in ascending order; the kernel knows the order of NaN."""
+        values, indices = outputs
+        if np.isnan(np.maximum.reduce(keys, None)):
+            for target, array in zip(outputs, kernel(), strict=True):
+                np.copyto(target, np.moveaxis(array, axis, -1))
+            return
+        order = _sorted_first(keys, values.shape[-1])
+        if self.sort == "index":
+            order.sort(-1)
+        np.copyto(indices, order)
+        taken = keys.reshape(-1).take(np.add(order, begins, order))
+        np.copyto(values, np.negative(taken, taken) if self.mode == "max" else taken)
+
 
 @operator("TopK", opset=1)
 class TopK1(TopK3):
@@ -94,25 +126,34 @@ class TopK11(TopK3):
 
 
 # For rows this long, of which at most one part in _SMALL_PART is wanted, selecting first and sorting the selection is
-# faster.
+# faster, unless there are few elements in all.
 _LONG_ROW = 128
+_FEW = 512
 _SMALL_PART = 4
 
 
 def _top(rows: Array, count: int, largest: bool) -> Array:
     """Return the indices of the first ``count`` elements of each row, ordered by value and then by index."""
-    size = rows.shape[-1]
     if count == 1 and rows.dtype.kind in "iubf":
         best: Array = rows.argmax(axis=-1, keepdims=True) if largest else rows.argmin(axis=-1, keepdims=True)
         if not _has_nan(np.take_along_axis(rows, best, -1)):
             return best
     keys = _keys(rows, largest)
-    has_nan = _has_nan(keys)
-    if has_nan or size < _LONG_ROW or count * _SMALL_PART > size or count == 0:
+    if _has_nan(keys):
         # NaN must come first among the smallest, but a sort would put it last.
-        nan_first = has_nan and not largest
-        order: Array = np.lexsort((keys, keys == keys), -1) if nan_first else np.argsort(keys, -1, kind="stable")
+        order: Array = np.lexsort((keys, keys == keys), -1) if not largest else np.argsort(keys, -1, kind="stable")
         return order[..., :count]
+    return _sorted_first(keys, count)
+
+
+def _sorted_first(keys: Array, count: int) -> Array:
+    """Return the indices of the ``count`` smallest elements of each row, in order; there is no NaN."""
+    size = keys.shape[-1]
+    if count == 1:
+        first: Array = keys.argmin(axis=-1, keepdims=True)
+        return first
+    if size < _LONG_ROW or keys.size < _FEW or count * _SMALL_PART > size or count == 0:
+        return keys.argsort(-1, kind="stable")[..., :count]
     selected = _selected(keys, count)
     order = np.argsort(np.take_along_axis(keys, selected, -1), axis=-1, kind="stable")
     return np.take_along_axis(selected, order, -1)
