@@ -88,7 +88,12 @@ class ConversionBase(Operator):
         if not {source, target} <= _NATIVE:
             return False
         out = binder.output(order=memory_order(data))
-        call_elementwise(binder, lambda x, y: _convert(x, source, target, y), data, out)
+        if target == boolean:
+            call_elementwise(binder, np.not_equal, data, np.zeros((), data.dtype), out)
+        elif target.is_integral and source.is_real:
+            call_elementwise(binder, lambda x, y: _convert(x, source, target, y), data, out)
+        else:
+            call_elementwise(binder, _cast, data, out)
         return True
 
     def infer_value(self, *inputs: TensorType) -> Value | tuple[Value | None, ...] | None:
@@ -251,6 +256,10 @@ _TO_F32 = Convert(destination_type=f32)
 
 
 # --------------------------------------------------------------------------- kernel
+
+
+def _cast(x: Array, out: Array) -> None:
+    np.copyto(out, x, "unsafe")
 
 
 def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> None:
