@@ -13,6 +13,18 @@ from typing import Self, SupportsIndex, overload
 
 from ovir.core.dimensions import UNKNOWN, Dimension, DimensionLike, as_dimension, product
 
+MAX_RANK = 64
+"""The largest number of dimensions; NumPy's arrays have no more."""
+
+
+class RankError(ValueError):
+    """A shape with too many dimensions."""
+
+
+def _require_rank(rank: int) -> None:
+    if rank > MAX_RANK:
+        raise RankError(f"a shape has at most {MAX_RANK} dimensions, got {rank}")
+
 
 class PartialShape:
     """A shape whose rank and sizes may be partly unknown.
@@ -34,6 +46,7 @@ class PartialShape:
             self._dims = PartialShape.parse(dims)._dims
         elif isinstance(dims, Iterable):
             self._dims = tuple([d if type(d) is Dimension else as_dimension(d) for d in dims])
+            _require_rank(len(self._dims))
         elif dims is not None:
             raise ValueError(f"{dims!r} is not a shape: {_EXPECTED}")
 
@@ -65,6 +78,11 @@ class PartialShape:
         if self._least_size is None:
             self._least_size = 0 if self._dims is None else prod([d.lower for d in self._dims])
         return self._least_size
+
+    @property
+    def least_extent(self) -> int:
+        """Return the product of the smallest sizes, with 1 in place of 0. NumPy counts so even if an array is empty."""
+        return self.least_size or (1 if self._dims is None else prod([d.lower or 1 for d in self._dims]))
 
     def to_tuple(self) -> tuple[int, ...]:
         """Return the sizes of a static shape; raise ValueError for any other."""
@@ -202,6 +220,7 @@ class PartialShape:
             text = text[1:-1].strip()
         if text == "...":
             return cls(None)
+        _require_rank(text.count(",") + 1)  # before a long text is split and parsed
         return cls(Dimension.parse(part) for part in text.split(",")) if text else cls([])
 
 

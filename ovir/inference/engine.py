@@ -11,9 +11,10 @@ from typing import Protocol
 
 from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import dynamic
-from ovir.core.shapes import PartialShape
+from ovir.core.integers import MAX_SIZE
+from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.codes import INFERENCE, INPUT_COUNT, INTERNAL, Severity
+from ovir.diagnostics.codes import INFERENCE, INPUT_COUNT, INTERNAL, SIZE_OVERFLOW, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
@@ -68,7 +69,7 @@ class Engine:
         outside, self.diagnostics = self.diagnostics, Diagnostics()
         outputs = None
         try:
-            outputs = self._infer_layer(layer, inputs)
+            outputs = self._infer_tensors(layer, inputs)
         except OperatorError as error:
             severity = Severity.WARNING if layer.is_dead else Severity.ERROR
             place = _place_of(error, layer)
@@ -80,6 +81,20 @@ class Engine:
         finally:
             found, self.diagnostics = self.diagnostics, outside
         return outputs, list(found)
+
+    def _infer_tensors(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
+        """Infer one layer; raise OperatorError if an output has more dimensions or elements than an array can have."""
+        try:
+            outputs = self._infer_layer(layer, inputs)
+        except RankError as error:
+            raise OperatorError(f"an output cannot be a tensor: {error}") from None
+        for index, tensor in enumerate(outputs):
+            if _is_too_large(tensor) and not any(map(_is_too_large, inputs)):
+                hint = None if tensor.shape.least_size else "sizes other than 0 count even in an empty tensor"
+                too_large = OperatorError(f"output {index}, {tensor}, is larger than any memory", SIZE_OVERFLOW, hint)
+                too_large.line = layer.outputs[index].place.line if index < len(layer.outputs) else None
+                raise too_large
+        return outputs
 
     def _infer_layer(self, layer: Layer, inputs: Sequence[TensorType]) -> Types:
         op = layer.operator
@@ -110,6 +125,12 @@ class _Body:
 
     def __call__(self, given: Sequence[TensorType]) -> list[TensorType]:
         return self._engine.infer(self._body, given)
+
+
+def _is_too_large(tensor: TensorType) -> bool:
+    """Return whether 64 bits cannot count the bytes of an array of this type."""
+    dtype = tensor.element_type.dtype
+    return tensor.shape.least_extent * (1 if dtype is None else dtype.itemsize) > MAX_SIZE
 
 
 def set_outputs(layer: Layer, outputs: Sequence[TensorType]) -> None:

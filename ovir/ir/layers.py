@@ -10,7 +10,7 @@ from lxml import etree
 from ovir import ops
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import MAX_RANK, PartialShape
 from ovir.diagnostics.codes import (
     ATTRIBUTE_CHOICE,
     BAD_ATTRIBUTE,
@@ -218,7 +218,12 @@ class LayerReader:
 
     def _dims(self, element: etree._Element, port: Port) -> PartialShape | None:
         dims: list[Dimension] = []
-        for item in element.iterfind("dim"):
+        items = element.findall("dim")
+        if len(items) > MAX_RANK:
+            message = f"port {port.id}: a shape has at most {MAX_RANK} dimensions, got {len(items)}"
+            self.diagnostics.report(BAD_DIM, message, self._at(items[MAX_RANK], port.layer), port=port.id)
+            return None
+        for item in items:
             text = (item.text or "").strip()
             try:
                 if text == "?":

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
+from ovir.core.shapes import MAX_RANK
 from ovir.core.strings import split_strings
 from ovir.diagnostics.codes import (
     BAD_ATTRIBUTE,
@@ -129,8 +130,8 @@ def _bytes_of(element_type: ElementType, shape: tuple[int, ...]) -> int:
     """Return the number of bytes of a constant; OperatorError for a type or shape that no constant can have."""
     if element_type.is_dynamic:
         raise OperatorError("a constant must have an element type, not dynamic", BAD_ATTRIBUTE)
-    if len(shape) > _MAX_RANK:
-        message = f"the shape has {len(shape)} dimensions; ovir's arrays have at most {_MAX_RANK}"
+    if len(shape) > MAX_RANK:
+        message = f"a shape has at most {MAX_RANK} dimensions, got {len(shape)}"
         raise OperatorError(message, BAD_ATTRIBUTE)
     itemsize = element_type.to_dtype().itemsize
     if math.prod(max(length, 1) for length in shape) * itemsize > sys.maxsize:  # NumPy ignores zeros in this check
@@ -204,7 +205,6 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
     return array
 
 
-_MAX_RANK = 64  # NumPy's limit
 
 
 def open_regular(path: str) -> BinaryIO:

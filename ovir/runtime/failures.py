@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.arrays import Array
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import constant_type
 from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
@@ -13,6 +13,9 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import OperatorError, OvirError, RunError
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
+
+_TOO_BIG = "array is too big", "Maximum allowed dimension exceeded"
+"""How NumPy begins the message of its ValueError for an array that no machine can hold."""
 
 
 def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirError:
@@ -23,7 +26,7 @@ def failed(layer: Layer, error: Exception, arguments: Sequence[Array]) -> OvirEr
     """
     if isinstance(error, OvirError):  # an error in a body, which has its place already
         return error
-    if isinstance(error, MemoryError):
+    if isinstance(error, MemoryError) or str(error).startswith(_TOO_BIG):
         return RunError(diagnose(RUN, f"out of memory: {error}", layer.place))
     if not isinstance(error, OperatorError):
         error = explain_failure(layer, arguments) or error
@@ -57,6 +60,8 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
         layer.operator.infer(*inputs)
     except OperatorError as error:
         return error
+    except RankError as error:
+        return OperatorError(f"an output cannot be an array: {error}")
     except Exception:
         return None  # the caller reports its own failure, and this one adds nothing
     return None

@@ -11,27 +11,11 @@ from ovir.checks.rule import Context, diagnostic, rule
 from ovir.core.integers import MAX_SIZE
 from ovir.core.machine import physical_memory
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import SIZE_OVERFLOW, TOO_LARGE, WRITTEN_TWICE
+from ovir.diagnostics.codes import TOO_LARGE, WRITTEN_TWICE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import exact_size_text
-from ovir.graph.layers import Layer
 from ovir.inference.declared import agrees
 from ovir.ops.infrastructure import Parameter
-
-
-@rule(SIZE_OVERFLOW)
-def size_overflow(context: Context) -> Iterator[Diagnostic]:
-    """Report the first tensors with too many elements; tensors computed from them are left out."""
-    large = {port: count for port, count in context.large if count > MAX_SIZE}
-    behind: set[Layer] = set()
-    for layer in context.layers if large else ():
-        if any(port.source is not None and port.source.layer in behind for port in layer.inputs):
-            behind.add(layer)
-            continue
-        for port, count in ((port, large[port]) for port in layer.outputs if port in large):
-            behind.add(layer)
-            message = f"output port {port.id} of shape {port.shape} has {count} elements, more than 64 bits count"
-            yield diagnostic(SIZE_OVERFLOW, message, port)
 
 
 @rule(TOO_LARGE)

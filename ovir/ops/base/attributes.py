@@ -155,8 +155,14 @@ def parse_bool(text: str) -> bool:
     return value
 
 
+_MOST_ITEMS = 1 << 16
+
+
 def split_list(text: str) -> list[str]:
-    """Split a comma-separated list; an empty text is an empty list."""
+    """Split a comma-separated list; an empty text is an empty list. Raise ValueError for more items than any operation
+    needs, before they are parsed."""
+    if len(text) > _MOST_ITEMS and (count := text.count(",") + 1) > _MOST_ITEMS:
+        raise ValueError(f"a list has at most {_MOST_ITEMS} items, got {count}")
     return [item.strip() for item in text.split(",")] if text.strip() else []
 
 
