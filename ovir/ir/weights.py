@@ -205,8 +205,6 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
     return array
 
 
-
-
 def open_regular(path: str) -> BinaryIO:
     """Open a file for reading; OSError for a pipe or device, on which reading may never end."""
     mode = os.stat(path).st_mode

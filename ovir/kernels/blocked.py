@@ -260,6 +260,9 @@ def map_slices(
     out = result_array(data, out)
     if not out.size:
         return out
+    if not data.ndim:  # whose axis 0 may be named
+        map_slices(kernel, data.reshape(1), [0] if axes else [], out.reshape(1))
+        return out
     along = sorted(axes)
     if not along:  # each element is a slice of its own
         map_slices(kernel, data[..., np.newaxis], [data.ndim], out[..., np.newaxis])

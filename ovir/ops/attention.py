@@ -307,9 +307,9 @@ def _attention(query: Array, key: Array, value: Array, bias: Array | None, out: 
 
 def _exponentials(scores: Array, logits: Array | None) -> Array:
     """Turn scores [heads, rows, keys] into e^(score - maximum of the row) in place, and return the sums of the rows."""
-    keys = scores.shape[2]
-    total = np.empty((*scores.shape[:2], 1), scores.dtype)
-    flat, sums = scores.reshape(-1, keys), total.reshape(-1, 1)
+    heads, rows, keys = scores.shape
+    total = np.empty((heads, rows, 1), scores.dtype)
+    flat, sums = scores.reshape(heads * rows, keys), total.reshape(-1, 1)
     sinks = None if logits is None else logits.reshape(-1, 1)
 
     def work(start: int, stop: int) -> None:
@@ -341,7 +341,8 @@ def _bias(mask: Array, dtype: np.dtype[Any]) -> Array | None:
 def _heads(x: Array, batch: tuple[int, ...], shape: tuple[int, ...]) -> Array:
     """Return x broadcast to one matrix per head, or to a single matrix for all heads."""
     same = prod(x.shape[:-2]) == 1
-    return np.broadcast_to(x, (1,) * (max(x.ndim - 2, 0)) + shape if same else batch + shape).reshape(-1, *shape)
+    heads = 1 if same else prod(batch)
+    return np.broadcast_to(x, (1,) * (max(x.ndim - 2, 0)) + shape if same else batch + shape).reshape(heads, *shape)
 
 
 def _part(x: Array, heads: slice) -> Array:

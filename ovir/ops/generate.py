@@ -266,7 +266,8 @@ class OneHot1(Operator):
         if chosen.ndim == 0:  # np.nonzero rejects scalars
             chosen, rows = chosen[np.newaxis], rows[np.newaxis]
         places = np.nonzero((chosen >= 0) & (chosen < size))
-        rows[(*places, chosen[places])] = on_value
+        # NumPy 2.4 writes garbage where a scalar string is assigned to indices.
+        rows[(*places, chosen[places])] = on_value.reshape(1)
         return out
 
     def _normalized(self, indices: Array, depth: int) -> Array:

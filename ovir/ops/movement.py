@@ -259,7 +259,7 @@ class Pad1(Operator):
         if out is None:
             out = np.empty([max(sum(parts), 0) for parts in sizes], data.dtype)
         for pieces in combinations(*(self._pieces(*parts) for parts in sizes)):
-            target = out[tuple(to for to, _ in pieces)]
+            target = out[tuple(to for to, _ in pieces)] if out.ndim else out  # an index would give a number
             if any(source is None for _, source in pieces):
                 target[...] = np.zeros((), data.dtype) if pad_value is None else pad_value
             else:

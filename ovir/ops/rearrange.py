@@ -12,6 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import AXIS
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.moves import bind_moves
@@ -74,7 +75,8 @@ class ReverseSequence(Operator):
         self.require_rank("seq_lengths", seq_lengths.shape, 1)
         rank = data.shape.rank
         batch = self.normalize_axis(self.batch_axis, rank, "batch_axis", of=data.shape)
-        self.normalize_axis(self.seq_axis, rank, "seq_axis", of=data.shape)
+        seq = self.normalize_axis(self.seq_axis, rank, "seq_axis", of=data.shape)
+        self.require(rank is None or batch != seq, "batch_axis {} and seq_axis {} must differ", batch, seq, code=AXIS)
         if rank is None:
             return data.with_value(None)
         slices = self.merge_dims("slices", data=(data.shape, batch), seq_lengths=(seq_lengths.shape, 0))

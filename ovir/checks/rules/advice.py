@@ -9,12 +9,13 @@ from ovir.core.element_types import f64
 from ovir.diagnostics.codes import CANCELLED, DOUBLE, NO_OP, UNKNOWN_RANK
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
+from ovir.ops.base.traits import infer_signature
 
 
 @rule(NO_OP)
 def no_op(context: Context) -> Iterator[Diagnostic]:
     for layer in context.layers:
-        if layer.operator is None or len(layer.outputs) != 1 or not layer.inputs:
+        if layer.operator is None or len(layer.outputs) != 1 or not _has_its_inputs(layer):
             continue
         why = layer.operator.why_unchanged([port.type for port in layer.inputs], layer.outputs[0].type)
         if why is not None:
@@ -35,9 +36,17 @@ def cancelled(context: Context) -> Iterator[Diagnostic]:
 
 
 def _permutation(layer: Layer) -> list[int] | None:
-    if layer.operator is None or not layer.inputs:
+    if layer.operator is None or not _has_its_inputs(layer):
         return None
     return layer.operator.permutation([port.type for port in layer.inputs])
+
+
+def _has_its_inputs(layer: Layer) -> bool:
+    """Return whether the layer has inputs, and all that its operation requires."""
+    operator = layer.operator
+    if operator is None or not layer.inputs:
+        return False
+    return len(layer.inputs) >= infer_signature(type(operator).infer).required
 
 
 @rule(DOUBLE)

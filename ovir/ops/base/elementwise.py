@@ -76,7 +76,7 @@ class ElementwiseBase(Operator):
             return b
         # NumPy would broadcast more than the other modes allow.
         self.broadcast_shapes(PartialShape(a.shape), PartialShape(b.shape))
-        if self.axis == -1:
+        if self.auto_broadcast != "pdpd" or self.axis == -1:
             return b
         shape = b.shape[: max(a.ndim - self.axis, 0)]
         return b.reshape(shape + (1,) * (a.ndim - self.axis - len(shape)))

@@ -1,0 +1,172 @@
+"""What the recipes of the fuzzer draw from: sizes, shapes, element types and attribute values."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+
+REALS = ("f32", "f32", "f32", "f16", "bf16", "f64")
+INTEGERS = ("i32", "i64", "i64", "u8", "i8", "i16", "u16", "u32", "u64")
+INDICES = ("i32", "i64")
+NARROW = ("i4", "u4", "u1", "u2", "u3", "u6", "nf4", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1", "string")
+
+
+@dataclass
+class Input:
+    """One input of the operation. Without values they are drawn from the domain of the input."""
+
+    shape: tuple[int, ...]
+    element_type: str
+    values: Array | None = None
+    is_constant: bool | None = None
+    """Whether the input must be a constant or a parameter; None leaves it to chance."""
+
+
+@dataclass
+class Make:
+    """Draws the inputs and attributes of one operation. A letter in a shape is one size throughout the operation."""
+
+    rng: random.Random
+    opset: int = 1
+    inputs: list[Input] = field(default_factory=list)
+    attributes: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
+    outputs: int = 1
+    bodies: str = ""
+    """The text of bodies and port maps for operations that have them."""
+    _types: dict[str, str] = field(default_factory=dict)
+
+    # ----- chance
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def pick(self, *choices: Any) -> Any:
+        return self.rng.choice(choices)
+
+    def ints(self, count: int, low: int, high: int) -> list[int]:
+        return [self.rng.randint(low, high) for _ in range(count)]
+
+    def axis(self, rank: int) -> int:
+        return self.rng.randrange(-rank, rank) if rank else 0
+
+    def axes(self, rank: int, most: int | None = None) -> list[int]:
+        """Return distinct axes, some of them counted from the end."""
+        count = self.rng.randint(0, rank if most is None else min(most, rank))
+        return [axis - rank if self.chance(0.3) else axis for axis in self.rng.sample(range(rank), count)]
+
+    def size(self) -> int:
+        return self.rng.choices((0, 1, 2, 3, 4, 5, 7, 11, 17), (3, 14, 20, 18, 12, 10, 8, 4, 2))[0]
+
+    def set(self, **sizes: int) -> None:
+        """Give letters their sizes."""
+        self.sizes.update(sizes)
+
+    def shape(self, text: str) -> tuple[int, ...]:
+        """Return the shape of a text such as ``N C 4*H 1``; ``...`` stands for up to two more dimensions."""
+        found: list[int] = []
+        for word in text.split():
+            if word == "...":
+                count = self.sizes.setdefault("...", self.rng.choice((0, 0, 1, 2)))
+                found += [self._letter(f"...{i}") for i in range(count)]
+            else:
+                found.append(int(np.prod([int(f) if f.isdigit() else self._letter(f) for f in word.split("*")])))
+        return tuple(found)
+
+    def _letter(self, name: str) -> int:
+        return self.sizes.setdefault(name, self.size())
+
+    def any_shape(self, least: int = 0, most: int = 4) -> tuple[int, ...]:
+        return tuple(self.size() for _ in range(self.rng.randint(least, most)))
+
+    def type(self, name: str, *choices: str) -> str:
+        """Return the element type that ``name`` stands for throughout the operation."""
+        return self._types.setdefault(name, self.rng.choice(choices or REALS))
+
+    @property
+    def real(self) -> str:
+        return self.type("real", *REALS)
+
+    @property
+    def narrow_real(self) -> str:
+        return self.type("real", "f32", "f32", "f16", "bf16")
+
+    @property
+    def number(self) -> str:
+        return self.type("number", *REALS, *INTEGERS)
+
+    @property
+    def index(self) -> str:
+        return self.type("index", *INDICES)
+
+    @property
+    def anything(self) -> str:
+        return self.type("anything", *REALS, *INTEGERS, "boolean", *(NARROW if self.chance(0.2) else ()))
+
+    # ----- inputs and attributes
+
+    def add(
+        self, shape: str | Sequence[int], element_type: str, values: Any = None, constant: bool | None = None
+    ) -> None:
+        """Append an input."""
+        sizes = self.shape(shape) if isinstance(shape, str) else tuple(shape)
+        array = None if values is None else np.asarray(values)
+        self.inputs.append(Input(sizes if array is None else array.shape, element_type, array, constant))
+
+    def given(self, values: Any, element_type: str | None = None, constant: bool | None = None) -> None:
+        """Append an input of these values, by default integers."""
+        self.add((), element_type or self.index, values, True if constant is None and self.chance(0.8) else constant)
+
+    def has(self, **attributes: Any) -> None:
+        """Set attributes; ``None`` leaves one out."""
+        for name, value in attributes.items():
+            if value is not None:
+                self.attributes[name.replace("__", ".")] = text_of(value)
+
+    def maybe(self, **attributes: Any) -> None:
+        """Set each of the attributes with a chance of one half."""
+        self.has(**{name: value for name, value in attributes.items() if self.chance(0.5)})
+
+    def flag(self) -> bool:
+        return self.chance(0.5)
+
+    def broadcast(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return a shape that broadcasts with another one."""
+        cut = shape[self.rng.randint(0, len(shape)) :] if self.chance(0.4) else shape
+        return tuple(1 if self.chance(0.25) else size for size in cut)
+
+
+def text_of(value: Any) -> str:
+    """Return an attribute value as files spell it."""
+    if isinstance(value, (list, tuple)):
+        return ",".join(map(text_of, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def random_array(rng: np.random.Generator, element_type: ElementType, shape: tuple[int, ...]) -> Array:
+    """Return values of a type, with a few of its odd ones among them."""
+    if element_type.kind == "string":
+        words = np.array(["", "a", "text", "öä", "x" * 20])
+        return np.asarray(words[rng.integers(0, len(words), shape)]).astype(element_type.to_dtype())
+    if element_type.kind == "boolean":
+        return np.asarray(rng.random(shape) < 0.5)
+    if element_type.name == "nf4" or not element_type.is_real:
+        bits = min(element_type.bits, 62)
+        high = 1 << (bits - (element_type.kind == "signed"))
+        small = rng.integers(0, min(high, 10), shape, np.int64)
+        if rng.random() < 0.2:
+            small = rng.integers(-high if element_type.kind == "signed" else 0, high, shape, np.int64)
+        return np.asarray(small).astype(element_type.to_dtype())
+    values = rng.standard_normal(shape)
+    if rng.random() < 0.15:
+        odd = np.array([0.0, -0.0, np.nan, np.inf, -np.inf, 1e30, -1e-30, 1e-40])
+        values = np.where(rng.random(shape) < 0.2, odd[rng.integers(0, len(odd), shape)], values)
+    with np.errstate(all="ignore"):
+        return np.asarray(values).astype(element_type.to_dtype())

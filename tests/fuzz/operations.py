@@ -1,0 +1,143 @@
+"""Fuzz single operations: ``python -m tests.fuzz.operations --count 100000 --seed 1``.
+
+Makes models of one operation each, of every version of every operation, with random attributes, shapes, element types,
+constants and memory layouts. Each is checked, inferred and run in a worker process with limits of time and memory. It
+is a fault if ovir blames itself, takes too long or too much memory, crashes, infers other types than a run gives, or
+gives results that depend on the layout of the inputs. Models with faults are written to a folder, and the faults are
+listed once for each kind. ``tests/fuzz/test_operations.py`` does the same with a thousand models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+
+if __name__ == "__main__":  # as a module of the repository, not of the tests
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from fuzz.cases import VERSIONS, make_case
+from fuzz.trial import Trial, limit_memory, try_seed
+
+_CHUNK = 500
+_PATIENCE = 600  # seconds until a worker that does nothing is ended
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=1000, help="how many models to try")
+    parser.add_argument("--seed", type=int, default=0, help="the seed of the first model; the others count on")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write models with faults to this folder")
+    parser.add_argument("--shares", action="store_true", help="list the share of models that ran for each operation")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.worker:
+        work(options.seed, options.count, Path(options.worker))
+        return 0
+    trials = []
+    for trial in fuzz(options.seed, options.count, options.processes):
+        trials.append(trial)
+        if trial.fault and options.keep:
+            keep(trial, options.keep)
+        if len(trials) % 10_000 == 0:
+            print(f"{len(trials)} models, {sum(bool(t.fault) for t in trials)} with faults", flush=True)
+    print(summary(trials, shares=options.shares))
+    return 1 if any(trial.fault for trial in trials) else 0
+
+
+def fuzz(first: int, count: int, processes: int = 1) -> Iterator[Trial]:
+    """Try the models of these seeds in worker processes."""
+    starts = range(first, first + count, _CHUNK)
+    with ThreadPoolExecutor(processes) as pool:
+        for trials in pool.map(lambda start: _chunk(start, min(start + _CHUNK, first + count)), starts):
+            yield from trials
+
+
+def _chunk(start: int, end: int) -> list[Trial]:
+    """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
+    found: list[Trial] = []
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    while start < end:
+        with tempfile.TemporaryDirectory() as folder:
+            log = Path(folder) / "log"
+            command = [
+                sys.executable,
+                __file__,
+                "--seed",
+                str(start),
+                "--count",
+                str(end - start),
+                "--worker",
+                str(log),
+            ]
+            try:
+                ended = subprocess.run(command, capture_output=True, text=True, timeout=_PATIENCE, env=environment)
+                why = f"the process ended with status {ended.returncode}: {ended.stderr.strip()[-200:]}"
+            except subprocess.TimeoutExpired:
+                why = "the process got stuck"
+            lines = log.read_text().splitlines() if log.exists() else []
+        found += [Trial(**json.loads(line)) for line in lines]
+        done = start + len(lines)
+        if done < end:
+            kind, opset = VERSIONS[done % len(VERSIONS)]
+            found.append(Trial(done, f"{kind}-{opset}", "crash", why, 0))
+        start = done + 1
+    return found
+
+
+def work(first: int, count: int, log: Path) -> None:
+    """Try models in this process, and write a line for each to the log."""
+    limit_memory()
+    with log.open("w", buffering=1) as file:
+        for seed in range(first, first + count):
+            file.write(json.dumps(asdict(try_seed(seed))) + "\n")
+
+
+def keep(trial: Trial, folder: Path) -> None:
+    """Write the model of a fault, with its seed, to a folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    case, path = make_case(trial.seed), folder / f"{trial.name}-{trial.seed}"
+    path.with_suffix(".xml").write_bytes(case.text)
+    path.with_suffix(".bin").write_bytes(case.weights)
+    path.with_suffix(".txt").write_text(f"seed {trial.seed}\n{trial.fault}\n")
+
+
+def summary(trials: list[Trial], *, shares: bool = False) -> str:
+    """Return the figures of the trials, and each kind of fault with the seeds of some models."""
+    lines, total = [], len(trials)
+    kinds: dict[tuple[str, str], list[Trial]] = defaultdict(list)
+    for trial in trials:
+        if trial.fault:
+            kinds[trial.name, re.sub(r"-?[0-9]+(\.[0-9]+)?", "#", trial.fault)].append(trial)
+    for (name, _), found in sorted(kinds.items()):
+        seeds = ", ".join(str(trial.seed) for trial in found[:5])
+        lines.append(f"{name}: {found[0].fault} ({len(found)} times; seeds {seeds})")
+    if shares:
+        by_name: dict[str, Counter[str]] = defaultdict(Counter)
+        for trial in trials:
+            by_name[trial.name][trial.status] += 1
+        for name, count in sorted(by_name.items(), key=lambda item: item[1]["ran"] / item[1].total()):
+            lines.append(f"{name}: {100 * count['ran'] / count.total():.0f} % ran of {count.total()}: {dict(count)}")
+    states = Counter(trial.status for trial in trials)
+    reached = sum(states[status] for status in ("ran", "failed", "fault", "late")) / max(total, 1)
+    ran = f"{100 * states['ran'] / max(total, 1):.0f} % ran, {100 * reached:.0f} % reached the run"
+    slowest = max((trial.seconds for trial in trials), default=0)
+    lines.append(
+        f"{total} models of {len({t.name for t in trials})} operation versions: {ran}; slowest {slowest:.2f} s"
+    )
+    lines.append(f"{sum(bool(t.fault) for t in trials)} models with faults, of {len(kinds)} kinds")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

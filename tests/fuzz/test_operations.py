@@ -1,0 +1,65 @@
+"""A thousand models of single operations, of every version: none must show a fault. See ``fuzz.operations``."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from fuzz import operations
+from fuzz.cases import VERSIONS, make_case
+from fuzz.recipes import RECIPES
+from fuzz.trial import try_seed
+
+COUNT = 1000
+
+
+def test_models_of_all_operations() -> None:
+    trials = list(operations.fuzz(0, COUNT, processes=2))
+    assert not [trial for trial in trials if trial.fault], operations.summary(trials)
+    assert sum(trial.status == "ran" for trial in trials) > 0.7 * COUNT
+    counted = Counter(trial.name for trial in trials)
+    assert len(counted) == len(VERSIONS)
+    assert min(counted.values()) >= 2
+
+
+def test_every_operation_has_a_recipe() -> None:
+    assert {kind for kind, _ in VERSIONS} == set(RECIPES)
+
+
+def test_a_seed_makes_one_model() -> None:
+    for seed in range(50):
+        one, other = make_case(seed), make_case(seed)
+        assert (one.name, one.text, one.weights) == (other.name, other.text, other.weights)
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "fault"),
+    [
+        ("check", ZeroDivisionError("no"), "ZeroDivisionError: no"),
+        ("check", MemoryError("much"), "it takes more than 512 MB"),
+        ("compile_model", ValueError("odd"), "ValueError: odd"),
+    ],
+)
+def test_faults_are_seen(monkeypatch: pytest.MonkeyPatch, name: str, error: Exception, fault: str) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    seed = VERSIONS.index(("Abs", 1))
+    monkeypatch.setattr(f"ovir.{name}", fail)
+    assert fault in (try_seed(seed).fault or "")
+
+
+def test_a_hang_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(*_: object) -> None:
+        while True:
+            pass
+
+    monkeypatch.setattr("ovir.check", hang)
+    monkeypatch.setattr("fuzz.trial.SECONDS", 0.2)
+    assert try_seed(0).fault == "check takes more than 0.2 s"
+
+
+def test_a_crash_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations.sys, "executable", "/bin/false")
+    assert [trial.status for trial in operations.fuzz(0, 3)] == ["crash"] * 3

@@ -1,0 +1,175 @@
+"""One trial of the fuzzer: check, infer and run a model, and say what ovir does wrong with it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import resource
+import signal
+import time
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from layouts import OF_USERS, elements
+
+import ovir
+from fuzz.cases import Case, make_case
+
+SECONDS = 1.0
+"""The processor time that one model may take."""
+MEMORY = 512 << 20
+"""Bytes that a process may take more than it has from the start."""
+_LARGE = 1 << 16
+"""Numbers from here on in a model explain that its run takes long, or more memory than there is."""
+_MOST_ELEMENTS = 1 << 20
+"""Models with larger outputs are not run."""
+_INTERNAL = "OVIR999"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What became of one model: it was refused, too large to run, failed with a message in the run, or ran."""
+
+    seed: int
+    name: str
+    status: str
+    fault: str | None
+    seconds: float
+
+
+class _LateError(BaseException):
+    """Raised by the clock. It is no Exception, so that no handler of ovir catches it."""
+
+
+class _FaultError(Exception):
+    """What ovir does wrong."""
+
+
+def limit_memory() -> None:
+    """Limit the memory of this process to what it has and ``MEMORY`` more."""
+    with open("/proc/self/statm") as file:
+        pages = int(file.read().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY, resource.RLIM_INFINITY))
+
+
+@contextlib.contextmanager
+def _limited(seconds: float) -> Iterator[None]:
+    """Raise _LateError after some seconds of processor time; a process that is stuck in C ends some seconds later."""
+
+    def ring(*_: object) -> None:
+        raise _LateError
+
+    before = signal.signal(signal.SIGPROF, ring)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time() + seconds) + 4, resource.RLIM_INFINITY))
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+        resource.setrlimit(resource.RLIMIT_CPU, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
+
+def try_seed(seed: int) -> Trial:
+    """Make the model of a seed and try it."""
+    case = make_case(seed)
+    start = time.process_time()
+    status, fault = "late", None
+    try:
+        with _limited(SECONDS):
+            status = _try(case, seed)
+    except _LateError:
+        stage = _stage[0]
+        if stage != "run" or not has_large_numbers(case):
+            fault = f"{stage} takes more than {SECONDS:g} s"
+    except _FaultError as error:
+        status, fault = "fault", str(error)
+    except MemoryError as error:
+        status, fault = "fault", f"it takes more than {MEMORY >> 20} MB: {_where(error)}"
+    except Exception as error:
+        status, fault = "fault", f"{type(error).__name__}: {error} {_where(error)}"
+    return Trial(seed, case.name, status, fault, time.process_time() - start)
+
+
+def _where(error: BaseException) -> str:
+    """Return where an exception was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"({last.filename.rsplit('ovir/', 1)[-1]}:{last.lineno})"
+
+
+_stage = ["check"]
+"""What a trial is doing."""
+
+
+def has_large_numbers(case: Case) -> bool:
+    """Return whether the operation asks for something large."""
+    text = b" ".join(re.findall(rb"<data [^>]*>", case.text.split(b"<edges>")[0]))
+    numbers = [
+        abs(float(number))
+        for number in re.findall(rb"[0-9.]+(?:e[+-]?[0-9]+)?", text.replace(b"..", b" "))
+        if number.strip(b".")
+    ]
+    arrays = [array for array in (*case.constants, *case.feeds) if array.dtype.kind in "iuf" and array.size]
+    return any(number >= _LARGE for number in numbers) or any(
+        (np.abs(np.nan_to_num(array.astype(np.float64))) >= _LARGE).any() for array in arrays
+    )
+
+
+def _try(case: Case, seed: int) -> str:
+    _stage[0] = "check"
+    diagnostics = ovir.check(case.text, case.weights)
+    for diagnostic in diagnostics:
+        if diagnostic.code == _INTERNAL:
+            raise _FaultError(f"check: {diagnostic.message}")
+    _stage[0] = "infer"
+    has_errors = any(d.severity is ovir.Severity.ERROR for d in diagnostics)
+    try:
+        model = ovir.read_model(case.text, case.weights)
+    except ovir.OvirError as error:
+        _require_own(error, "read_model")
+        if not has_errors:
+            raise _FaultError(f"read_model refuses what check lets pass: {error.diagnostic.message}") from error
+        return "refused"
+    if any(port.shape.size().lower > _MOST_ELEMENTS for layer in model.layers for port in layer.outputs):
+        return "large"
+    _stage[0] = "run"
+    promised = [(port.element_type, port.shape) for port in model.outputs]
+    try:
+        request = ovir.compile_model(model).create_infer_request()
+        results = list(request.infer(case.feeds).values())
+    except ovir.OvirError as error:
+        _require_own(error, "run")
+        if "out of memory" in str(error) and not has_large_numbers(case):
+            raise _FaultError(f"run takes more than {MEMORY >> 20} MB: {error}") from error
+        return "failed"
+    for index, ((element_type, shape), array) in enumerate(zip(promised, results, strict=True)):
+        if not shape.contains(array.shape):
+            raise _FaultError(f"output {index}: inferred {shape}, got {list(array.shape)}")
+        if not element_type.is_dynamic and array.dtype != element_type.to_dtype():
+            raise _FaultError(f"output {index}: inferred {element_type}, got {array.dtype}")
+    _try_layouts(case, model, seed, [elements(array) for array in results])
+    return "ran"
+
+
+def _try_layouts(case: Case, model: ovir.Model, seed: int, expected: list[object]) -> None:
+    """Feed the same arrays in another layout: the results must be the same, bit by bit."""
+    if (
+        any(layer.operator is not None and not layer.operator.pure for layer in model.layers)
+        and "State" not in case.name
+    ):
+        kinds = {layer.type for layer in model.layers}
+        if kinds & {"RandomUniform", "Multinomial"}:
+            return
+    name, layout = list(OF_USERS.items())[seed // 7 % len(OF_USERS)]
+    request = ovir.compile_model(model).create_infer_request()
+    results = request.infer([layout(array) for array in case.feeds]).values()
+    for index, array in enumerate(results):
+        if elements(array) != expected[index]:
+            raise _FaultError(f"output {index} of inputs that are {name} differs")
+
+
+def _require_own(error: ovir.OvirError, action: str) -> None:
+    if error.diagnostic.code == _INTERNAL:
+        raise _FaultError(f"{action}: {error.diagnostic.message}") from error
