@@ -64,6 +64,13 @@ def integer_range(dtype: np.dtype[Any]) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
+def lowest_finite(dtype: np.dtype[Any]) -> float:
+    """Return the smallest finite number of a type, an int for an integer type."""
+    if native_dtype(dtype).kind == "f":
+        return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
+    return integer_range(dtype)[0]
+
+
 def result_array(data: Array, out: Array | None) -> Array:
     """Return ``out`` if a result of the shape and type of ``data`` can be written there, else a new array."""
     if out is not None and out.shape == data.shape and out.dtype == data.dtype and out.flags.c_contiguous:

@@ -223,6 +223,8 @@ def _error(indices: Array, size: int) -> IndexOutsideError:
 def spread_of(indices: Array, size: int) -> Spread:
     """Return how far the indices reach, computed in their own type."""
     indices = _flat(indices)
+    if not indices.size:
+        return Spread.PLAIN
     if _reduced(np.maximum, indices.view(UNSIGNED[indices.itemsize])) < size:
         return Spread.PLAIN
     if indices.dtype.kind == "i" and _reduced(np.maximum, indices) < size and _reduced(np.minimum, indices) >= -size:

@@ -91,6 +91,11 @@ class ScaledDotProductAttention(Operator):
             batch = self._broadcast(batch, mask.slice(stop=-2), "attention_mask")
         if scale is not None:
             self.require_one_element("scale", scale.shape)
+        if sink is not None:
+            per_row = batch + PartialShape([rows, 1])
+            both = per_row.broadcast_with(sink.shape)
+            fits = both is not None and both.compatible(per_row)
+            self.require(fits, "sink of shape {} cannot be broadcast to {}, one number per row", sink.shape, per_row)
         return TensorType(element_type, batch + PartialShape([rows, value.shape[-1]]))
 
     def _types(

@@ -115,6 +115,9 @@ class SplitBase(Operator):
 _UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
 
 
+_MOST_PARTS = 1 << 20
+
+
 @operator("Split", opset=1)
 class Split(SplitBase):
     """``num_splits`` parts of ``data`` of equal length along the scalar ``axis``.
@@ -129,6 +132,8 @@ class Split(SplitBase):
 
     def infer(self, data: TensorType, axis: TensorType) -> tuple[TensorType, ...]:
         self.require_rank("axis", axis.shape, 0)
+        message = "num_splits {} exceeds {}, the largest number of outputs"
+        self.require(self.num_splits <= _MOST_PARTS, message, self.num_splits, _MOST_PARTS)
         position = self.known_axis(data, axis)
         length = UNKNOWN
         if position is not None:

@@ -17,6 +17,7 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels import half
+from ovir.kernels.blocked import lowest_finite
 from ovir.kernels.coalesce import memory_order
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
@@ -48,9 +49,10 @@ class PoolBase(UndilatedWindowBase):
     pads_end: tuple[int, ...] = attribute(default=(), minimum=0, specified=True, assumed="0 for each axis")
     rounding_type: str = attribute(default="floor", choices=_FLOOR_CEIL)
 
-    def pooled(self, data: PartialShape) -> PartialShape:
+    def pooled(self, tensor: TensorType) -> PartialShape:
         """Return the shape of the output."""
-        axes = len(self.kernel)
+        self.require_numeric("data", tensor.element_type)
+        data, axes = tensor.shape, len(self.kernel)
         self.require_rank("data", data, 3, 4, 5)
         message = "kernel {} has {} items, but data {} has {} spatial axes"
         self.require(data.rank in (None, axes + 2), message, list(self.kernel), axes, data, (data.rank or 0) - 2)
@@ -119,7 +121,7 @@ class MaxPool1(MaxPoolBase):
     """
 
     def infer(self, data: TensorType) -> TensorType:
-        return TensorType(data.element_type, self.pooled(data.shape))
+        return TensorType(data.element_type, self.pooled(data))
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return self.largest(data, out)
@@ -139,7 +141,7 @@ class MaxPool8(MaxPoolBase):
     axis: int = attribute(default=0)
 
     def infer(self, data: TensorType) -> tuple[TensorType, TensorType]:
-        shape = self.pooled(data.shape)
+        shape = self.pooled(data)
         self.normalize_axis(self.axis, data.shape.rank, of=data.shape)
         return TensorType(data.element_type, shape), TensorType(self.index_element_type, shape)
 
@@ -297,7 +299,7 @@ class AvgPoolBase(PoolBase):
     exclude_pad: bool = attribute(default=True, name="exclude-pad", specified=True)
 
     def infer(self, data: TensorType) -> TensorType:
-        shape = self.pooled(data.shape)
+        shape = self.pooled(data)
         self._require_windows_of_data(data.shape)
         return TensorType(data.element_type, shape)
 
@@ -382,13 +384,6 @@ class AvgPool16(AvgPoolBase):
 
 _COMPUTED_IN = {np.dtype(np.float16): np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16): np.dtype(np.float32)}
 """Types that are computed in another type and rounded once."""
-
-
-def lowest_finite(dtype: np.dtype[Any]) -> Any:
-    """Return the smallest finite number of a type."""
-    if np.issubdtype(dtype, np.integer):
-        return np.iinfo(dtype).min
-    return ml_dtypes.finfo(dtype).min  # type: ignore[no-untyped-call]
 
 
 def _as_type(result: Array, dtype: np.dtype[Any], out: Array | None) -> Array:

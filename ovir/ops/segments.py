@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -13,7 +11,7 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels import half
-from ovir.kernels.blocked import integer_range, native_dtype
+from ovir.kernels.blocked import lowest_finite, native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Below, Between, by_input
@@ -77,7 +75,7 @@ class SegmentMax(Operator):
         rows, computed = data.reshape(len(data), prod(data.shape[1:])), native_dtype(data.dtype)
         flat = out.reshape(segments, -1)
         largest = flat if computed == data.dtype else np.empty(flat.shape, computed)
-        largest[...] = 0 if self.fill_mode == "zero" else _lowest(data.dtype)
+        largest[...] = 0 if self.fill_mode == "zero" else lowest_finite(data.dtype)
         reduce_segments(
             np.fmax if computed.kind == "f" else np.maximum,
             lambda places: half.converted(rows.take(places, axis=0), computed),
@@ -99,10 +97,3 @@ class SegmentMax(Operator):
 def _needed(ids: Array) -> int:
     """Return the number of segments that sorted ids reach."""
     return int(ids[-1]) + 1 if ids.size else 0
-
-
-def _lowest(dtype: np.dtype[Any]) -> float:
-    """Return the lowest finite number of a type."""
-    if native_dtype(dtype).kind == "f":
-        return float(ml_dtypes.finfo(dtype).min)  # type: ignore[no-untyped-call]
-    return integer_range(dtype)[0]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 from builder import Net
+from tensors import tensor
 
 import ovir
+from ovir.core.element_types import i64, string
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.attention import ScaledDotProductAttention
 from ovir.ops.comparison import GreaterEqual
+from ovir.ops.gather import GatherElements
 from ovir.ops.generate import OneHot16
-from ovir.ops.movement import Pad12
+from ovir.ops.movement import Pad12, Split
 from ovir.ops.normalization import LRN, MVN6, NormalizeL2
+from ovir.ops.pooling import MaxPool1
 from ovir.ops.rearrange import ReverseSequence
 
 
@@ -78,3 +83,36 @@ def test_arrays_that_numpy_refuses_are_out_of_memory() -> None:
     net.result(net.op("Pad", net.parameter("x", "2,3"), *pads, pad_mode="edge"))
     with pytest.raises(ovir.RunError, match="out of memory"):
         net.compiled()([np.ones((2, 3), np.float32)])
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.int4, ml_dtypes.uint2, ml_dtypes.float8_e5m2, np.int8])
+def test_max_pool_of_small_types(dtype: np.dtype) -> None:
+    op = MaxPool1(kernel=(2,), strides=(1,), pads_begin=(1,), pads_end=(0,))
+    result = op.run(np.array([[[1, 3, 0]]], dtype))
+    assert result.dtype == dtype
+    assert result.astype(int).tolist() == [[[1, 3, 3]]]
+
+
+def test_max_pool_of_strings() -> None:
+    op = MaxPool1(kernel=(2,), strides=(1,), pads_begin=(0,), pads_end=(0,))
+    with pytest.raises(OperatorError, match="data must be of a numeric type, got string"):
+        op.infer(tensor("1,1,3", string))
+
+
+@pytest.mark.parametrize("sink", ["3,4,7", "3,4,2", "2,4,1", "5,3,4,1"])
+def test_sinks_that_are_not_one_per_row(sink: str) -> None:
+    inputs = [tensor("3,4,8")] * 3
+    with pytest.raises(OperatorError, match=r"sink of shape .* cannot be broadcast to \[3,4,1\], one number per row"):
+        ScaledDotProductAttention(causal=True).infer(*inputs, tensor(""), tensor(""), tensor(sink))
+
+
+def test_more_parts_than_there_can_be_outputs() -> None:
+    with pytest.raises(OperatorError, match="num_splits 4611686018427387904 exceeds"):
+        Split(num_splits=2**62).infer(tensor("7,?"), tensor("", i64))
+
+
+def test_no_indices_of_gather_elements() -> None:
+    op, indices = GatherElements(axis=0), np.empty((3, 1, 0), np.int64)
+    kernel = op.prepare(None, indices)
+    assert kernel is not None
+    assert kernel(np.empty((2, 1, 0), np.uint8), indices).shape == (3, 1, 0)
