@@ -9,7 +9,13 @@ from typing import Any
 import numpy as np
 from builder import Net, output
 
-from fuzz import recipes_indexing, recipes_vision  # noqa: F401  (they register recipes)
+from fuzz import (  # noqa: F401  (they register recipes)
+    recipes_bodies,
+    recipes_indexing,
+    recipes_movement,
+    recipes_regions,
+    recipes_windows,
+)
 from fuzz.making import INTEGERS, NARROW, REALS, Input, Make, random_array
 from fuzz.recipes import RECIPES
 from ovir.core.arrays import Array
@@ -31,7 +37,6 @@ _LEGAL = 0.75
 _ATTEMPTS = 4
 _ODD_INTEGERS = (-1, 0, 1, 2, 3, 7, 64, 1 << 20, 10**9, 2**31, 2**62, -(2**63))
 _ODD_FLOATS = (0.0, -1.0, 1e-30, 1e12, 3.4e38, "nan", "inf", "-inf")
-_HUGE = 1 << 20
 
 
 @dataclass

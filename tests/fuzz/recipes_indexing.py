@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from fuzz.making import INTEGERS, REALS, Make
-from fuzz.recipes import recipe
+from fuzz.recipes import RECIPES, recipe, with_size
 
 
 @recipe("Gather")
@@ -221,7 +221,8 @@ def random_uniform(m: Make) -> None:
 
 @recipe("Multinomial")
 def multinomial(m: Make) -> None:
-    m.add("B C", m.real, m.rng and np.random.default_rng(m.rng.randrange(99)).random(m.shape("B C")) + 0.1)
+    shape = m.shape("B C")
+    m.add((), m.real, np.float32([m.rng.random() + 0.1 for _ in range(shape[0] * shape[1])]).reshape(shape))
     m.given(m.rng.randint(0, 3), "i32")
     m.has(convert_type=m.index, with_replacement=m.flag(), log_probs=m.flag(), global_seed=3, op_seed=4)
 
@@ -370,3 +371,6 @@ def ctc_loss(m: Make) -> None:
     if m.flag():
         m.given(0)
     m.maybe(preprocess_collapse_repeated=m.flag(), ctc_merge_repeated=m.flag(), unique=m.flag())
+
+
+RECIPES.update(RDFT=with_size(fourier, real=1))

@@ -1,0 +1,152 @@
+"""Recipes of pools, convolutions, patches and resampling."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fuzz.making import Make
+from fuzz.recipes import RECIPES, recipe, with_size
+
+# --------------------------------------------------------------------------- windows
+
+
+def _windows(m: Make, axes: int, kernel: list[int], *, negative: bool = False) -> None:
+    low = -1 if negative and m.chance(0.1) else 0
+    m.has(strides=[m.pick(1, 1, 2, 3) for _ in range(axes)])
+    m.has(pads_begin=m.ints(axes, low, 1), pads_end=m.ints(axes, low, 1))
+    m.has(auto_pad=m.pick(None, "explicit", "valid", "same_upper", "same_lower"))
+
+
+def _grown(m: Make, kernel: list[int], dilations: list[int]) -> list[int]:
+    return [(k - 1) * d + 1 + m.rng.choice((0, 0, 1, 2, 6)) for k, d in zip(kernel, dilations, strict=True)]
+
+
+@recipe("AvgPool", "MaxPool")
+def pool(m: Make) -> None:
+    axes = m.pick(1, 2, 2, 3)
+    kernel = [m.pick(1, 2, 3) for _ in range(axes)]
+    dilations = [m.pick(1, 1, 2) for _ in kernel]
+    kind = m.pick("f32", "f32", "f16", "bf16", "f64", "i32", "u8", "i8", "i64")
+    m.add((*m.shape("N C"), *_grown(m, kernel, dilations)), kind if m.sizes.get("max") else m.real)
+    _windows(m, axes, kernel)
+    m.has(kernel=kernel, rounding_type=m.pick("floor", "ceil", *(["ceil_torch"] if m.opset >= 14 else [])))
+    m.attributes["exclude-pad"] = m.pick("true", "false")
+    if m.opset >= (8 if m.sizes.get("max") else 16):
+        m.has(dilations=dilations)
+    if m.sizes.get("max") and m.opset > 1:
+        m.maybe(index_element_type=m.index, axis=m.axis(axes + 2))
+        m.outputs = 2
+
+
+@recipe("AdaptiveAvgPool", "AdaptiveMaxPool")
+def adaptive(m: Make) -> None:
+    axes = m.pick(1, 2, 3)
+    m.add((*m.shape("N C"), *(m.pick(1, 2, 3, 7) for _ in range(axes))), m.narrow_real)
+    m.given(np.int64(m.ints(axes, 1, 5)))
+    if m.sizes.get("max"):
+        m.maybe(index_element_type=m.index)
+        m.outputs = 2
+
+
+@recipe(
+    "Convolution", "GroupConvolution", "BinaryConvolution", "ConvolutionBackpropData", "GroupConvolutionBackpropData"
+)
+@recipe("DeformableConvolution")
+def convolution(m: Make) -> None:
+    axes = 2 if m.sizes.get("two") else m.pick(1, 2, 2, 3)
+    groups = m.pick(1, 2, 3) if m.sizes.get("groups") else 1
+    kernel = [m.pick(1, 2, 3) for _ in range(axes)]
+    dilations = [m.pick(1, 1, 2) for _ in kernel]
+    inner, outer, batch = m.pick(1, 2, 3), m.pick(1, 2, 4), m.pick(1, 1, 2)
+    spatial = _grown(m, kernel, dilations)
+    kind = m.type("real", "f32", "f32", "f16", "bf16", "f64")
+    m.add((batch, groups * inner, *spatial), kind)
+    backwards = m.sizes.get("backwards")
+    filters = (inner, outer, *kernel) if backwards else (outer, inner, *kernel)
+    if m.sizes.get("groups"):
+        filters = (groups, *filters)
+    m.has(dilations=dilations)
+    _windows(m, axes, kernel, negative=True)
+    if m.sizes.get("deformable"):
+        strides, begin, end = (
+            [int(x) for x in m.attributes[k].split(",")] for k in ("strides", "pads_begin", "pads_end")
+        )
+        m.has(auto_pad="explicit", group=1, deformable_group=1)
+        windows = zip(spatial, kernel, dilations, strides, begin, end, strict=True)
+        places = [max((size + b + e - (k - 1) * d - 1) // s + 1, 0) for size, k, d, s, b, e in windows]
+        m.add((batch, 2 * int(np.prod(kernel)), *places), kind)
+    m.add(filters, "u1" if m.sizes.get("binary") else kind)
+    if m.sizes.get("deformable") and m.opset == 8 and m.flag():
+        m.add((batch, int(np.prod(kernel)), *places), kind)
+        m.maybe(bilinear_interpolation_pad=m.flag())
+    if m.sizes.get("binary"):
+        m.has(mode="xnor-popcount", pad_value=m.pick(-1, 0, 1))
+    if backwards and m.flag():
+        m.given(np.int64([m.rng.randint(1, 12) for _ in kernel]))
+    elif backwards:
+        m.maybe(output_padding=[0] * axes)
+
+
+@recipe("ExtractImagePatches")
+def patches(m: Make) -> None:
+    sizes, rates = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(1, 1, 2) for _ in "ab"]
+    m.add((*m.shape("N C"), *_grown(m, sizes, rates)), m.number)
+    m.has(sizes=sizes, rates=rates, strides=m.ints(2, 1, 3), auto_pad=m.pick("valid", "same_upper", "same_lower"))
+
+
+@recipe("Col2Im")
+def col2im(m: Make) -> None:
+    kernel, output = [m.pick(1, 2, 3) for _ in "ab"], [m.pick(3, 4, 6) for _ in "ab"]
+    blocks = int(np.prod([o - k + 1 for o, k in zip(output, kernel, strict=True)]))
+    m.add((*m.pick((), (2,)), 2 * int(np.prod(kernel)), blocks), m.number)
+    m.given(np.int64(output))
+    m.given(np.int64(kernel))
+
+
+@recipe("Interpolate")
+def interpolate(m: Make) -> None:
+    rank = m.pick(3, 4, 4, 5)
+    shape = [m.pick(1, 2), m.pick(1, 3), *(m.pick(1, 2, 4, 7) for _ in range(rank - 2))]
+    axes = list(range(2, rank))
+    modes = ["nearest", "linear", "linear_onnx", "cubic"]
+    if m.opset == 11 and rank == 4:
+        modes += ["bilinear_pillow", "bicubic_pillow"]
+    mode = m.rng.choice(modes)
+    m.add(shape, m.narrow_real if m.chance(0.8) else "u8")
+    by_sizes = m.flag() or m.opset == 1
+    sizes, scales = np.int64([m.rng.randint(1, 9) for _ in axes]), np.float32([m.pick(0.5, 1, 1.7, 3) for _ in axes])
+    if m.opset == 1:
+        m.given(sizes)
+        m.has(axes=axes, mode=m.pick("nearest", "linear"), align_corners=m.flag(), antialias=m.flag())
+        return
+    if m.opset == 4 or by_sizes:
+        m.given(sizes)
+    if m.opset == 4 or not by_sizes:
+        m.given(scales, "f32")
+    m.given(np.int64(axes))
+    m.has(mode=mode, shape_calculation_mode="sizes" if by_sizes else "scales", antialias=m.flag())
+    transform = m.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+    m.maybe(coordinate_transformation_mode=transform, cube_coeff=-0.5)
+    m.maybe(nearest_mode=m.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple"))
+    if m.chance(0.3) and not mode.endswith("pillow"):
+        m.has(pads_begin=[0, 0, *m.ints(len(axes), 0, 1)], pads_end=[0, 0, *m.ints(len(axes), 0, 1)])
+
+
+@recipe("GridSample")
+def grid_sample(m: Make) -> None:
+    m.set(H=m.pick(1, 3, 7), W=m.pick(1, 2, 5))
+    m.add("N C H W", m.real)
+    m.add("N Y X 2", "f32" if m.flag() else m.real)
+    m.maybe(align_corners=m.flag(), mode=m.pick("bilinear", "bicubic", "nearest"))
+    m.maybe(padding_mode=m.pick("zeros", "border", "reflection"))
+
+
+RECIPES.update(
+    MaxPool=with_size(pool, max=1),
+    AdaptiveMaxPool=with_size(adaptive, max=1),
+    GroupConvolution=with_size(convolution, groups=1),
+    BinaryConvolution=with_size(convolution, two=1, binary=1),
+    ConvolutionBackpropData=with_size(convolution, backwards=1),
+    GroupConvolutionBackpropData=with_size(convolution, backwards=1, groups=1),
+    DeformableConvolution=with_size(convolution, two=1, deformable=1),
+)
