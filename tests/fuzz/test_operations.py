@@ -37,7 +37,7 @@ def test_a_seed_makes_one_model() -> None:
     ("name", "error", "fault"),
     [
         ("check", ZeroDivisionError("no"), "ZeroDivisionError: no"),
-        ("check", MemoryError("much"), "it takes more than 512 MB"),
+        ("check", MemoryError("much"), "takes more than 512 MB"),
         ("compile_model", ValueError("odd"), "ValueError: odd"),
     ],
 )

@@ -87,7 +87,10 @@ def try_seed(seed: int) -> Trial:
     except _FaultError as error:
         status, fault = "fault", str(error)
     except MemoryError as error:
-        status, fault = "fault", f"it takes more than {MEMORY >> 20} MB: {_where(error)}"
+        if _stage[0] == "run" and has_large_numbers(case):
+            status = "large"
+        else:
+            status, fault = "fault", f"{_stage[0]} takes more than {MEMORY >> 20} MB: {_where(error)}"
     except Exception as error:
         status, fault = "fault", f"{type(error).__name__}: {error} {_where(error)}"
     return Trial(seed, case.name, status, fault, time.process_time() - start)
