@@ -115,7 +115,7 @@ class SplitBase(Operator):
 _UNEQUAL_PARTS = "dimension {} of axis {} cannot be split into {} equal parts"
 
 
-_MOST_PARTS = 1 << 20
+_MOST_PARTS = 1 << 16
 
 
 @operator("Split", opset=1)

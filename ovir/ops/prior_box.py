@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -133,7 +134,8 @@ class PriorBox1(PriorBoxBase):
     def infer(self, output_size: TensorType, image_size: TensorType) -> TensorType:
         for name in ("aspect_ratio", "fixed_ratio", "fixed_size", "density"):
             numbers = getattr(self, name)
-            self.require(all(n > 0 for n in numbers), "{} must hold positive numbers, got {}", name, list(numbers))
+            fits = all(0 < n < inf for n in numbers)
+            self.require(fits, "{} must hold positive, finite numbers, got {}", name, list(numbers))
         return super().infer(output_size, image_size)
 
     def boxes_per_point(self) -> int:

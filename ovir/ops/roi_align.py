@@ -50,6 +50,9 @@ class RoiAlignBase(RegionBase):
         return TensorType(element_type, PartialShape([count, data.shape[1], self.pooled_h, self.pooled_w]))
 
     def run(self, data: Array, rois: Array, batch_indices: Array, *, out: Array | None = None) -> Array:
+        self.merge_dims(
+            "regions", rois=(PartialShape(rois.shape), 0), batch_indices=(PartialShape(batch_indices.shape), 0)
+        )
         _, channels, height, width = data.shape
         images = self.images(batch_indices, len(data))
         pixels = pixel_rows(data)

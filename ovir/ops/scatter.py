@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, boolean
+from ovir.core.element_types import ElementType, boolean, string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
+from ovir.diagnostics.codes import ELEMENT_TYPE
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Coordinates, Index, by_input
@@ -239,6 +240,12 @@ class ScatterNDUpdate15(ScatterNDUpdate4):
     """
 
     reduction: str = attribute(default="none", choices=("none", "sum", "sub", "prod", "min", "max"))
+
+    def infer(self, data: TensorType, indices: TensorType, updates: TensorType) -> TensorType:
+        output = super().infer(data, indices, updates)
+        summed = self.reduction == "none" or output.element_type != string
+        self.require(summed, "reduction {} cannot be applied to strings", self.reduction, code=ELEMENT_TYPE)
+        return output
 
 
 # --------------------------------------------------------------------------- reductions

@@ -19,7 +19,10 @@ from ovir.ops.lrn import LRN
 from ovir.ops.movement import Pad12, Split
 from ovir.ops.normalization import MVN6, NormalizeL2
 from ovir.ops.pooling import MaxPool1
+from ovir.ops.prior_box import PriorBox8
 from ovir.ops.rearrange import ReverseSequence
+from ovir.ops.roi_align import ROIAlign3
+from ovir.ops.scatter import ScatterNDUpdate15
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64, np.dtypes.StringDType()])
@@ -117,3 +120,19 @@ def test_no_indices_of_gather_elements() -> None:
     kernel = op.prepare(None, indices)
     assert kernel is not None
     assert kernel(np.empty((2, 1, 0), np.uint8), indices).shape == (3, 1, 0)
+
+
+def test_strings_that_cannot_be_reduced() -> None:
+    with pytest.raises(OperatorError, match="reduction prod cannot be applied to strings"):
+        ScatterNDUpdate15(reduction="prod").infer(tensor("4,3", string), tensor("1", i64), tensor("3", string))
+
+
+def test_an_infinite_density() -> None:
+    with pytest.raises(OperatorError, match="density must hold positive, finite numbers"):
+        PriorBox8(min_size=(2.0,), density=(np.inf,), offset=0.5).infer(tensor("2", i64), tensor("2", i64))
+
+
+def test_fewer_regions_than_batch_indices() -> None:
+    op = ROIAlign3(pooled_h=2, pooled_w=2, sampling_ratio=2, spatial_scale=1, mode="max")
+    with pytest.raises(OperatorError, match="must have the same number of regions"):
+        op.run(np.ones((1, 4, 3, 1), np.float16), np.ones((1, 4), np.float16), np.zeros(11, np.int64))

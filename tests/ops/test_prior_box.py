@@ -238,7 +238,7 @@ def test_the_grid_may_be_a_computed_shape(shape: str, expected: str) -> None:
         (
             PriorBox8(aspect_ratio=(2.5, 0.0)),
             (tensor("[2]"), tensor("[2]")),
-            "aspect_ratio must hold positive numbers, got [2.5, 0.0]",
+            "aspect_ratio must hold positive, finite numbers, got [2.5, 0.0]",
         ),
         (
             PriorBoxClustered(width=(1.5, 2.5)),
