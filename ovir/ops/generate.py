@@ -267,7 +267,7 @@ class OneHot1(Operator):
             chosen, rows = chosen[np.newaxis], rows[np.newaxis]
         places = np.nonzero((chosen >= 0) & (chosen < size))
         # NumPy 2.4 writes garbage where a scalar string is assigned to indices.
-        rows[(*places, chosen[places])] = on_value.reshape(1)
+        rows[(*places, chosen[places].astype(np.int64))] = on_value.reshape(1)
         return out
 
     def _normalized(self, indices: Array, depth: int) -> Array:

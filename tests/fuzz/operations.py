@@ -23,11 +23,13 @@ from dataclasses import asdict
 from pathlib import Path
 
 if __name__ == "__main__":  # as a module of the repository, not of the tests
-    sys.path.insert(0, str(Path(__file__).parents[1]))
+    sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
 
 from fuzz.cases import VERSIONS, make_case
 from fuzz.trial import Trial, limit_memory, try_seed
 
+_ROOTS = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+"""Where ``ovir`` and the modules of the tests are."""
 _CHUNK = 500
 _PATIENCE = 600  # seconds until a worker that does nothing is ended
 
@@ -67,6 +69,7 @@ def _chunk(start: int, end: int) -> list[Trial]:
     """Try the models of the seeds from start to end; a worker that crashes is replaced by another."""
     found: list[Trial] = []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+    environment["PYTHONPATH"] = os.pathsep.join(_ROOTS)
     while start < end:
         with tempfile.TemporaryDirectory() as folder:
             log = Path(folder) / "log"

@@ -64,6 +64,12 @@ def test_long_strings_of_one_hot() -> None:
     assert result.tolist() == [[["x" * 20] * 7]]
 
 
+@pytest.mark.parametrize("dtype", [ml_dtypes.uint4, ml_dtypes.int4, np.uint8])
+def test_small_indices_of_one_hot(dtype: np.dtype) -> None:
+    numbers = (np.array(n, np.int32) for n in (2, 1, 0))
+    assert OneHot16(axis=-1).run(np.array([1, 0, 3], dtype), *numbers).tolist() == [[0, 1], [1, 0], [0, 0]]
+
+
 def test_equal_axes_of_reverse_sequence() -> None:
     net = Net()
     inputs = net.parameter("x", "1,2,3"), net.parameter("lengths", "1", "i32")
