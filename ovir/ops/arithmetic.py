@@ -329,7 +329,8 @@ class Power(ArithmeticBase):
         if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
             simple = _POWERS.get(float(b.item()))
             if simple is not None:
-                bind_elementwise(binder, lambda x, out: simple(x, out=out), a, heavy=simple is _square_root)
+                function = simple if isinstance(simple, np.ufunc) else lambda x, out: simple(x, out=out)
+                bind_elementwise(binder, function, a, heavy=simple is _square_root)
                 return True
         return super().bind(binder, *inputs)
 

@@ -16,7 +16,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
+from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -136,6 +136,12 @@ class FloatTestBase(Operator):
 
     def run(self, data: Array, *, out: Array | None = None) -> Array:
         return apply(self.write, (data,), out, np.dtype(np.bool_))
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype not in (np.float32, np.float64):
+            return False
+        bind_elementwise(binder, lambda x, out: self.write(x, out=out), *inputs)
+        return True
 
     def write(self, x: Array, *, out: Array) -> object:
         """Fill out from x, float32 or float64."""

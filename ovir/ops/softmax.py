@@ -54,15 +54,20 @@ class SoftMaxBase(AlongAxisBase):
         data = inputs[0]
         if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim:
             return False
-        axis = self.normalize_axis(self.axis, data.ndim, of=data.shape)
-        y, total = binder.output(order=memory_order(data)), scratch_like(binder, data, [axis])
-        workers = max(min(data.size // HEAVY, total.size, threads()), 1)
-        parts = parts_of((data, y, total), workers)
-        call_shares(binder, [[(exponentials, (x, part, axis))] for x, part, _ in parts])
-        bind_sum(binder, y, [axis], out=total)
-        call_elementwise(binder, np.divide, y, total, y)
-        binder.call(redo_if_lost, total.transpose(memory_order(total)).reshape(-1), self.run, inputs, y)
+        out = binder.output(order=memory_order(data))
+        totals = bind_softmax(binder, data, out, self.normalize_axis(self.axis, data.ndim, of=data.shape))
+        binder.call(redo_if_lost, totals, self.run, inputs, out)
         return True
+
+
+def bind_softmax(binder: Binder, x: Array, y: Array, axis: int) -> Array:
+    """Bind the softmax of x along an axis to y, and return the sums, which ``redo_if_lost`` must examine."""
+    total = scratch_like(binder, x, [axis])
+    parts = parts_of((x, y, total), max(min(x.size // HEAVY, total.size, threads()), 1))
+    call_shares(binder, [[(exponentials, (source, target, axis))] for source, target, _ in parts])
+    bind_sum(binder, y, [axis], out=total)
+    call_elementwise(binder, np.divide, y, total, y)
+    return total.transpose(memory_order(x)).reshape(-1)
 
 
 def exponentials(x: Array, y: Array, axis: int) -> None:

@@ -30,6 +30,7 @@ from ovir.ops.quantization import FakeQuantize
 from ovir.ops.select import Select
 from ovir.ops.softmax import LogSoftmax, SoftMax8
 from ovir.ops.unary import Erf
+from ovir.ops.yolo import RegionYolo
 
 Array = np.ndarray[Any, Any]
 
@@ -232,3 +233,13 @@ def test_interpolate(mode: str) -> None:
             data = sample(1, 24, 40, 30, channels_last=channels_last)
             op_inputs = np.array(sizes, np.int64), np.array([2, 3], np.int64)
             assert_bound_like_run(op, data, *op_inputs)
+
+
+@pytest.mark.parametrize("do_softmax", [False, True])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_region_yolo(channels_last: bool, do_softmax: bool) -> None:
+    op = RegionYolo(axis=1, end_axis=3, coords=4, classes=20, num=5, mask=(0, 1, 2), do_softmax=do_softmax)
+    data = sample(2, 125, 31, 33, scale=30, channels_last=channels_last)
+    assert_bound_like_run(op, data)
+    data[0, 5:25] = -200  # exponentials underflow
+    assert_bound_like_run(op, data)
