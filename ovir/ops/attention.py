@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod, sqrt
 from typing import Any
 
@@ -194,8 +195,9 @@ class ScaledDotProductAttention(Operator):
         rows, keys = binder.output_shape()[-2], key.shape[-2]
         out = binder.output(order=memory_order(query) if query.ndim == len(binder.output_shape()) else None)
         batch = out.shape[:-2]
-        scaled = scratch_like(binder, query)
-        call_elementwise(binder, np.multiply, query, number(factor, query), scaled)
+        scaled = query if factor == 1 else scratch_like(binder, query)
+        if scaled is not query:
+            call_elementwise(binder, np.multiply, query, number(factor, query), scaled)
         q = np.broadcast_to(readable(binder, scaled), (*batch, rows, query.shape[-1]))
         k, v = readable(binder, key.swapaxes(-1, -2)), readable(binder, value)
         totals = binder.scratch((*batch, rows, 1), query.dtype)
@@ -207,6 +209,7 @@ class ScaledDotProductAttention(Operator):
             np.broadcast_to(v, (*batch, *v.shape[-2:]))[start],
             totals[start],
             out[start],
+            np.ones((keys, 1), query.dtype),
         )
         bias, weights = (
             None if m is None else np.broadcast_to(m, (*batch, rows, keys))[start]
@@ -243,6 +246,8 @@ class _Heads:
     values: Array
     totals: Array
     out: Array
+    ones: Array
+    """As many rows of a single 1 as there are keys."""
 
     def bind(self, binder: Binder, bias: Array | None, weights: Array | None, *, causal: bool) -> None:
         """Bind the products, the exponentials of the scores and their sums, block by block; threads share blocks."""
@@ -288,14 +293,22 @@ class _Heads:
             w, s = coalesced(weights[h][..., r, :], scores)
             calls.append((np.multiply, (s, w, s)))
         if causal and r.start < seen:
-            past = np.tri(r.stop - r.start, seen - r.start, dtype=scores.dtype)
+            past = _past(r.stop - r.start, seen - r.start, scores.dtype)
             calls.append((np.multiply, (scores[..., r.start :], past, scores[..., r.start :])))
         totals, flat = self.totals[h][..., r, :], scores
         if totals.flags.c_contiguous:
             totals, flat = totals.reshape(-1, 1), scores.reshape(-1, seen)
-        calls.append((np.matmul, (flat, np.ones((seen, 1), scores.dtype), totals)))
+        calls.append((np.matmul, (flat, self.ones[:seen], totals)))
         calls.append((np.matmul, (scores, self.values[h][..., :seen, :], out)))
         return calls
+
+
+@lru_cache(maxsize=16)
+def _past(rows: int, keys: int, dtype: np.dtype[Any]) -> Array:
+    """Return 1 for each key that a query may attend to, else 0; many blocks share it."""
+    past = np.tri(rows, keys, dtype=dtype)
+    past.setflags(write=False)
+    return past
 
 
 def _attention(query: Array, key: Array, value: Array, bias: Array | None, out: Array | None) -> Array:
