@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.ops.base.binding import Call
 from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
-from ovir.runtime.executor import Body, BodyMaker, KnownSizes, innermost, keywords, refuse_what_does_not_fit
+from ovir.runtime.executor import Body, BodyMaker, innermost, keywords, refuse_what_does_not_fit
 from ovir.runtime.failures import failed
+from ovir.runtime.free import FreeStep, Lasting
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
@@ -44,6 +44,7 @@ class BoundPlan:
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
             self._slots[slot] = array
+        self._lasting = Lasting(plan, self._slots, self._fixed, prepared)
         self._bodies: dict[int, dict[str, Body]] = {}
         self._calls: list[Call] = []
         self._owners: list[Step] = []
@@ -102,11 +103,11 @@ class BoundPlan:
         self._owners.extend([step] * len(binder.calls))
 
     def _add_free(self, step: Step, bodies: dict[str, Body]) -> None:
-        """Add a step that looks up its arrays; outputs of static shape are copied to arrays for good."""
+        """Add a step that looks up its arrays; outputs of static shape get arrays for good."""
         targets = []
-        for slot, port in zip(step.outputs, step.layer.outputs, strict=True):
+        for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
             fixed = None
-            if has_fixed_array(port) and step.operator.pure:
+            if has_fixed_array(port) and is_wanted:
                 fixed = self._slots[slot] = self._memory.allocate(slot, port.shape.to_tuple(), dtype_of(port))
                 self._fixed.add(slot)
             elif step.operator.views or not step.operator.pure:
@@ -118,9 +119,8 @@ class BoundPlan:
             kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
         if found := keywords(step, bodies, self._variables, step.wanted):
             kernel = partial(kernel, **found)
-        sizes = KnownSizes(step) if step.is_open else None
         release = tuple(slot for slot in step.release if slot not in self._fixed)
-        self._calls.append((_run_free, (self._slots, kernel, step.inputs, targets, sizes, release)))
+        self._calls.append((FreeStep(step, kernel, targets, release, self._lasting), ()))
         self._owners.append(step)
 
     def _shared_result(self, slot: int) -> Array | None:
@@ -172,28 +172,3 @@ class BoundPlan:
         """Return the error for an exception that a call raised."""
         step = self.current
         return failed(step.layer, error, [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None])
-
-
-def _run_free(
-    slots: list[Any],
-    kernel: Callable[..., Any],
-    inputs: tuple[int, ...],
-    targets: list[tuple[int, Array | None]],
-    sizes: KnownSizes | None,
-    release: tuple[int, ...],
-) -> None:
-    """Run a step of which not all arrays are known before."""
-    arguments = [slots[slot] for slot in inputs]
-    if sizes is not None:
-        sizes.require(arguments)
-    result = kernel(*arguments)
-    outputs = result if type(result) is tuple else (result,)
-    if len(outputs) < len(targets):
-        raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(targets)}")
-    for (slot, fixed), array in zip(targets, outputs, strict=False):  # outputs without a port are dropped
-        if fixed is None:
-            slots[slot] = array
-        elif array is not None and array is not fixed:
-            np.copyto(fixed, array)
-    for slot in release:
-        slots[slot] = None

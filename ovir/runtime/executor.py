@@ -136,7 +136,7 @@ class KnownSizes:
         self._layer = step.layer
         self._fitting: set[tuple[tuple[int, ...], ...]] = set()
 
-    def require(self, arguments: list[Array]) -> None:
+    def require(self, arguments: Sequence[Array]) -> None:
         """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
         shapes = tuple([array.shape for array in arguments])
         if shapes in self._fitting:

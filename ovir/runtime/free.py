@@ -1,0 +1,255 @@
+"""Free steps: steps of a bound plan with tensors whose shapes only a run shows.
+
+They run their kernels. A small one that sees the same shapes in two runs in a row binds itself to these, until it sees
+others. A decoder whose cache grows in each run never gets there; a detector that always finds twenty boxes does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
+from ovir.ops.base.binding import Call
+from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step
+from ovir.runtime.executor import KnownSizes
+from ovir.runtime.plan import Plan
+from ovir.runtime.step import Step
+
+Targets = Sequence[tuple[int, Array | None]]
+"""The slots of the outputs of a step, each with the array to fill if there is one for good."""
+
+_LARGEST = 1 << 18
+"""Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
+_LARGEST_KNOWN = 64
+"""Elements of an input that determines sizes."""
+
+
+class Lasting:
+    """What the free steps of a bound plan know of each other: which arrays are the same from run to run."""
+
+    def __init__(self, plan: Plan, slots: list[Any], fixed: set[int], prepared: Prepared) -> None:
+        """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change."""
+        self.plan = plan
+        self.slots = slots
+        self.fixed = fixed
+        self.prepared = prepared
+        self.arrays: dict[int, Array] = {}
+        """The arrays of outputs of steps that have bound themselves, by slot."""
+        self.workspace = Memory()
+
+
+@dataclass
+class _Binding:
+    """What a free step is bound to."""
+
+    same: list[tuple[int, Array]]
+    """The positions of inputs that must be these arrays."""
+    copied: list[tuple[int, Array]]
+    """The positions of inputs that are copied to these arrays, whose shapes they must have."""
+    known: list[tuple[int, tuple[int, ...], bytes]]
+    """The positions of inputs that determine sizes, with their shapes and elements."""
+    calls: list[Call]
+    outputs: list[tuple[int, Array]]
+    """The arrays of slots that the plan has no array for."""
+
+    def takes(self, arrays: tuple[Array, ...]) -> bool:
+        """Return whether the calls hold for these inputs, after copying what they read."""
+        for position, array in self.same:
+            if arrays[position] is not array:
+                return False
+        for position, shape, elements in self.known:
+            if arrays[position].shape != shape or arrays[position].tobytes() != elements:
+                return False
+        for position, own in self.copied:
+            if arrays[position].shape != own.shape:
+                return False
+            np.copyto(own, arrays[position])
+        return True
+
+
+class FreeStep:
+    """A step that looks up its arrays in each run."""
+
+    def __init__(
+        self, step: Step, kernel: Callable[..., Any], targets: Targets, release: tuple[int, ...], lasting: Lasting
+    ) -> None:
+        """Prepare to run a step; ``release`` are the slots to empty afterwards."""
+        self._step = step
+        self._kernel = kernel
+        self._targets = targets
+        self._release = release
+        self._lasting = lasting
+        self._arguments = _getter(step.inputs)
+        self._sizes = KnownSizes(step) if step.is_open else None
+        self._can_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
+        changing = [i for i, slot in enumerate(step.inputs) if slot not in lasting.plan.constants]
+        self._sizing = [i for i in changing if step.operator.reads_value(i)]
+        self._read = [i for i in changing if not step.operator.reads_value(i)]
+        self._last_key: object = None
+        self._binding: _Binding | None = None
+
+    def __call__(self) -> None:
+        """Run the step."""
+        slots = self._lasting.slots
+        arrays = self._arguments(slots)
+        binding = self._binding
+        if binding is None or not binding.takes(arrays):
+            binding = self._bind_again(arrays) if self._can_bind else None
+        if binding is None:
+            self._run(arrays)
+        else:
+            for function, arguments in binding.calls:
+                function(*arguments)
+            for slot, array in binding.outputs:
+                slots[slot] = array
+        for slot in self._release:
+            slots[slot] = None
+
+    def _run(self, arrays: tuple[Array, ...]) -> None:
+        if self._sizes is not None:
+            self._sizes.require(arrays)
+        result = self._kernel(*arrays)
+        outputs = result if type(result) is tuple else (result,)
+        if len(outputs) < len(self._targets):
+            raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(self._targets)}")
+        for (slot, fixed), array in zip(self._targets, outputs, strict=False):  # outputs without a port are dropped
+            if fixed is None:
+                self._lasting.slots[slot] = array
+            elif array is not None and array is not fixed:
+                np.copyto(fixed, array)
+
+    def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:
+        """Bind the step if all that it would be bound to is as in the run before; return None if not."""
+        self._binding = None
+        for slot in self._step.outputs:
+            self._lasting.arrays.pop(slot, None)
+        key = self._key(arrays)
+        if key is None or key != self._last_key:
+            self._last_key = key
+            return None
+        self._binding = self._bind(arrays)
+        self._can_bind = self._binding is not None
+        return self._binding
+
+    def _key(self, arrays: tuple[Array, ...]) -> object:
+        """Return what a binding depends on; None where it does not pay."""
+        if any(arrays[i].size > _LARGEST_KNOWN or arrays[i].dtype.kind not in "iub" for i in self._sizing):
+            return None
+        if sum(arrays[i].nbytes for i in self._read) > _LARGEST:
+            return None
+        return tuple([array.shape for array in arrays]), tuple([arrays[i].tobytes() for i in self._sizing])
+
+    def _bind(self, arrays: tuple[Array, ...]) -> _Binding | None:
+        """Bind the step to the shapes of arrays; return None if these do not determine the shapes of its outputs."""
+        step, lasting = self._step, self._lasting
+        types = [
+            constant_type(array.copy(), port.element_type)
+            if step.operator.reads_value(i)
+            else TensorType(port.element_type, PartialShape(array.shape))
+            for i, (array, port) in enumerate(zip(arrays, step.layer.inputs, strict=True))
+        ]
+        try:
+            inferred = step.operator.infer(*types)
+        except OperatorError:
+            return None  # the kernel or the test of its sizes raises it
+        outputs = inferred if isinstance(inferred, tuple) else (inferred,)
+        if not all(output.shape.is_static for output in outputs):
+            return None
+        inputs = list(arrays)
+        same, copied = [], []
+        for i in self._read:
+            slot = step.inputs[i]
+            if lasting.arrays.get(slot) is arrays[i]:
+                same.append((i, arrays[i]))
+            elif slot not in lasting.fixed:
+                inputs[i] = arrays[i].copy()
+                copied.append((i, inputs[i]))
+        for i in self._sizing:
+            inputs[i] = arrays[i].copy()
+        known = [(i, arrays[i].shape, arrays[i].tobytes()) for i in self._sizing]
+        calls, results = self._calls(inputs, replace(step, operator=step.operator.applied(types, outputs)), outputs)
+        free = [(slot, array) for (slot, fixed), array in zip(self._targets, results, strict=True) if fixed is None]
+        lasting.arrays.update(free)
+        return _Binding(same, copied, known, calls, free)
+
+    def _calls(
+        self, inputs: Sequence[Array], step: Step, outputs: Sequence[TensorType]
+    ) -> tuple[list[Call], list[Array]]:
+        """Return the calls of the bound step, and the arrays of its outputs."""
+        constants = frozenset(range(len(inputs))).difference(self._read)
+        of_file = all(
+            slot in self._lasting.plan.independent for i, slot in enumerate(step.inputs) if i not in self._read
+        )
+        step.__dict__["kernel"] = self._step.kernel
+        binder = _FreeBinder(step, tuple(inputs), constants, self._lasting, outputs, self._targets, of_file)
+        bind_step(binder, step)
+        results = [array for array in binder.outputs if array is not None]
+        if self._read:
+            return binder.calls, results
+        # All inputs are known, so that the outputs are.
+        for function, arguments in binder.calls:
+            function(*arguments)
+        return [(np.copyto, (fixed, fixed.copy())) for _, fixed in self._targets if fixed is not None], results
+
+
+class _FreeBinder(StepBinder):
+    """The binder of a free step, whose outputs keep their memory."""
+
+    def __init__(
+        self,
+        step: Step,
+        inputs: tuple[Array, ...],
+        constants: frozenset[int],
+        lasting: Lasting,
+        types: Sequence[TensorType],
+        targets: Targets,
+        of_file: bool,
+    ) -> None:
+        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None)
+        self._types = types
+        self._targets = targets
+
+    def may_overwrite(self, index: int) -> bool:
+        return False
+
+    def output_dtype(self, index: int = 0) -> np.dtype[Any]:
+        return self._types[index].element_type.to_dtype()
+
+    def output_shape(self, index: int = 0) -> tuple[int, ...]:
+        return self._types[index].shape.to_tuple()
+
+    def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
+        array = self._targets[index][1]
+        if array is None:
+            shape = self.output_shape(index)
+            order = range(len(shape)) if order is None else order
+            array = self.kept([shape[axis] for axis in order], self.output_dtype(index))
+            array = array.transpose(np.argsort(order).tolist())
+        self.outputs[index] = array
+        return array
+
+    def view(self, array: Array, index: int = 0) -> None:
+        fixed = self._targets[index][1]
+        if fixed is not None:
+            self.call(np.copyto, fixed, array)
+        self.outputs[index] = array if fixed is None else fixed
+
+
+def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:
+    if len(slots) > 1:
+        return itemgetter(*slots)
+    return lambda values: tuple([values[slot] for slot in slots])
+
+
+def _has_known_types(step: Step) -> bool:
+    ports = (*step.layer.inputs, *step.layer.outputs)
+    is_known = all(not port.element_type.is_dynamic and port.element_type.kind != "string" for port in ports)
+    return is_known and len(step.inputs) == len(step.layer.inputs)
