@@ -84,7 +84,7 @@ class Model(EditableGraph):
         if isinstance(key, Port):
             if key in self.inputs:
                 return self.inputs.index(key)
-        elif isinstance(key, SupportsIndex) and not isinstance(key, bool):
+        elif not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):  # the latter takes 8 us
             if 0 <= (index := key.__index__()) < len(self.inputs):
                 return index
         else:
