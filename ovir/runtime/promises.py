@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import OperatorError
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
 
 
@@ -26,7 +27,10 @@ def held_to_promise(layer: Layer, kernel: Callable[..., Any]) -> Callable[..., A
         else:
             result = _apart(kernel(*map(_read_only, arguments), **keywords), arguments)
         outputs = result if type(result) is tuple else (result,)
-        for port, output in zip(layer.outputs, outputs, strict=False):
+        if len(outputs) != len(layer.outputs):
+            found = f"{type(layer.operator).__name__}.run gives {plural(len(outputs), 'output')}"
+            raise OperatorError(f"{found}; the layer has {len(layer.outputs)}")
+        for port, output in zip(layer.outputs, outputs, strict=True):
             if output is not None or port.readers:  # None means that nothing reads the output
                 _check(layer, port, output)
         return result

@@ -144,6 +144,8 @@ def test_an_extension_is_reported_once() -> None:
         (lambda data: data.astype(np.int64), r"Broken\.run gives output 0 as i64\[2,3\]; its infer promised f32"),
         (lambda data: data.tolist(), r"Broken\.run gives output 0 as list, which is not an array"),
         (lambda data: None, r"Broken\.run gives output 0 as NoneType"),
+        (lambda data: (data, data), r"Broken\.run gives 2 outputs; the layer has 1"),
+        (lambda data: (), r"Broken\.run gives 0 outputs; the layer has 1"),
     ],
 )
 def test_a_run_that_breaks_the_promise_of_infer(returned: Callable[[Array], Any], message: str) -> None:
