@@ -10,8 +10,8 @@ from typing import Any
 
 from ovir.runtime.compiled import CompiledModel
 
-WARM_UP = 1
-"""Runs before those that are timed: the first one allocates memory and prepares kernels."""
+WARM_UP = 3
+"""Runs before those that are timed: the first prepares kernels, the next bind steps to shapes that come again."""
 
 
 @dataclass(frozen=True)

@@ -63,8 +63,10 @@ class Report:
         if self.profile is not None:
             self._print_profile(self.profile)
         if self.times is not None:
+            from ovir.analysis.timing import WARM_UP
+
             text = ", ".join(f"{name} {seconds * 1000:.3f}" for name, seconds in self.times.to_dict().items())
-            say(f"\n{plural(len(self.times.seconds), 'run')} after a first one, in ms: {text}")
+            say(f"\n{plural(len(self.times.seconds), 'run')} after {WARM_UP} to warm up, in ms: {text}")
 
     def _tapped(self) -> Iterator[tuple[str, Array]]:
         for name, arrays in self.results.taps.items():

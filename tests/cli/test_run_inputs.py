@@ -6,12 +6,14 @@ import json
 import sys
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 from builder import Net, output
 
 import ovir
+from ovir.analysis.timing import time_runs
 
 ROWS = np.array([[0.1, 3.0, -2.0], [5.0, 1.0, 5.0]], np.float32)
 
@@ -163,7 +165,7 @@ def test_runs_are_repeated_and_timed(cli: Any, model: Path) -> None:
     times = json.loads(result.out)["repeat"]
     assert len(times["runs"]) == 5
     assert 0 < times["min"] <= times["median"] <= times["p90"] <= times["p99"] <= times["max"]
-    assert "5 runs after a first one, in ms: min " in cli("run", model, "--repeat", "5").out
+    assert "5 runs after 3 to warm up, in ms: min " in cli("run", model, "--repeat", "5").out
     assert cli("run", model, "--repeat", "0").status == 2
 
 
@@ -313,3 +315,10 @@ def test_a_shape_that_is_none_is_shown_with_what_the_file_declares(cli: Any, mod
     assert result.status == 2
     assert "error[OVIR902] --shape data=2,x: 'x' is not a dimension" in result.err
     assert "  hint: input 'data' is f32[?,3] in the file\n" in result.err
+
+
+def test_runs_that_prepare_kernels_are_not_timed() -> None:
+    compiled = Mock()
+    times = time_runs(compiled, {}, 5)
+    assert compiled.create_infer_request().infer.call_count == 8  # three of them to warm up
+    assert len(times.seconds) == 5
