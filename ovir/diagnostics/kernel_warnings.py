@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 
 from ovir.diagnostics.codes import OUTSIDE_SPEC, Code
 
-_sink: ContextVar[Callable[[Code, str], None] | None] = ContextVar("ovir_kernel_reports", default=None)
+Sink = Callable[[Code, str], None]
+
+_sink: ContextVar[Sink | None] = ContextVar("ovir_kernel_reports", default=None)
 
 
-@contextmanager
-def reporting_to(sink: Callable[[Code, str], None]) -> Iterator[None]:
+class reporting_to:  # noqa: N801 - used as a function, and faster than a generator
     """Let ``report`` call ``sink`` inside the context; the sink knows the running layer and may raise."""
-    token = _sink.set(sink)
-    try:
-        yield
-    finally:
-        _sink.reset(token)
+
+    __slots__ = ("_sink", "_token")
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def __enter__(self) -> None:
+        self._token: Token[Sink | None] = _sink.set(self._sink)
+
+    def __exit__(self, *error: object) -> None:
+        _sink.reset(self._token)
 
 
 def report(message: str, code: Code = OUTSIDE_SPEC) -> None:

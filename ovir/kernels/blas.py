@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from types import TracebackType
+from typing import Any
 
 
 class _SingleThread:
@@ -47,5 +48,13 @@ def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
     """Return how to get and set the number of threads of each BLAS that is loaded."""
     from threadpoolctl import ThreadpoolController  # takes longer to import than a small model to run
 
-    controllers = ThreadpoolController().select(user_api="blas").lib_controllers
-    return [(library.get_num_threads, library.set_num_threads) for library in controllers]
+    libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+    return [(_function(library, "get_num_threads"), _function(library, "set_num_threads")) for library in libraries]
+
+
+def _function(library: Any, name: str) -> Callable[..., Any]:
+    """Return a function of a library; that of OpenBLAS itself, as threadpoolctl looks it up at each call."""
+    look_up = getattr(library, "_get_symbol", None)
+    function = look_up(f"openblas_{name}") if look_up is not None and library.internal_api == "openblas" else None
+    found: Callable[..., Any] = getattr(library, name) if function is None else function
+    return found

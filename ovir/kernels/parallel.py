@@ -7,9 +7,9 @@ current context, so that two requests in one process can have different limits.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar, Token
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -46,16 +46,21 @@ def threads() -> int:
     return _limit.get() or _available()
 
 
-@contextmanager
-def limit(count: int | None) -> Iterator[None]:
+class limit:  # noqa: N801 - used as a function, and faster than a generator
     """Let kernels called from this context use at most `count` threads; None means as many as the process may use."""
-    if count is not None and count < 1:
-        raise ValueError(f"a thread limit must be at least 1, got {count}")
-    token = _limit.set(count)
-    try:
-        yield
-    finally:
-        _limit.reset(token)
+
+    __slots__ = ("_count", "_token")
+
+    def __init__(self, count: int | None) -> None:
+        if count is not None and count < 1:
+            raise ValueError(f"a thread limit must be at least 1, got {count}")
+        self._count = count
+
+    def __enter__(self) -> None:
+        self._token: Token[int | None] = _limit.set(self._count)
+
+    def __exit__(self, *error: object) -> None:
+        _limit.reset(self._token)
 
 
 def run_blocks(function: Callable[[int, int], object], items: int, min_items_per_thread: int = 1) -> None:

@@ -20,7 +20,7 @@ from ovir.graph.model import Model
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
 from ovir.runtime.executor import Runs
-from ovir.runtime.inputs import Feeds, collect_inputs
+from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap, require_listeners
 from ovir.runtime.plan import Folded, Plan, make_plan
 from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes
@@ -153,12 +153,14 @@ class InferRequest:
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
         self._variables = Variables()
-        self._runner = self._make_runner()
         self._busy = threading.Lock()
+        self._prepare()
 
-    def _make_runner(self) -> Runner:
+    def _prepare(self) -> None:
+        """Make what runs the plan of the model as it is now."""
         compiled = self.compiled
-        return Runner(compiled.plan(), compiled.plan_for, self._variables, compiled.prepared)
+        self._runner = Runner(compiled.plan(), compiled.plan_for, self._variables, compiled.prepared)
+        self._collect = InputCollector(compiled.model, compiled.input_index)
 
     def infer(
         self,
@@ -188,9 +190,9 @@ class InferRequest:
         compiled = self.compiled
         if listeners:
             require_listeners(listeners)
-        arrays = collect_inputs(compiled.model, inputs, compiled.input_index)
         if self._runner.plan is not compiled.plan():
-            self._runner = self._make_runner()
+            self._prepare()
+        arrays = self._collect(inputs)
         runner: Runs = self._runner
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:

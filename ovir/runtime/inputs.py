@@ -23,6 +23,60 @@ from ovir.kernels.blocked import contiguous_copy
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 
 
+class InputCollector:
+    """Collects the arrays of a model's inputs, quickly for keys, types and shapes that it has seen before."""
+
+    def __init__(self, model: Model, index_of: Callable[[Any], int]) -> None:
+        """Prepare for a model; ``index_of`` returns the position that the key of a mapping means, or raises
+        InputError."""
+        self._model = model
+        self._index_of = index_of
+        self._dtypes = [p.element_type.to_dtype() if not p.element_type.is_dynamic else None for p in model.inputs]
+        self._shapes: list[set[tuple[int, ...]]] = [set() for _ in model.inputs]
+        self._positions: dict[Any, int] = {}
+
+    def __call__(self, feeds: Feeds) -> list[Array]:
+        """Return one array for each input, in order; raise InputError if one does not match."""
+        arrays = self._known(feeds)
+        if arrays is not None:
+            return arrays
+        arrays = collect_inputs(self._model, feeds, self._index_of)
+        for shapes, array in zip(self._shapes, arrays, strict=True):
+            if len(shapes) >= _MOST_SHAPES:
+                shapes.clear()
+            shapes.add(array.shape)
+        if isinstance(feeds, Mapping) and len(self._positions) < _MOST_SHAPES:
+            self._positions.update((key, self._index_of(key)) for key in feeds)
+        return arrays
+
+    def _known(self, feeds: Feeds) -> list[Array] | None:
+        """Return the arrays if nothing needs to be checked or converted, else None."""
+        arrays: list[Any]
+        if type(feeds) is dict:
+            arrays = [None] * len(self._dtypes)
+            for key, value in feeds.items():
+                position = self._positions.get(key)
+                if position is None or arrays[position] is not None:
+                    return None
+                arrays[position] = value
+        elif type(feeds) is list and len(feeds) == len(self._dtypes):
+            arrays = feeds.copy()
+        elif type(feeds) is np.ndarray and len(self._dtypes) == 1:
+            arrays = [feeds]
+        else:
+            return None
+        for array, dtype, shapes in zip(arrays, self._dtypes, self._shapes, strict=True):
+            if type(array) is not np.ndarray or array.dtype != dtype or array.shape not in shapes:
+                return None
+            flags = array.flags
+            if not (flags.c_contiguous and flags.aligned):
+                return None
+        return arrays
+
+
+_MOST_SHAPES = 1000  # the largest number of shapes and keys that are remembered
+
+
 def collect_inputs(model: Model, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:
     """Return one array for each input of the model, in order; raise InputError if one does not match.
 
