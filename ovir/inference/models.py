@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ovir.core.shapes import as_shape
-from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.codes import USAGE, VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model, ShapeLike, provide_inference
 from ovir.graph.read_only import ReadOnlyDict
@@ -19,6 +19,7 @@ from ovir.inference.policy import Policy
 from ovir.inference.recovery import RecoveringPolicy
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
+from ovir.ops.state import FixedReadValue, ReadValue3, ReadValueBase
 
 if TYPE_CHECKING:
     from ovir.graph.weights import Weights
@@ -70,6 +71,30 @@ def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) ->
         set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
         infer_model(model)
         raise
+
+
+def infer_moment(model: Model, shapes: Sequence[tuple[int, ...]], states: Mapping[str, tuple[int, ...] | None]) -> None:
+    """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
+
+    A variable that has no value yet (None) has the type of its initial value. Raises ModelError; that a variable is
+    assigned a value of another shape is no error.
+    """
+    for layer in model.layers:
+        if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in states:
+            shape = states[op.variable_id]
+            if shape is not None or not layer.inputs:
+                known = [dim.lower for dim in layer.outputs[0].shape] if shape is None else shape
+                element_type = layer.outputs[0].element_type
+                layer.operator = FixedReadValue(
+                    variable_id=op.variable_id, variable_type=element_type, variable_shape=as_shape(known)
+                )
+            else:
+                layer.operator = ReadValue3(variable_id=op.variable_id)
+    set_parameters(reshaped_parameters(model, dict(enumerate(shapes))))
+    diagnostics = Diagnostics()
+    infer_into(model, diagnostics)
+    if errors := [d for d in diagnostics.fatal if d.code != VARIABLE_TYPE.id]:
+        raise ModelError(*errors)
 
 
 def reshaped_parameters(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:

@@ -17,13 +17,14 @@ from ovir.diagnostics.errors import InputError, NotFoundError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
+from ovir.inference.models import infer_moment
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
 from ovir.runtime.executor import Runs
 from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap, require_listeners
 from ovir.runtime.plan import Folded, Plan, make_plan
-from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes
+from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes, States
 from ovir.runtime.state import Variable, Variables
 
 
@@ -55,7 +56,7 @@ class CompiledModel:
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
-        self._plans: dict[Shapes, Plan] = {}
+        self._plans: dict[object, Plan] = {}
         self.prepared: Prepared = {}
         """What operations have made from constants, for the bound plans of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
@@ -79,22 +80,24 @@ class CompiledModel:
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
         return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
 
-    def plan_for(self, shapes: Shapes) -> Plan:
-        """Return the plan for one set of shapes of the inputs; the plans of the latest sets are cached."""
+    def plan_for(self, shapes: Shapes, states: States) -> Plan:
+        """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
+        cached. Raise ModelError if inference refuses the shapes."""
         with self._lock:
-            plan = self._plans.pop(shapes, None)
+            key = shapes, tuple(states.items())
+            plan = self._plans.pop(key, None)
             if plan is None:
-                plan = self._make_plan_for(shapes)
-            self._plans[shapes] = plan
+                plan = self._make_plan_for(shapes, states)
+            self._plans[key] = plan
             while len(self._plans) > MOST_BINDINGS:
                 del self._plans[next(iter(self._plans))]
             return plan
 
-    def _make_plan_for(self, shapes: Shapes) -> Plan:
-        if all(port.shape.is_static for port in self.model.inputs):
+    def _make_plan_for(self, shapes: Shapes, states: States) -> Plan:
+        if not states and all(port.shape.is_static for port in self.model.inputs):
             return self.plan()
         model = self.model.clone()
-        model.reshape(dict(enumerate(shapes)))
+        infer_moment(model, shapes, states)
         return self._make_plan(model)
 
     def before_change(self) -> None:

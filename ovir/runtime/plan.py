@@ -17,6 +17,7 @@ from ovir.diagnostics.errors import ModelError, RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.folding import FoldingBudget
@@ -42,6 +43,8 @@ class Plan:
     """The plans of the bodies of each step."""
     independent: frozenset[int] = frozenset()
     """The slots of constants that follow from the file alone, whatever the shapes of the inputs are."""
+    open_variables: tuple[str, ...] = ()
+    """The variables whose shapes inference does not know."""
     borrowed: frozenset[int] = frozenset()
     """The slots that may share memory with inputs, constants or variables."""
 
@@ -281,8 +284,17 @@ class _Builder:
             results,
             self.bodies,
             frozenset(self.independent & constants.keys()),
+            self._open_variables(),
             frozenset(self.borrowed),
         )
+
+    def _open_variables(self) -> tuple[str, ...]:
+        names = {
+            op.variable_id: None
+            for step in self.steps
+            if isinstance(op := step.operator, ReadValueBase) and not step.layer.outputs[0].shape.is_static
+        }
+        return tuple(names)
 
     def _set_releases(self, results: list[int]) -> None:
         permanent = {*results, *self.constants}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.errors import ModelError, OvirError
 from ovir.graph.layers import Layer
 from ovir.kernels.blas import single_thread
 from ovir.runtime.binder import Prepared
@@ -16,32 +16,40 @@ from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 
 Shapes = tuple[tuple[int, ...], ...]
+States = Mapping[str, tuple[int, ...] | None]
+Moment = tuple[Shapes, tuple[tuple[int, ...] | None, ...]]
+"""The shapes of the inputs, and of the variables that inference knows no shapes of."""
+PlanFor = Callable[[Shapes, States], Plan]
 
 MOST_BINDINGS = 4
 """The number of bound plans that a request keeps, for the sets of shapes that it has seen last."""
+_MOST_SEEN = 64
+_RUNS_BEFORE_OPEN = 3
 
 
 class Runner:
     """Runs the plan of a model for one request.
 
-    Inputs of shapes that the request has not seen before run step by step. When the shapes come a second time, a plan
-    is bound to them, which takes as long as a few runs and makes each later one faster. Runs with listeners always go
-    step by step.
+    Inputs and variables of shapes that the request has not seen before run step by step. When the shapes come a second
+    time, a plan is bound to them, which takes as long as a few runs and makes each later one faster. If the shapes
+    change all the time, as those of a decoder do, the plan is bound without them after a few runs: this is faster than
+    step by step, and slower than a plan for known shapes. Runs with listeners always go step by step.
     """
 
-    def __init__(
-        self, plan: Plan, plan_for: Callable[[Shapes], Plan] | None, variables: Variables, prepared: Prepared
-    ) -> None:
-        """Prepare to run a plan. ``plan_for`` returns the plan for one set of shapes of the inputs; if it is None,
-        the plan itself is bound for all shapes."""
+    def __init__(self, plan: Plan, plan_for: PlanFor | None, variables: Variables, prepared: Prepared) -> None:
+        """Prepare to run a plan. ``plan_for`` returns the plan for one set of shapes of the inputs and variables; if it
+        is None, the plan itself is bound for all shapes."""
         self.plan = plan
         self._plan_for = plan_for
         self._variables = variables
         self._prepared = prepared
         self._executor: Executor | None = Executor(plan, variables, self._of_body)
         self._tapped: Executor | None = None
-        self._seen: dict[Shapes, None] = {}
-        self._bound: dict[Shapes, BoundPlan] = {}
+        self._runs = 0
+        self._seen: dict[Moment, None] = {}
+        self._bound: dict[Moment, BoundPlan] = {}
+        self._open: BoundPlan | None = None
+        self._unknown: dict[Moment, None] = {}
         self._running: Runs | BoundPlan | None = None
 
     def _of_body(self, plan: Plan) -> Runner:
@@ -58,8 +66,7 @@ class Runner:
     def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
         """Return the outputs, in order; they belong to the caller, but with ``share`` the next run may overwrite
         them. An OvirError names the layer that failed."""
-        shapes = tuple([array.shape for array in inputs]) if self._plan_for is not None else ()
-        bound = None if listeners else self._bound.get(shapes) or self._bind(shapes)
+        bound = None if listeners else self._choose(inputs)
         if bound is None:
             if self._executor is None:
                 self._executor = Executor(self.plan, self._variables, self._of_body)
@@ -74,26 +81,47 @@ class Runner:
         except Exception as error:
             raise bound.explain(error) from error
 
-    def _bind(self, shapes: Shapes) -> BoundPlan | None:
-        """Return a plan bound to shapes that have been seen before, None for new shapes."""
-        if shapes not in self._seen:
-            self._seen[shapes] = None
-            if len(self._seen) > MOST_SEEN:
-                del self._seen[next(iter(self._seen))]
+    def _choose(self, inputs: Sequence[Array]) -> BoundPlan | None:
+        """Return the bound plan for the shapes of the inputs and variables, None for a run step by step."""
+        if self._plan_for is None:
+            return self._open_plan(runs=1)
+        names = self.plan.open_variables
+        moment = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
+        bound = self._bound.get(moment)
+        if bound is not None:
+            return bound
+        if moment in self._unknown:
             return None
-        plan = self._plan_for(shapes) if self._plan_for is not None else self.plan
-        bound = BoundPlan(plan, self._variables, self._of_body, self._prepared)
+        if moment in self._seen:
+            return self._bind(moment)
+        self._seen[moment] = None
+        if len(self._seen) > _MOST_SEEN:
+            del self._seen[next(iter(self._seen))]
+        return self._open_plan(runs=_RUNS_BEFORE_OPEN)
+
+    def _bind(self, moment: Moment) -> BoundPlan | None:
+        assert self._plan_for is not None
+        shapes, states = moment
+        try:
+            plan = self._plan_for(shapes, dict(zip(self.plan.open_variables, states, strict=True)))
+        except ModelError:  # inference may refuse what never runs, such as a branch that is not taken
+            self._unknown[moment] = None
+            return None
+        bound = self._bound[moment] = BoundPlan(plan, self._variables, self._of_body, self._prepared)
         self._executor = None
-        self._bound[shapes] = bound
         while len(self._bound) > MOST_BINDINGS:
             del self._bound[next(iter(self._bound))]
         return bound
+
+    def _open_plan(self, runs: int) -> BoundPlan | None:
+        """Return the plan that is bound without shapes, None before so many runs."""
+        self._runs += 1
+        if self._open is None and self._runs > runs:
+            self._open = BoundPlan(self.plan, self._variables, self._of_body, self._prepared)
+            self._executor = None
+        return self._open
 
     @property
     def innermost(self) -> Layer | None:
         """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
         return self._running.innermost if self._running is not None else None
-
-
-MOST_SEEN = 64
-"""The number of sets of shapes that are remembered as seen once."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -68,6 +68,11 @@ class Variables:
         """Return the variable that a ReadValue or Assign names."""
         name = str(layer.attributes.get("variable_id", ""))
         return self._by_name.setdefault(name, Variable(name))
+
+    def shapes(self, names: Sequence[str]) -> tuple[tuple[int, ...] | None, ...]:
+        """Return the shapes of the values of variables; None for those that have no value."""
+        values = (v.value if (v := self._by_name.get(name)) is not None else None for name in names)
+        return tuple([None if value is None else value.shape for value in values])
 
     def commit(self) -> None:
         """Commit all variables after a run has succeeded."""
