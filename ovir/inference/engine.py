@@ -25,7 +25,7 @@ from ovir.inference.declared import declared_type
 from ovir.inference.known_values import ValueLog, with_known_values
 from ovir.inference.variables import check_variables
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import infer_signature
+from ovir.ops.base.traits import method_signature
 from ovir.ops.infrastructure import Parameter
 
 Types = tuple[TensorType, ...]
@@ -158,7 +158,7 @@ def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
 
 def _check_arity(op: Operator, inputs: Sequence[TensorType]) -> frozenset[str]:
     """Raise OperatorError for too few or too many inputs; return the keywords that ``infer`` takes."""
-    names, required, variadic, keywords = infer_signature(type(op).infer)
+    names, required, variadic, keywords = method_signature(type(op).infer)
     if len(inputs) < required or (len(inputs) > len(names) and not variadic):
         most = "or more " if variadic else f"to {len(names)} " if required < len(names) else ""
         listed = f" ({', '.join(names)})" if names else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.traits import signature
+from ovir.ops.base.traits import method_signature, signature
 
 
 @dataclass
@@ -40,4 +40,5 @@ class Step:
     @cached_property
     def takes(self) -> frozenset[str]:
         """Return the optional keywords that the kernel accepts."""
-        return signature(self.kernel).keywords
+        method = getattr(self.kernel, "__func__", None)
+        return (signature(self.kernel) if method is None else method_signature(method)).keywords

@@ -16,7 +16,7 @@ from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
-from ovir.ops.base.traits import Signature, infer_signature, input_names
+from ovir.ops.base.traits import Signature, method_signature, input_names
 from ovir.ops.infrastructure import Parameter
 
 PACKAGE = Path(ovir.__file__).parent
@@ -117,5 +117,5 @@ def test_a_long_chain_of_layers_that_move_values() -> None:
 def test_signatures() -> None:
     def infer(self: object, data: object, axes: object = None, *more: object, bodies: object) -> None: ...
 
-    assert infer_signature(infer) == Signature(("data", "axes"), 1, True, frozenset({"bodies"}))
-    assert infer_signature(Parameter.infer) == Signature((), 0, False, frozenset())
+    assert method_signature(infer) == Signature(("data", "axes"), 1, True, frozenset({"bodies"}))
+    assert method_signature(Parameter.infer) == Signature((), 0, False, frozenset())

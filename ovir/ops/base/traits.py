@@ -163,12 +163,12 @@ def signature(function: Callable[..., Any]) -> Signature:
 
 
 @cache
-def infer_signature(infer: Callable[..., Any]) -> Signature:
-    """Return the signature of the function ``infer`` of a class, without self."""
-    whole = signature(infer)
+def method_signature(method: Callable[..., Any]) -> Signature:
+    """Return the signature of a method, such as ``infer``, given as the function of a class, without self."""
+    whole = signature(method)
     return whole._replace(names=whole.names[1:], required=whole.required - 1)
 
 
 def input_names(cls: type[Traits]) -> tuple[str, ...]:
     """Return the names of the inputs of an operation, from the signature of ``infer``."""
-    return infer_signature(cls.infer).names if hasattr(cls, "infer") else ()
+    return method_signature(cls.infer).names if hasattr(cls, "infer") else ()
