@@ -51,6 +51,12 @@ class LoneBinder:
         self.results[index] = array
         return array
 
+    def bordered_output(self, order: Sequence[int]) -> Array | None:
+        return None
+
+    def bordered(self, index: int) -> Array | None:
+        return None
+
     def overwrite(self, index: int) -> Array:
         raise AssertionError("may_overwrite is false")
 

@@ -16,9 +16,10 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
 from ovir.kernels.correlation import Index, correlate
+from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
-from ovir.ops.base.images import Axis, bind_dense, bind_depthwise
+from ovir.ops.base.images import Axis, bind_dense, bind_depthwise, border_of
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -113,10 +114,8 @@ class ForwardConvolutionBase(ConvolutionBase):
         if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size:
             return False
         grouped = self.grouped(filters)
-        _, outputs, depth, *kernel = grouped.shape
-        spans = self.windows(data.shape[2:], kernel)
-        counts = binder.output_shape()[2:]
-        axes = [Axis(w.kernel, w.stride, w.dilation, w.pad_begin, n) for w, n in zip(spans, counts, strict=True)]
+        _, outputs, depth, *_ = grouped.shape
+        axes = self._axes(data.shape, filters.shape)
         if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
             return False
         if depth == outputs == 1:
@@ -127,16 +126,31 @@ class ForwardConvolutionBase(ConvolutionBase):
         bind_dense(binder, data, weights, axes)
         return True
 
+    def _axes(self, data: Sequence[int], filters: Sequence[int]) -> list[Axis]:
+        """Return how windows move along each spatial axis."""
+        spans = self.windows(data[2:], filters[len(filters) - len(data) + 2 :])
+        return [
+            Axis(w.kernel, w.stride, w.dilation, w.pad_begin, size)
+            for w, size in zip(spans, self._window_counts(data, spans), strict=True)
+        ]
+
+    def _window_counts(self, data: Sequence[int], spans: Sequence[Window]) -> list[int]:
+        return [
+            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
+            for size, w in zip(data[2:], spans, strict=True)
+        ]
+
+    def border(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...] | None:
+        axes = self._axes(*shapes)
+        return None if any(a.pad_begin < 0 for a in axes) else border_of(shapes[0], axes)
+
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
         message = "data has {:channel}, but the filters need {} (groups {}, input channels {})"
         self.require(data.shape[1] == groups * depth, message, data.shape[1], groups * depth, groups, depth)
         self.require(0 not in kernel, "a filter of size {} has no elements", list(kernel))
         windows = self.windows(data.shape[2:], kernel)
-        sizes = [
-            output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
-            for size, w in zip(data.shape[2:], windows, strict=True)
-        ]
+        sizes = self._window_counts(data.shape, windows)
         starts = list(product(*([tap * w.dilation - w.pad_begin for tap in range(w.kernel)] for w in windows)))
         shape = (data.shape[0], groups * multiplier, *sizes)
         return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
@@ -205,6 +219,12 @@ class BinaryConvolution(ForwardConvolutionBase):
         self.require_rank("data", data.shape, 4)
         self.require_rank("filters", filters.shape, 4)
         return TensorType(data.element_type, self.infer_shape(data.shape, filters.shape))
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        return False
+
+    def border(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        return None
 
     def grouped(self, filters: Array) -> Array:
         self.require(

@@ -62,6 +62,51 @@ class Memory:
         return len(spans) == 1 and self._users[spans[0]] == 1
 
 
+class Borders:
+    """The tensors that lie in the middle of zeros, because a step that reads them asks for zeros around them."""
+
+    def __init__(self, steps: Sequence[Step], ports: Sequence[Port]) -> None:
+        self._wanted: dict[int, tuple[tuple[int, int], ...]] = {}
+        self._whole: dict[int, Array] = {}
+        for step in steps:
+            if step.is_plain and step.inputs:
+                inputs = [ports[slot] for slot in step.inputs]
+                if all(map(has_fixed_array, inputs)) and dtype_of(inputs[0]).kind == "f":
+                    border = step.operator.border([port.shape.to_tuple() for port in inputs])
+                    if border is not None:
+                        self._wanted.setdefault(step.inputs[0], border)
+
+    def wanted(self, slot: int) -> tuple[tuple[int, int], ...] | None:
+        """Return how many zeros are wanted before and after each axis of a slot."""
+        return self._wanted.get(slot)
+
+    def add(self, slot: int, whole: Array) -> None:
+        """Record the array of a slot with the zeros around it."""
+        self._whole[slot] = whole
+
+    def whole(self, slot: int) -> Array | None:
+        """Return the array of a slot with the zeros around it, None if there are none."""
+        return self._whole.get(slot)
+
+
+def _border_calls(whole: Array, border: Sequence[tuple[int, int]]) -> list[Call]:
+    """Return the calls that fill the border of an array with zeros; the parts do not overlap."""
+    zero = np.zeros((), whole.dtype)
+    calls: list[Call] = []
+    inside: list[slice] = []
+    for size, (begin, end) in zip(whole.shape, border, strict=True):
+        for place in (slice(0, begin), slice(size - end, size)):
+            part = whole[(*inside, place)]
+            if part.size:
+                calls.append((np.copyto, (part, zero)))
+        inside.append(slice(begin, size - end))
+    return calls
+
+
+# A tensor of at most this size has memory of its own with its border, which is zero for good.
+_KEPT_BYTES = 1 << 17
+
+
 class StepBinder:
     """The binder of one step; see ``ovir.ops.base.binding.Binder``."""
 
@@ -72,6 +117,7 @@ class StepBinder:
         constants: frozenset[int],
         memory: Memory,
         prepared: Prepared | None,
+        borders: Borders,
     ) -> None:
         """Bind one step; ``constants`` are the positions of inputs that never change, ``prepared`` what bindings share
         of them."""
@@ -82,6 +128,7 @@ class StepBinder:
         self._constants = constants
         self._memory = memory
         self._prepared = prepared
+        self._borders = borders
         self._workspace: list[Span] = []
 
     def is_constant(self, index: int) -> bool:
@@ -110,6 +157,29 @@ class StepBinder:
         array = laid.transpose(np.argsort(order).tolist())
         self.outputs[index] = array
         return array
+
+    def bordered_output(self, order: Sequence[int]) -> Array | None:
+        border = self._borders.wanted(self._step.outputs[0])
+        shape = self.output_shape()
+        if border is None or len(order) != len(border) or not shape or any(border[order[-1]]):
+            return None
+        sizes = [begin + size + end for size, (begin, end) in zip(shape, border, strict=True)]
+        slot = self._step.outputs[0]
+        laid = [sizes[axis] for axis in order]
+        if prod(sizes) * self.output_dtype().itemsize <= _KEPT_BYTES:
+            memory, calls = self.kept(laid, self.output_dtype()), []
+        else:
+            memory = self._memory.allocate(slot, laid, self.output_dtype())
+            calls = _border_calls(memory, [border[axis] for axis in order])
+        whole = memory.transpose(np.argsort(order).tolist())
+        self.calls.extend(calls)
+        self._borders.add(slot, whole)
+        inside = tuple(slice(begin, begin + size) for size, (begin, _) in zip(shape, border, strict=True))
+        self.outputs[0] = whole[inside]
+        return whole[inside]
+
+    def bordered(self, index: int) -> Array | None:
+        return self._borders.whole(self._step.inputs[index])
 
     def overwrite(self, index: int) -> Array:
         self.outputs[0] = self.inputs[index]

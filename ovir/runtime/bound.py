@@ -13,7 +13,7 @@ from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.ops.base.binding import Call
-from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.executor import Body, BodyMaker, innermost, keywords, refuse_what_does_not_fit
 from ovir.runtime.failures import failed
 from ovir.runtime.free import FreeStep, Lasting
@@ -40,6 +40,7 @@ class BoundPlan:
         self._variables = variables
         self._prepared = prepared
         self._memory = Memory()
+        self._borders = Borders(plan.steps, plan.ports)
         self._slots: list[Any] = [None] * len(plan.ports)
         self._fixed: set[int] = set(plan.constants)
         for slot, array in plan.constants.items():
@@ -92,7 +93,7 @@ class BoundPlan:
         known = frozenset(position for position, is_known in enumerate(constants) if is_known)
         independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
-        binder = StepBinder(step, inputs, known, self._memory, self._prepared if independent else None)
+        binder = StepBinder(step, inputs, known, self._memory, self._prepared if independent else None, self._borders)
         with np.errstate(all="ignore"):
             bind_step(binder, step)
         for slot, array in zip(step.outputs, binder.outputs, strict=True):

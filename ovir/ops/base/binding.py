@@ -49,6 +49,16 @@ class Binder(Protocol):
         The default is C order. Every output needs one call of ``output``, ``overwrite`` or ``view``.
         """
 
+    def bordered_output(self, order: Sequence[int]) -> Array | None:
+        """Return output 0 in the middle of the zeros that an operation wants around it that reads it.
+
+        Such an array has gaps along the border. Return None if no operation wants zeros.
+        """
+
+    def bordered(self, index: int) -> Array | None:
+        """Return an input together with the zeros around it, which are as many as ``border`` of this operation asks
+        for; None if the input has none around it."""
+
     def overwrite(self, index: int) -> Array:
         """Return the array of an input as that of output 0; ``may_overwrite`` must be true for it."""
 
@@ -85,12 +95,16 @@ def elementwise_output(binder: Binder, *arrays: Array) -> Array:
     """Return the array of output 0 of an elementwise operation: an input, or a new one in the order of the largest."""
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     dtype = arrays[0].dtype
+    largest = max(arrays, key=lambda array: array.size)
+    order = memory_order(largest) if largest.shape == shape else range(len(shape))
+    bordered = binder.bordered_output(order)
+    if bordered is not None:
+        return bordered
     for index, array in enumerate(binder.inputs):
         is_like_output = array.shape == shape and array.dtype == dtype == binder.output_dtype()
         if is_like_output and any(array is a for a in arrays) and binder.may_overwrite(index):
             return binder.overwrite(index)
-    largest = max(arrays, key=lambda array: array.size)
-    return binder.output(order=memory_order(largest) if largest.shape == shape else None)
+    return binder.output(order=order)
 
 
 def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: Array, heavy: bool = False) -> None:

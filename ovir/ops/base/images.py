@@ -6,7 +6,8 @@ filters gives all channels of each output position. Depthwise convolutions are s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from numpy.lib.stride_tricks import as_strided
 from ovir.core.arrays import Array
 from ovir.kernels.fast_calls import einsum
 from ovir.kernels.parallel import run_blocks, threads
-from ovir.ops.base.binding import Binder
+from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.products import SHARED, bind_product
 
 
@@ -38,6 +39,8 @@ class Axis(NamedTuple):
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20
+# With this many multiply-accumulates per thread, sums of products are shared among threads.
+_SUMMED = 1 << 20
 # A padded image of at most this size has memory of its own, whose border is zero for good.
 _KEPT_BYTES = 1 << 17
 
@@ -62,6 +65,9 @@ def padded_image(binder: Binder, data: Array, axes: Sequence[Axis], fill: float 
     if not has_border and _has_dense_rows(data):
         return data
     shape = (data.shape[0], *sizes, data.shape[-1])
+    bordered = binder.bordered(0)
+    if bordered is not None and channels_last(bordered).shape == shape and _has_dense_rows(channels_last(bordered)):
+        return channels_last(bordered)
     inside = tuple(slice(a.pad_begin, a.pad_begin + n) for a, n in zip(axes, data.shape[1:-1], strict=True))
     if not has_border or (prod(shape) * data.itemsize <= _KEPT_BYTES and not fill):
         image = binder.kept(shape, data.dtype) if has_border else binder.scratch(shape, data.dtype)
@@ -85,6 +91,12 @@ def _borders(shape: Sequence[int], inside: Sequence[slice]) -> Iterator[tuple[sl
         before = (slice(None), *inside[: axis - 1])
         yield (*before, slice(0, place.start))
         yield (*before, slice(place.stop, shape[axis]))
+
+
+def border_of(shape: Sequence[int], axes: Sequence[Axis]) -> tuple[tuple[int, int], ...] | None:
+    """Return the border of ``padded_image`` for data [N, C, *spatial], None if there is none."""
+    ends = [(a.pad_begin, a.padded(size) - size - a.pad_begin) for a, size in zip(axes, shape[2:], strict=True)]
+    return ((0, 0), (0, 0), *ends) if any(begin or end for begin, end in ends) else None
 
 
 def windows(image: Array, axes: Sequence[Axis]) -> Array:
@@ -171,7 +183,9 @@ def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[A
     One ``einsum`` adds up the products of a row of the image with all taps, so that its inner loop runs over all
     channels of a row. With a stride along the last axis, the columns of the image are sorted by their remainder first.
     """
-    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
+    order = channels_last_order(data.ndim)
+    bordered = binder.bordered_output(order)
+    out = channels_last(binder.output(order=order) if bordered is None else bordered)
     image = padded_image(binder, channels_last(data), axes)
     *_, last = axes
     channels = image.shape[-1]
@@ -237,13 +251,38 @@ def _with_taps(runs: Array, axes: Sequence[Axis], taps: int, step: int) -> Array
 def _bind_sums(binder: Binder, terms: Sequence[tuple[Array, Array]], out: Array, spatial: int) -> None:
     """Bind the sum of products over all taps, for views [N, *windows, *kernel, row] and weights [*kernel, row]."""
     places, taps = "abcd"[:spatial], "ijk"[:spatial]
-    subscripts = f"{places}{taps}z,{taps}z->{places}z"
+    sums = partial(_sum_products, f"{places}{taps}z,{taps}z->{places}z")
+    term = binder.scratch(out.shape, out.dtype) if len(terms) > 1 else out
+    work = out.size * sum(prod(weights.shape[:-1]) for _, weights in terms)
+    workers = min(work // _SUMMED, threads())
+    axis = int(out.ndim > 2 and out.shape[0] == 1)
+    if workers < 2 or out.shape[axis] < workers:
+        for function, arguments in _sum_calls(sums, terms, out, term):
+            binder.call(function, *arguments)
+        return
+    step = -(-out.shape[axis] // workers)
+    places_of = [(slice(None),) * axis + (slice(i, i + step),) for i in range(0, out.shape[axis], step)]
+    parts = [
+        _sum_calls(sums, [(view[place], weights) for view, weights in terms], out[place], term[place])
+        for place in places_of
+    ]
+
+    def run(start: int, stop: int) -> None:
+        for calls in parts[start:stop]:
+            for function, arguments in calls:
+                function(*arguments)
+
+    binder.call(run_blocks, run, len(parts), 1)
+
+
+def _sum_calls(
+    sums: Callable[..., object], terms: Sequence[tuple[Array, Array]], out: Array, term: Array
+) -> list[Call]:
     (view, weights), *others = terms
-    binder.call(_sum_products, subscripts, view, weights, out)
-    term = binder.scratch(out.shape, out.dtype) if others else out
+    calls: list[Call] = [(sums, (view, weights, out))]
     for view, weights in others:
-        binder.call(_sum_products, subscripts, view, weights, term)
-        binder.call(np.add, out, term, out)
+        calls += [(sums, (view, weights, term)), (np.add, (out, term, out))]
+    return calls
 
 
 def _sum_products(subscripts: str, view: Array, weights: Array, out: Array) -> None:
