@@ -11,6 +11,7 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OperatorError, RunError
+from ovir.diagnostics.text import exact_size_text, size_text
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.failures import explain_failure, failed
@@ -124,7 +125,7 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
     have."""
     needed, memory = memory_use(plan, certain=True).activations, physical_memory()
     if memory is not None and needed > memory:
-        message = f"the model's tensors take {needed} bytes at once; this machine has {memory}"
+        message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
         hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
         raise RunError(diagnose(TOO_LARGE, message, Place(plan.model.path), hint=hint, severity=Severity.ERROR))
 

@@ -174,6 +174,8 @@ class _Builder:
         if op is None or not hasattr(op, "run"):
             message = f"ovir does not execute {layer.type} of {layer.version}"
             hint = f'register a class for it: @ovir.register("{layer.type}", version="{layer.version}")'
+            if op is not None:
+                hint = f"the registered class {type(op).__name__} defines no run"
             raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
         op = applied_operator(layer, op)
         read, by_blocks = self.by_blocks.get(layer, (None, None))

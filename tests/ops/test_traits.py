@@ -16,7 +16,7 @@ from ovir.core.tensor_types import constant_type
 from ovir.ops import find
 from ovir.ops.base.domains import Domain, Index, by_input
 from ovir.ops.base.opsets import OPERATIONS
-from ovir.ops.base.traits import Signature, method_signature, input_names
+from ovir.ops.base.traits import Signature, input_names, method_signature
 from ovir.ops.infrastructure import Parameter
 
 PACKAGE = Path(ovir.__file__).parent
