@@ -14,7 +14,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels import fast_calls
-from ovir.kernels.coalesce import coalesced, is_dense, memory_order
+from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import run_blocks, threads
 
 Call = fast_calls.Call
@@ -149,19 +149,26 @@ def tiled(constant: Array, *arrays: Array) -> Array:
     form the constant itself is returned.
     """
     shape, order = arrays[0].shape, memory_order(arrays[0])
-    if constant.size <= 1 or constant.size >= _LONG or any(memory_order(a) != order or not is_dense(a) for a in arrays):
+    if constant.size <= 1 or constant.size >= _LONG or any(memory_order(array) != order for array in arrays):
         return constant
-    laid = np.broadcast_to(constant, np.broadcast_shapes(constant.shape, shape)).transpose(order)
-    if laid.shape != tuple(shape[axis] for axis in order):
+    whole = np.broadcast_to(constant, np.broadcast_shapes(constant.shape, shape))
+    if whole.shape != shape:
         return constant
+    laid = [array.transpose(order) for array in (whole, *arrays)]
     inner, axis = 1, len(order)
-    while axis and inner < _LONG:
+    while axis and inner < _LONG and all(_continues(array, axis - 1) for array in laid[1:]):
         axis -= 1
-        inner *= laid.shape[axis]
-    if inner == constant.size or any(laid.strides[i] for i in range(axis) if laid.shape[i] > 1):
+        inner *= laid[0].shape[axis]
+    if inner == constant.size or any(laid[0].strides[i] for i in range(axis) if laid[0].shape[i] > 1):
         return constant
-    first = np.ascontiguousarray(laid[(slice(0, 1),) * axis]).transpose(np.argsort(order).tolist())
+    first = np.ascontiguousarray(laid[0][(slice(0, 1),) * axis]).transpose(np.argsort(order).tolist())
     return first if first.size <= _LARGEST_TILE else constant
+
+
+def _continues(array: Array, axis: int) -> bool:
+    """Return whether an axis continues the next one in memory without a gap."""
+    following = array.itemsize if axis == array.ndim - 1 else array.strides[axis + 1] * array.shape[axis + 1]
+    return array.shape[axis] == 1 or array.strides[axis] == following
 
 
 _LONG = 256
