@@ -18,6 +18,16 @@ def memory_order(array: Array) -> tuple[int, ...]:
     return tuple(order)
 
 
+def in_order(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the shape in memory of an array whose axes lie in ``order``, and the axes that turn it into ``shape``."""
+    return tuple(shape[axis] for axis in order), tuple(int(i) for i in np.argsort(order))
+
+
+def is_dense(array: Array) -> bool:
+    """Return whether the elements of an array fill a stretch of memory without gaps, in any order of the axes."""
+    return array.transpose(memory_order(array)).flags.c_contiguous
+
+
 def coalesced(*arrays: Array) -> list[Array]:
     """Return views of arrays that broadcast to the last one, with neighbouring axes merged where all of them allow it.
 

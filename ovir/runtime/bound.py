@@ -145,6 +145,7 @@ class BoundPlan:
             else:
                 is_output = any(own is not None and np.may_share_memory(array, own) for own in self._shared)
                 slots[slot] = array.copy() if is_output else array
+        np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
         self._remaining = calls = iter(self._calls)
         for function, arguments in calls:
             function(*arguments)
@@ -173,3 +174,8 @@ class BoundPlan:
         """Return the error for an exception that a call raised."""
         step = self.current
         return failed(step.layer, error, [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None])
+
+
+# The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
+# which takes as long as the operation itself.
+_BUFFER = 1024

@@ -171,7 +171,8 @@ def _continues(array: Array, axis: int) -> bool:
     return array.shape[axis] == 1 or array.strides[axis] == following
 
 
-_LONG = 256
+# NumPy takes rows of fewer elements than this through buffers (see `BUFFER` of the bound plans), which is half as fast.
+_LONG = 1024
 _LARGEST_TILE = 1 << 14
 
 
