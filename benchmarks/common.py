@@ -61,6 +61,16 @@ def _seconds(run: Run, repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
+def write_figures(name: str, lines: Sequence[str]) -> None:
+    """Replace the lines between the comments ``begin: name`` and ``end: name`` of docs/performance.md."""
+    path = Path(__file__).parents[1] / "docs" / "performance.md"
+    before, _, rest = path.read_text(encoding="utf-8").partition(f"<!-- begin: {name} -->\n")
+    _, end, after = rest.partition(f"<!-- end: {name} -->")
+    if not end:
+        raise SystemExit(f"{path} has no place for the figures of {name}")
+    path.write_text("".join([before, f"<!-- begin: {name} -->\n", *(f"{line}\n" for line in lines), end, after]))
+
+
 def geometric_mean(values: Sequence[float]) -> float:
     return exp(sum(map(log, values)) / len(values))
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks.models import MODELS, measure, summarize
+from benchmarks.common import write_figures
+from benchmarks.models import MODELS, measure, summarize, table
 
 _BUSY = "while True: sum(range(10000))"
 
@@ -36,10 +37,13 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a regular expression for the names of models")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--busy", type=int, default=os.cpu_count() or 1, help="busy processes (default: one per core)")
+    parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     options = parser.parse_args()
     with busy(options.busy):
         found = measure(options.folder, options.only, options.rounds)
-    summarize(found)
+    means = summarize(found)
+    if options.write:
+        write_figures("load", table(found, means))
 
 
 if __name__ == "__main__":

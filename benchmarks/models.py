@@ -1,6 +1,6 @@
 """Whole models: ovir against OpenVINO's CPU plugin (f32, latency mode), in turns in one process.
 
-    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--layers NAME]
+    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--layers NAME] [--write]
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
 largest difference between the bound and the unbound run, relative to the largest output; at the end the geometric means
@@ -22,12 +22,14 @@ import numpy as np
 import openvino
 
 import ovir
-from benchmarks.common import geometric_mean, in_turns
+from benchmarks.common import geometric_mean, in_turns, write_figures
 from ovir.core.arrays import Array
 from ovir.kernels.blas import single_thread
 from ovir.runtime.bound import BoundPlan
 
 MODELS = Path(__file__).parents[2] / "shared" / "models"
+Figures = dict[str, tuple[float, float, float]]
+"""By model: the medians of ovir and OpenVINO in seconds, and the difference between bound and unbound runs."""
 SMALL = 0.002
 """Seconds that OpenVINO takes for what counts as a small model."""
 
@@ -92,25 +94,38 @@ def pairs(folder: Path, only: str) -> Iterator[Pair]:
                 print(f"{path.parent.name:<34} skipped: {str(error).splitlines()[0][:80]}")
 
 
-def measure(folder: Path, only: str, rounds: int) -> dict[str, tuple[float, float]]:
-    """Print and return the medians of both sides, in seconds."""
+def measure(folder: Path, only: str, rounds: int) -> Figures:
+    """Print and return the figures of all models."""
     print(f"{'model':<34}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'error':>10}")
-    found: dict[str, tuple[float, float]] = {}
+    found: Figures = {}
     for pair in pairs(folder, only):
         error = pair.error()
         times = in_turns({"ovir": pair.run_ours, "openvino": pair.run_theirs}, rounds)
         ours, theirs = statistics.median(times["ovir"]), statistics.median(times["openvino"])
-        found[pair.name] = ours, theirs
+        found[pair.name] = ours, theirs, error
         print(f"{pair.name:<34}{ours * 1e3:>10.3f}{theirs * 1e3:>13.3f}{ours / theirs:>8.2f}{error:>10.1e}", flush=True)
     return found
 
 
-def summarize(found: dict[str, tuple[float, float]]) -> None:
-    small = [a / b for a, b in found.values() if b < SMALL]
-    large = [a / b for a, b in found.values() if b >= SMALL]
-    for name, ratios in (("below 2 ms", small), ("above 2 ms", large), ("all", small + large)):
-        if ratios:
-            print(f"geometric mean, {name:<12} {geometric_mean(ratios):6.2f}   worst {max(ratios):6.2f}")
+def summarize(found: Figures) -> dict[str, tuple[float, float]]:
+    """Print and return the geometric mean and the largest ratio of small models, of larger ones, and of all."""
+    small = [a / b for a, b, _ in found.values() if b < SMALL]
+    large = [a / b for a, b, _ in found.values() if b >= SMALL]
+    groups = {"below 2 ms": small, "above 2 ms": large, "all": small + large}
+    means = {name: (geometric_mean(ratios), max(ratios)) for name, ratios in groups.items() if ratios}
+    for name, (mean, worst) in means.items():
+        print(f"geometric mean, {name:<12} {mean:6.2f}   worst {worst:6.2f}")
+    return means
+
+
+def table(found: Figures, means: dict[str, tuple[float, float]]) -> list[str]:
+    """Return the figures as a table of docs/performance.md."""
+    lines = ["| model | ovir, ms | OpenVINO, ms | ratio | error |", "|---|---|---|---|---|"]
+    for name, (ours, theirs, error) in found.items():
+        lines.append(f"| {name} | {ours * 1e3:.2f} | {theirs * 1e3:.2f} | {ours / theirs:.2f} | {error:.0e} |")
+    for name, (mean, worst) in means.items():
+        lines.append(f"| geometric mean, {name} | | | {mean:.2f} (worst {worst:.2f}) | |")
+    return lines
 
 
 def layers(pair: Pair, runs: int = 200) -> None:
@@ -139,13 +154,17 @@ def main() -> None:
     parser.add_argument("folder", nargs="?", type=Path, default=MODELS)
     parser.add_argument("--only", default="", help="a regular expression for the names of models")
     parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
     parser.add_argument("--layers", help="the name of one model")
     options = parser.parse_args()
     if options.layers:
         for pair in pairs(options.folder, f"^{options.layers}$"):
             layers(pair)
         return
-    summarize(measure(options.folder, options.only, options.rounds))
+    found = measure(options.folder, options.only, options.rounds)
+    means = summarize(found)
+    if options.write:
+        write_figures("models", table(found, means))
 
 
 if __name__ == "__main__":
