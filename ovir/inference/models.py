@@ -19,7 +19,7 @@ from ovir.inference.policy import Policy
 from ovir.inference.recovery import RecoveringPolicy
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
-from ovir.ops.state import FixedReadValue, ReadValue3, ReadValueBase
+from ovir.ops.state import ReadValueBase
 
 if TYPE_CHECKING:
     from ovir.graph.weights import Weights
@@ -81,15 +81,8 @@ def infer_moment(model: Model, shapes: Sequence[tuple[int, ...]], states: Mappin
     """
     for layer in model.layers:
         if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in states:
-            shape = states[op.variable_id]
-            if shape is not None or not layer.inputs:
-                known = [dim.lower for dim in layer.outputs[0].shape] if shape is None else shape
-                element_type = layer.outputs[0].element_type
-                layer.operator = FixedReadValue(
-                    variable_id=op.variable_id, variable_type=element_type, variable_shape=as_shape(known)
-                )
-            else:
-                layer.operator = ReadValue3(variable_id=op.variable_id)
+            declared = layer.outputs[0].type
+            layer.operator = op.at_moment(states[op.variable_id], declared, has_initial=bool(layer.inputs))
     set_parameters(reshaped_parameters(model, dict(enumerate(shapes))))
     diagnostics = Diagnostics()
     infer_into(model, diagnostics)

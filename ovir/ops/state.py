@@ -43,6 +43,15 @@ class ReadValueBase(Operator):
             self.require(same, message, self.variable_id, value.dtype, element_type)
         return value
 
+    def at_moment(self, shape: tuple[int, ...] | None, declared: TensorType, *, has_initial: bool) -> ReadValueBase:
+        """Return this operation for one call, in which the variable holds a value of a shape, or none yet (None)."""
+        if shape is None and has_initial:
+            return ReadValue3(variable_id=self.variable_id)
+        known = [dim.lower for dim in declared.shape] if shape is None else shape
+        return FixedReadValue(
+            variable_id=self.variable_id, variable_type=declared.element_type, variable_shape=PartialShape(known)
+        )
+
     def _initial(self) -> Array:
         """Return zeros of the variable's shape, with unknown sizes as small as allowed."""
         (element_type,), (shape,) = self.output_types, self.output_shapes

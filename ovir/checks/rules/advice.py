@@ -9,7 +9,7 @@ from ovir.core.element_types import f64
 from ovir.diagnostics.codes import CANCELLED, DOUBLE, NO_OP, UNKNOWN_RANK
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.ops.base.traits import infer_signature
+from ovir.ops.base.traits import method_signature
 
 
 @rule(NO_OP)
@@ -46,7 +46,7 @@ def _has_its_inputs(layer: Layer) -> bool:
     operator = layer.operator
     if operator is None or not layer.inputs:
         return False
-    return len(layer.inputs) >= infer_signature(type(operator).infer).required
+    return len(layer.inputs) >= method_signature(type(operator).infer).required
 
 
 @rule(DOUBLE)
