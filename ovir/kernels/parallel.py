@@ -13,6 +13,8 @@ from contextvars import ContextVar, Token
 from functools import cache
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -32,8 +34,14 @@ def _available() -> int:
 def _pool(workers: int) -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor  # takes longer to import than a small model to run
 
+    return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_prepare_thread)
+
+
+def _prepare_thread() -> None:
+    """Set what a thread does not inherit from its caller."""
     # A block that calls another kernel must not ask for more threads: all are busy with its siblings.
-    return ThreadPoolExecutor(workers, "ovir-kernel", initializer=_limit.set, initargs=(1,))
+    _limit.set(1)
+    np.seterr(all="ignore")  # infinities and NaN are ordinary values of tensors
 
 
 if hasattr(os, "register_at_fork"):

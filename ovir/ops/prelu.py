@@ -49,9 +49,8 @@ class PReLU(ActivationBase):
         data, slope = inputs
         if data.dtype not in (np.float32, np.float64) or not binder.is_constant(1):
             return False
-        slope = _aligned(slope, data.ndim, data.shape)
-        like = binder.prepared("slope", lambda: slope.astype(data.dtype))
-        bind_passes(binder, _leaky_passes(slope), data, tiled(like, data), heavy=False)
+        slope = _aligned(slope.astype(data.dtype), data.ndim, data.shape)
+        bind_passes(binder, _leaky_passes(slope), data, tiled(slope, data), heavy=False)
         return True
 
 

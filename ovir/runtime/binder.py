@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Port
 from ovir.ops.base.binding import Call
 from ovir.runtime.arena import Arena, Span, aligned_bytes
@@ -56,18 +57,26 @@ class Memory:
                 del self._users[span]
                 self.arena.give(span)
 
+    def spans(self, slot: int) -> Sequence[Span]:
+        """Return the stretches of memory that a slot lies in, none if it does not lie in the arena."""
+        return self._spans.get(slot, ())
+
     def is_alone(self, slot: int) -> bool:
         """Return whether the slot lies in the arena and no other slot shares its memory."""
         spans = self._spans.get(slot, ())
         return len(spans) == 1 and self._users[spans[0]] == 1
 
 
+Border = tuple[tuple[int, int], ...]
+"""How many zeros there are before and after each axis."""
+
+
 class Borders:
     """The tensors that lie in the middle of zeros, because a step that reads them asks for zeros around them."""
 
     def __init__(self, steps: Sequence[Step], ports: Sequence[Port]) -> None:
-        self._wanted: dict[int, tuple[tuple[int, int], ...]] = {}
-        self._whole: dict[int, Array] = {}
+        self._wanted: dict[int, Border] = {}
+        self._whole: dict[int, tuple[Array, Border]] = {}
         for step in steps:
             if step.is_plain and step.inputs:
                 inputs = [ports[slot] for slot in step.inputs]
@@ -76,16 +85,20 @@ class Borders:
                     if border is not None:
                         self._wanted.setdefault(step.inputs[0], border)
 
-    def wanted(self, slot: int) -> tuple[tuple[int, int], ...] | None:
+    def wanted(self, slot: int) -> Border | None:
         """Return how many zeros are wanted before and after each axis of a slot."""
         return self._wanted.get(slot)
 
-    def add(self, slot: int, whole: Array) -> None:
+    def add(self, slot: int, whole: Array, border: Border) -> None:
         """Record the array of a slot with the zeros around it."""
-        self._whole[slot] = whole
+        self._whole[slot] = whole, border
 
-    def whole(self, slot: int) -> Array | None:
-        """Return the array of a slot with the zeros around it, None if there are none."""
+    def forget(self, slot: int) -> None:
+        """Record that a slot has no zeros around it after all."""
+        self._whole.pop(slot, None)
+
+    def whole(self, slot: int) -> tuple[Array, Border] | None:
+        """Return the array of a slot with the zeros around it, and how many they are; None if there are none."""
         return self._whole.get(slot)
 
 
@@ -173,13 +186,16 @@ class StepBinder:
             calls = _border_calls(memory, [border[axis] for axis in order])
         whole = memory.transpose(np.argsort(order).tolist())
         self.calls.extend(calls)
-        self._borders.add(slot, whole)
+        self._borders.add(slot, whole, border)
         inside = tuple(slice(begin, begin + size) for size, (begin, _) in zip(shape, border, strict=True))
         self.outputs[0] = whole[inside]
         return whole[inside]
 
     def bordered(self, index: int) -> Array | None:
-        return self._borders.whole(self._step.inputs[index])
+        found = self._borders.whole(self._step.inputs[index])
+        if found is None or self._step.operator.border([array.shape for array in self.inputs]) != found[1]:
+            return None
+        return found[0]
 
     def overwrite(self, index: int) -> Array:
         self.outputs[0] = self.inputs[index]
@@ -223,6 +239,7 @@ class StepBinder:
         for index, slot in enumerate(self._step.outputs):
             if self.outputs[index] is not None:
                 self._memory.release(slot)
+            self._borders.forget(slot)
         self.outputs = [None] * len(self._step.outputs)
         self.calls.clear()
         self.finish()
@@ -280,7 +297,14 @@ def _copy_results(kernel: Callable[..., Any], outs: tuple[Array, ...], *inputs: 
     result = kernel(*inputs)
     for out, array in zip(outs, result if isinstance(result, tuple) else (result,), strict=False):
         if array is not None:
-            np.copyto(out, array)
+            copy_result(out, array)
+
+
+def copy_result(out: Array, array: Array) -> None:
+    """Copy what a kernel returned; raise OperatorError if its shape is not the inferred one, which would broadcast."""
+    if array.shape != out.shape:
+        raise OperatorError(f"the kernel returned an array of shape {array.shape}, inferred was {out.shape}")
+    np.copyto(out, array)
 
 
 def dtype_of(port: Port) -> np.dtype[Any]:

@@ -13,6 +13,7 @@ from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.ops.base.binding import Call
+from ovir.runtime.arena import Span
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.executor import Body, BodyMaker, innermost, keywords, refuse_what_does_not_fit
 from ovir.runtime.failures import failed
@@ -50,11 +51,13 @@ class BoundPlan:
         self._calls: list[Call] = []
         self._owners: list[Step] = []
         self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
+        read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
         for slot in plan.parameters:
-            self._add_input(slot)
+            if slot in read:  # a loop does not feed a parameter of its body that nothing reads
+                self._add_input(slot)
         for index, step in enumerate(plan.steps):
             self._add(index, step, bodies)
-        self._shared = [self._shared_result(slot) for slot in plan.results]
+        self._shared = self._shared_results()
 
     @property
     def memory(self) -> int:
@@ -94,8 +97,13 @@ class BoundPlan:
         independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
         inputs = tuple(self._slots[slot] for slot in step.inputs)
         binder = StepBinder(step, inputs, known, self._memory, self._prepared if independent else None, self._borders)
-        with np.errstate(all="ignore"):
-            bind_step(binder, step)
+        try:
+            with np.errstate(all="ignore"):
+                bind_step(binder, step)
+        except MemoryError:
+            raise
+        except Exception as error:
+            raise failed(step.layer, error, inputs) from error
         for slot, array in zip(step.outputs, binder.outputs, strict=True):
             assert array is not None, step.layer
             self._slots[slot] = array
@@ -124,16 +132,23 @@ class BoundPlan:
         self._calls.append((FreeStep(step, kernel, targets, release, self._lasting), ()))
         self._owners.append(step)
 
-    def _shared_result(self, slot: int) -> Array | None:
-        """Return the array that holds a result for callers that share outputs; None if it is not known yet."""
-        array: Array = self._slots[slot]
-        if slot not in self._fixed:
-            return None
-        is_own = slot not in self.plan.borrowed and self.plan.results.count(slot) == 1
-        # A bound form may be a view where the operation itself makes a copy.
-        inputs = [self._slots[parameter] for parameter in self.plan.parameters if parameter in self._fixed]
-        is_own = is_own and not any(np.may_share_memory(array, own) for own in inputs)
-        return array if is_own and array.flags.c_contiguous else np.empty(array.shape, array.dtype)
+    def _shared_results(self) -> list[Array | None]:
+        """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
+
+        An array of the arena that no other result shares is the result itself; others are copied.
+        """
+        found: list[Array | None] = []
+        claimed: set[Span] = set()
+        for slot in self.plan.results:
+            array: Array = self._slots[slot]
+            spans = self._memory.spans(slot)
+            is_own = bool(spans) and claimed.isdisjoint(spans) and slot in self._fixed and array.flags.c_contiguous
+            claimed.update(spans)
+            if slot not in self._fixed:
+                found.append(None)
+            else:
+                found.append(array if is_own else np.empty(array.shape, array.dtype))
+        return found
 
     def run(self, inputs: Sequence[Array], *, share: bool = False) -> list[Array]:
         """Return the outputs for inputs of the shapes of the plan; they belong to the caller, but with ``share`` the

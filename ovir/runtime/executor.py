@@ -62,8 +62,9 @@ class Executor:
         seen: set[int] = set()
         for slot in plan.results:
             result = slots[slot]
-            is_free = slot not in plan.borrowed and id(result) not in seen
-            seen.add(id(result))
+            owner = id(result if result.base is None else result.base)
+            is_free = slot not in plan.borrowed and owner not in seen
+            seen.add(owner)
             results.append(result if is_free else contiguous_copy(result))
         return results
 

@@ -18,7 +18,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.binding import Call
-from ovir.runtime.binder import Memory, Prepared, StepBinder, bind_step
+from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.executor import KnownSizes
 from ovir.runtime.plan import Plan
 from ovir.runtime.step import Step
@@ -124,7 +124,7 @@ class FreeStep:
             if fixed is None:
                 self._lasting.slots[slot] = array
             elif array is not None and array is not fixed:
-                np.copyto(fixed, array)
+                copy_result(fixed, array)
 
     def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:
         """Bind the step if all that it would be bound to is as in the run before; return None if not."""
@@ -213,7 +213,8 @@ class _FreeBinder(StepBinder):
         targets: Targets,
         of_file: bool,
     ) -> None:
-        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None)
+        borders = Borders((), ())  # outputs of free steps have none
+        super().__init__(step, inputs, constants, lasting.workspace, lasting.prepared if of_file else None, borders)
         self._types = types
         self._targets = targets
 

@@ -206,8 +206,8 @@ class _Builder:
         """Return whether the kernel relies on sizes of several inputs that inference did not know."""
         if op.guards_sizes or layer.bodies or all(port.shape.is_static for port in layer.inputs):
             return False
-        computed = [port for port in layer.inputs if port.type.constant is None]
-        return len(computed) > 1 and any(not port.shape.is_static for port in computed)
+        sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
+        return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
     def _plan_of(self, body: Model) -> Plan:
         return make_plan(body, self.keep, keep_compressed=self.keep_compressed, folded=self.folded)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import ModelError, OvirError
@@ -46,10 +47,11 @@ class Runner:
         self._executor: Executor | None = Executor(plan, variables, self._of_body)
         self._tapped: Executor | None = None
         self._runs = 0
-        self._seen: dict[Moment, None] = {}
+        self._seen: dict[Moment, int] = {}
+        self._times_bound: dict[Moment, int] = {}
         self._bound: dict[Moment, BoundPlan] = {}
         self._open: BoundPlan | None = None
-        self._unknown: dict[Moment, None] = {}
+        self._refused: dict[Moment, None] = {}
         self._running: Runs | BoundPlan | None = None
 
     def _of_body(self, plan: Plan) -> Runner:
@@ -87,30 +89,36 @@ class Runner:
             return self._open_plan(runs=1)
         names = self.plan.open_variables
         moment = tuple([array.shape for array in inputs]), self._variables.shapes(names) if names else ()
-        bound = self._bound.get(moment)
+        bound = self._bound.pop(moment, None)
         if bound is not None:
+            self._bound[moment] = bound  # the plan that was used last is the last
             return bound
-        if moment in self._unknown:
-            return None
-        if moment in self._seen:
-            return self._bind(moment)
-        self._seen[moment] = None
-        if len(self._seen) > _MOST_SEEN:
-            del self._seen[next(iter(self._seen))]
-        return self._open_plan(runs=_RUNS_BEFORE_OPEN)
+        seen = self._seen.pop(moment, 0)
+        # If more sets of shapes take turns than plans are kept, each has to come more often before it is bound again.
+        if seen >= 1 << self._times_bound.get(moment, 0) and moment not in self._refused:
+            bound = self._bind(moment)
+        else:
+            self._seen[moment] = seen + 1
+            _keep_latest(self._seen, _MOST_SEEN)
+        return bound or self._open_plan(runs=_RUNS_BEFORE_OPEN)
 
     def _bind(self, moment: Moment) -> BoundPlan | None:
         assert self._plan_for is not None
         shapes, states = moment
         try:
             plan = self._plan_for(shapes, dict(zip(self.plan.open_variables, states, strict=True)))
-        except ModelError:  # inference may refuse what never runs, such as a branch that is not taken
-            self._unknown[moment] = None
+            bound = BoundPlan(plan, self._variables, self._of_body, self._prepared)
+        except (ModelError, MemoryError):
+            # Inference may refuse what never runs, such as a branch that is not taken; and step by step, a run needs
+            # less memory.
+            self._refused[moment] = None
+            _keep_latest(self._refused, _MOST_SEEN)
             return None
-        bound = self._bound[moment] = BoundPlan(plan, self._variables, self._of_body, self._prepared)
+        self._bound[moment] = bound
+        self._times_bound[moment] = self._times_bound.pop(moment, 0) + 1
         self._executor = None
-        while len(self._bound) > MOST_BINDINGS:
-            del self._bound[next(iter(self._bound))]
+        _keep_latest(self._bound, MOST_BINDINGS)
+        _keep_latest(self._times_bound, _MOST_SEEN)
         return bound
 
     def _open_plan(self, runs: int) -> BoundPlan | None:
@@ -125,3 +133,9 @@ class Runner:
     def innermost(self) -> Layer | None:
         """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
         return self._running.innermost if self._running is not None else None
+
+
+def _keep_latest(items: dict[Moment, Any], most: int) -> None:
+    """Remove the oldest items beyond a number."""
+    while len(items) > most:
+        del items[next(iter(items))]

@@ -55,8 +55,8 @@ def channels_last_order(rank: int) -> tuple[int, ...]:
     return (0, *range(2, rank), 1)
 
 
-def padded_image(binder: Binder, data: Array, axes: Sequence[Axis], fill: float = 0.0) -> Array:
-    """Return data [N, *spatial, C] with its border, and add the calls that fill it.
+def padded_image(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
+    """Return data [N, *spatial, C] with a border of zeros, and add the calls that fill it.
 
     Without a border, data whose rows lie in one piece is returned itself.
     """
@@ -69,13 +69,13 @@ def padded_image(binder: Binder, data: Array, axes: Sequence[Axis], fill: float 
     if bordered is not None and channels_last(bordered).shape == shape and _has_dense_rows(channels_last(bordered)):
         return channels_last(bordered)
     inside = tuple(slice(a.pad_begin, a.pad_begin + n) for a, n in zip(axes, data.shape[1:-1], strict=True))
-    if not has_border or (prod(shape) * data.itemsize <= _KEPT_BYTES and not fill):
+    if not has_border or prod(shape) * data.itemsize <= _KEPT_BYTES:
         image = binder.kept(shape, data.dtype) if has_border else binder.scratch(shape, data.dtype)
     else:
         image = binder.scratch(shape, data.dtype)
         for border in _borders(shape, inside):
             if image[border].size:
-                binder.call(np.copyto, image[border], np.array(fill, data.dtype))
+                binder.call(np.copyto, image[border], np.zeros((), data.dtype))
     binder.call(np.copyto, image[(slice(None), *inside)], data)
     return image
 

@@ -1,0 +1,133 @@
+"""Bound plans give what a run step by step gives, in every later call."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.runtime import bound
+from ovir.runtime.runner import MOST_BINDINGS
+
+RNG = np.random.default_rng(0)
+
+
+def f32(*shape: int) -> np.ndarray[Any, Any]:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def convolution(net: Net, data: tuple[int, int], outputs: int, size: int, begin: int = 0, end: int = 0) -> Any:
+    pads = {"pads_begin": f"{begin},{begin}", "pads_end": f"{end},{end}", "strides": "1,1", "dilations": "1,1"}
+    return net.op("Convolution", data, net.const(f32(outputs, 4, size, size)), **pads)
+
+
+def require_same_in_later_calls(net: Net, *inputs: np.ndarray[Any, Any]) -> None:
+    request = net.compiled().create_infer_request()
+    expected = [np.array(array) for array in request.infer(list(inputs)).to_dict().values()]
+    for share in (False, True, True):
+        request.infer([np.ones_like(array) for array in inputs], share_outputs=share)
+        for array, wanted in zip(
+            request.infer(list(inputs), share_outputs=share).to_dict().values(), expected, strict=True
+        ):
+            np.testing.assert_allclose(array, wanted, rtol=1e-5, atol=1e-5 * np.abs(wanted).max(initial=0))
+
+
+@pytest.mark.parametrize("pads", [((1, 1), (2, 0)), ((0, 2), (2, 0)), ((1, 1), (1, 1))])
+def test_convolutions_with_other_pads_read_one_tensor(pads: tuple[tuple[int, int], ...]) -> None:
+    net = Net()
+    data = net.op("Tanh", convolution(net, net.parameter("x", "1,4,8,8"), 4, 1))
+    for begin, end in pads:
+        net.result(convolution(net, data, 4, 3, begin, end))
+    require_same_in_later_calls(net, f32(1, 4, 8, 8))
+
+
+def test_slopes_that_mean_something_else_for_other_shapes() -> None:
+    net = Net()
+    net.result(net.op("PReLU", net.parameter("x", "1,?,4"), net.const(np.float32([0.1, 0.2, 0.3, 0.4]))))
+    compiled = net.compiled()
+    for shape in ((1, 2, 4), (1, 4, 4)):
+        data = -np.abs(f32(*shape))
+        request = compiled.create_infer_request()
+        first = request.infer([data])[0]
+        for _ in range(2):
+            np.testing.assert_array_equal(request.infer([data])[0], first)
+
+
+def test_results_do_not_share_memory() -> None:
+    net = Net()
+    data = net.op("Exp", net.parameter("x", "1,3"))
+    net.result(data)
+    net.result(net.op("Squeeze", data))
+    request = net.compiled().create_infer_request()
+    for share in (False, False, False, True, True):
+        one, other = request.infer([f32(1, 3)], share_outputs=share).to_dict().values()
+        assert not np.shares_memory(one, other)
+
+
+def test_threads_do_not_warn_of_infinities() -> None:
+    net = Net()
+    net.result(net.op("MatMul", net.parameter("x", "1024,1024"), net.const(f32(1024, 1024))))
+    data = np.full((1024, 1024), np.inf, np.float32)
+    request = net.compiled().create_infer_request()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(4):
+            request.infer([data])
+
+
+def test_unsigned_indices_of_a_batch() -> None:
+    net = Net()
+    indices = net.parameter("i", "2,2", "u64")
+    net.result(net.op("Gather", net.parameter("x", "2,3"), indices, net.const(np.int64(1)), opset=8, batch_dims=1))
+    require_same_in_later_calls(net, np.uint64([[2, 0], [1, 1]]), f32(2, 3))
+
+
+def test_more_sets_of_shapes_than_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    original = bound.BoundPlan.__init__
+
+    def counted(self: Any, *arguments: Any) -> None:
+        made.append(1)
+        original(self, *arguments)
+
+    monkeypatch.setattr(bound.BoundPlan, "__init__", counted)
+    net = Net()
+    net.result(net.op("Exp", net.parameter("x", "?,3")))
+    request = net.compiled().create_infer_request()
+    for _ in range(20):
+        for length in range(1, MOST_BINDINGS + 2):
+            data = f32(length, 3)
+            np.testing.assert_allclose(request.infer([data])[0], np.exp(data), rtol=1e-5)
+    assert len(made) < 30
+
+
+def test_without_memory_for_arrays_that_stay_a_model_runs_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(self: Any, *arguments: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("ovir.runtime.arena.Arena.take", refuse)
+    net = Net()
+    net.result(net.op("Exp", net.parameter("x", "?,3")))
+    request = net.compiled().create_infer_request()
+    for _ in range(4):
+        assert request.infer([np.zeros((2, 3), np.float32)])[0].tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+def test_a_failure_of_a_bound_step_names_its_layer() -> None:
+    net = Net()
+    data = net.op("Abs", net.parameter("x", "2,3"))
+    net.result(net.op("Gather", data, net.parameter("i", "2", "i64"), net.const(np.int64(0)), name="pick", opset=8))
+    request = net.compiled()
+    strict = ovir.compile_model(net.model(), strict=True)
+    good, bad = np.int64([0, 1]), np.int64([0, 7])
+    for model in (request, strict):
+        for _ in range(3):
+            model([f32(2, 3), good])
+    assert "'pick'" in str(request([f32(2, 3), bad]).diagnostics[0])
+    with pytest.raises(ovir.RunError, match="'pick'"):
+        strict([f32(2, 3), bad])
+    np.testing.assert_array_equal(strict([np.ones((2, 3), np.float32), good])[0], np.ones((2, 3)))
