@@ -21,12 +21,21 @@ class LoneBinder:
         outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
         constants: set[int],
         wanted: set[int] | None = None,
+        overwritable: tuple[int, ...] = (),
+        whole: Array | None = None,
+        has_borders: bool = False,
     ) -> None:
+        """Prepare to bind; ``overwritable`` are the inputs that may be overwritten, ``whole`` is input 0 with zeros around
+        it, and with ``has_borders`` the reader of an image wants it in the middle of zeros."""
         self.inputs = inputs
         self.results: list[Array | None] = [None] * len(outputs)
         self.calls: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
         self._outputs = outputs
         self._constants = constants
+        self._overwritable = overwritable
+        self._whole = whole
+        self._has_borders = has_borders
+        self._framed: Array | None = None
         self._wanted = set(range(len(outputs))) if wanted is None else wanted
 
     def is_constant(self, index: int) -> bool:
@@ -36,7 +45,7 @@ class LoneBinder:
         return index in self._wanted
 
     def may_overwrite(self, index: int) -> bool:
-        return False
+        return index in self._overwritable and index not in self._constants
 
     def output_dtype(self, index: int = 0) -> np.dtype[Any]:
         return self._outputs[index][1]
@@ -52,13 +61,22 @@ class LoneBinder:
         return array
 
     def bordered_output(self, order: Sequence[int]) -> Array | None:
-        return None
+        shape, dtype = self._outputs[0]
+        if not self._has_borders or len(shape) < 3 or order[-1] != 1:
+            return None
+        border = [(0, 0), (0, 0), *[(1, 2)] * (len(shape) - 2)]
+        self._framed, array = framed(np.zeros(shape, dtype), border)
+        array[...] = _filled(shape, dtype)
+        self.results[0] = array
+        return array
 
     def bordered(self, index: int) -> Array | None:
-        return None
+        return self._whole if index == 0 else None
 
     def overwrite(self, index: int) -> Array:
-        raise AssertionError("may_overwrite is false")
+        assert self.may_overwrite(index)
+        self.results[0] = self.inputs[index]
+        return self.inputs[index]
 
     def view(self, array: Array, index: int = 0) -> None:
         self.results[index] = array
@@ -79,6 +97,11 @@ class LoneBinder:
         for function, arguments in self.calls:
             function(*arguments)
         assert all(array is not None for array in self.results), "an output was not bound"
+        if self._framed is not None and self.results[0] is not None:
+            inside = self.results[0].copy()
+            self.results[0][...] = 0
+            assert not self._framed.any(), "the zeros around an output were overwritten"
+            self.results[0][...] = inside
         return [array for array in self.results if array is not None]
 
 
@@ -87,20 +110,41 @@ def _filled(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     return memory.view(dtype).reshape(shape)
 
 
+def framed(array: Array, border: Sequence[tuple[int, int]]) -> tuple[Array, Array]:
+    """Return zeros with the channels (axis 1) fastest in memory, and the copy of an array in the middle of them."""
+    sizes = [begin + size + end for size, (begin, end) in zip(array.shape, border, strict=True)]
+    whole = np.moveaxis(np.zeros([sizes[0], *sizes[2:], sizes[1]], array.dtype), -1, 1)
+    inside = whole[tuple(slice(begin, begin + size) for size, (begin, _) in zip(array.shape, border, strict=True))]
+    inside[...] = array
+    return whole, inside
+
+
 def bound_results(
     op: Operator,
     inputs: tuple[Array, ...],
     outputs: list[Array],
     constants: set[int],
     wanted: set[int] | None = None,
+    *,
+    shares_memory: bool = False,
 ) -> list[Array] | None:
     """Return what the bound form of an operation computes in its second run, or None if it has none. Of the outputs it
     has to fill only those that are wanted.
 
+    With ``shares_memory`` it may overwrite the inputs that it lists in ``inplace``, and images lie in the middle of zeros.
+
     The inputs are changed between the runs, so that what is computed too early is seen.
     """
     given = tuple(array if i in constants else np.full_like(array, 1) for i, array in enumerate(inputs))
-    binder = LoneBinder(given, [(array.shape, array.dtype) for array in outputs], constants, wanted)
+    whole = None
+    if shares_memory and given and 0 not in constants and given[0].dtype in (np.float32, np.float64):
+        border = op.border([array.shape for array in given])
+        if border is not None and given[0].ndim > 2:
+            whole, first = framed(given[0], border)
+            given = (first, *given[1:])
+    results = [(array.shape, array.dtype) for array in outputs]
+    overwritable = op.inplace if shares_memory else ()
+    binder = LoneBinder(given, results, constants, wanted, overwritable, whole, shares_memory)
     with np.errstate(all="ignore"):
         if not op.bind(binder, *given):
             return None

@@ -193,6 +193,12 @@ def _bound_faults(call: _Call, expected: list[Any]) -> Iterator[str]:
                     if not _close(got[i], expected[i]):
                         where = f"output {i} of inputs {title}, of shapes {shapes}, of which {constants} are constant"
                         yield f"{call.op.type}-{call.op.opset} bound: {where}, differs"
+        given = tuple(a if i in constants else _channels_last(a) for i, a in enumerate(inputs))
+        got = bound_results(call.op, given, expected, constants, shares_memory=True)
+        for i, (array, wanted_array) in enumerate(zip(got or (), expected, strict=False)):
+            if not _close(array, wanted_array):
+                where = f"output {i} of inputs of shapes {shapes}, of which {constants} are constant"
+                yield f"{call.op.type}-{call.op.opset} bound, in memory that is shared: {where}, differs"
 
 
 def _channels_last(array: Array) -> Array:

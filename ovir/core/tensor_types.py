@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ovir.core.dimensions import DimensionLike
 from ovir.core.element_types import ElementType
-from ovir.core.shapes import PartialShape
+from ovir.core.shapes import PartialShape, as_shape
 from ovir.core.values import Value, bounds_dtype, is_small
 
 
@@ -59,9 +60,15 @@ class TensorType:
 
     __slots__ = ("_evaluation", "_index", "_value", "element_type", "shape")
 
-    def __init__(self, element_type: ElementType, shape: PartialShape, value: Value | None = None) -> None:
-        self.element_type = element_type
-        self.shape = shape
+    def __init__(
+        self,
+        element_type: ElementType | str,
+        shape: PartialShape | Sequence[DimensionLike] | str,
+        value: Value | None = None,
+    ) -> None:
+        """Set the type and shape, given as such or as ``"f32"`` and ``[1, -1]``. Raise ValueError for others."""
+        self.element_type = element_type if isinstance(element_type, ElementType) else ElementType.parse(element_type)
+        self.shape = shape if isinstance(shape, PartialShape) else as_shape(shape)
         self._value = value
         self._evaluation: Evaluation | None = None
         self._index = 0
