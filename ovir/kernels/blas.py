@@ -44,6 +44,19 @@ single_thread = _SingleThread()
 
 
 @cache
+def has_small_products() -> bool:
+    """Return whether BLAS multiplies small matrices without packing them first, as OpenBLAS does on processors with
+    AVX-512."""
+    from threadpoolctl import ThreadpoolController
+
+    libraries = ThreadpoolController().select(user_api="blas").info()
+    return any(library.get("architecture") in _WITH_SMALL_PRODUCTS for library in libraries)
+
+
+_WITH_SMALL_PRODUCTS = ("SkylakeX", "Cooperlake", "SapphireRapids")
+
+
+@cache
 def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
     """Return how to get and set the number of threads of each BLAS that is loaded."""
     from threadpoolctl import ThreadpoolController  # takes longer to import than a small model to run

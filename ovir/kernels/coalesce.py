@@ -35,6 +35,8 @@ def coalesced(*arrays: Array) -> list[Array]:
     ufuncs read fastest.
     """
     last = arrays[-1]
+    if not last.size:  # strides of empty arrays mean nothing
+        return [*(np.broadcast_to(array, last.shape) for array in arrays[:-1]), last]
     order = memory_order(last)
     moved = [np.broadcast_to(array, last.shape).transpose(order) for array in arrays[:-1]]
     moved.append(last.transpose(order))

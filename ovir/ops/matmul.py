@@ -18,7 +18,7 @@ from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.products import bind_product, readable
+from ovir.ops.base.products import bind_product, by_rows, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 
@@ -132,7 +132,7 @@ class MatMul(Operator):
         bind_product(
             binder,
             readable(binder, a, "a" if binder.is_constant(0) else None),
-            readable(binder, b, "b" if binder.is_constant(1) else None),
+            by_rows(binder, b, prod(a.shape[:-1])) if binder.is_constant(1) else readable(binder, b),
             out.reshape(*lead, a.shape[-2], b.shape[-1]),
         )
         return True

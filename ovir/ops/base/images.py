@@ -19,7 +19,7 @@ from ovir.core.arrays import Array
 from ovir.kernels.fast_calls import einsum
 from ovir.kernels.parallel import run_blocks, threads
 from ovir.ops.base.binding import Binder, Call
-from ovir.ops.base.products import SHARED, bind_product
+from ovir.ops.base.products import SHARED, bind_product, in_pieces
 
 
 class Axis(NamedTuple):
@@ -159,20 +159,22 @@ def _bind_columns(binder: Binder, view: Array, weights: Array, out: Array) -> No
         columns = target.reshape(rows, groups, length)
         blocks.append((target, source, columns.swapaxes(0, 1), result.swapaxes(0, 1)))
     if groups == 1:
-        weights = weights[0]
-        blocks = [(target, source, columns[0], result[0]) for target, source, columns, result in blocks]
+        products = [in_pieces(columns[0], weights[0], result[0]) for _, _, columns, result in blocks]
+    else:
+        products = [(columns, weights, result) for _, _, columns, result in blocks]
     if len(memory) == 1:
-        for target, source, columns, result in blocks:
+        for (target, source, _, _), product in zip(blocks, products, strict=True):
             binder.call(np.copyto, target, source)
-            binder.call(np.matmul, columns, weights, result)
+            binder.call(np.matmul, *product)
         return
-    shares = [blocks[first :: len(memory)] for first in range(len(memory))]
+    pairs = [(target, source, *product) for (target, source, _, _), product in zip(blocks, products, strict=True)]
+    shares = [pairs[first :: len(memory)] for first in range(len(memory))]
 
     def run(start: int, stop: int) -> None:
         for share in shares[start:stop]:
-            for target, source, columns, result in share:
+            for target, source, columns, matrix, result in share:
                 np.copyto(target, source)
-                np.matmul(columns, weights, result)
+                np.matmul(columns, matrix, result)
 
     binder.call(run_blocks, run, len(shares), 1)
 

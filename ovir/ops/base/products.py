@@ -10,6 +10,7 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import run_blocks, threads
 from ovir.ops.base.binding import Binder, Call
 
@@ -28,6 +29,13 @@ def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
     copy = binder.scratch(x.shape, x.dtype)
     binder.call(np.copyto, copy, x)
     return copy
+
+
+def by_rows(binder: Binder, b: Array, rows: int) -> Array:
+    """Return constant matrices in an order that BLAS reads, and by rows if the product with many rows gains from it."""
+    if is_readable(b) and (rows <= _FEW_ROWS or b.nbytes > _LARGEST_COPY or b.flags.c_contiguous):
+        return b
+    return binder.prepared("b", lambda: np.ascontiguousarray(b))
 
 
 def is_readable(x: Array) -> bool:
@@ -54,14 +62,57 @@ def product_calls(a: Array, b: Array, out: Array) -> list[Call]:
     if not a.shape[-1]:
         return [(out.fill, (0,))]
     if workers < 2:
-        return [(np.matmul, (a, b, out))]
-    parts = _parts(a, b, out, workers)
+        return [(np.matmul, in_pieces(a, b, out))]
+    parts = [in_pieces(*part) for part in _parts(a, b, out, workers)]
 
     def run(start: int, stop: int) -> None:
         for x, y, z in parts[start:stop]:
             np.matmul(x, y, z)
 
     return [(run_blocks, (run, len(parts), 1))]
+
+
+def in_pieces(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
+    """Return the operands of a product as batches of pieces that BLAS multiplies without packing ``b``; as given where
+    there are none.
+
+    Packing takes longer than the product if ``a`` has few rows or ``b`` few columns.
+    """
+    if a.ndim != 2 or b.ndim != 2 or out.dtype != np.float32 or not has_small_products():
+        return a, b, out
+    (rows, length), columns, size = a.shape, b.shape[1], out.itemsize
+    if rows < 2 or rows * length * columns <= _SMALL or a.strides[1] != size or out.strides[1] != size:
+        return a, b, out
+    if b.strides[1] == size:
+        height = _divisor(rows, _SMALL // (length * columns))
+        if height >= _LEAST:
+            return a.reshape(-1, height, length), b, out.reshape(-1, height, columns)
+        most = _SMALL // (rows * length)
+    else:
+        most = min(_SMALL // (rows * length), _SMALL_TRANSPOSED // rows)
+    width = _divisor(columns, most)
+    if rows > _FEW_ROWS or width < _LEAST:
+        return a, b, out
+    pieces = columns // width
+    if b.strides[1] == size:
+        cut = b.reshape(length, pieces, width).swapaxes(0, 1)
+    else:
+        cut = b.T.reshape(pieces, width, length).swapaxes(1, 2)
+    return a, cut, out.reshape(rows, pieces, width).swapaxes(0, 1)
+
+
+def _divisor(count: int, most: int) -> int:
+    """Return the largest divisor of a count that is at most ``most``, 0 if there is none."""
+    return next((size for size in range(min(most, count), 0, -1) if count % size == 0), 0)
+
+
+# OpenBLAS multiplies without packing up to so many multiply-accumulates and, if the second matrix lies by columns, only
+# results of up to so many elements.
+_SMALL, _SMALL_TRANSPOSED = 1_000_000, 1200
+# Larger constants stay where they are.
+_LARGEST_COPY = 4 << 20
+# Smaller pieces, and pieces of columns for more rows, do not pay.
+_LEAST, _FEW_ROWS = 8, 64
 
 
 def _as_one_matrix(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
