@@ -40,7 +40,7 @@ class Axis(NamedTuple):
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20
 # With this many multiply-accumulates per thread, sums of products are shared among threads.
-_SUMMED = 1 << 20
+_SUMMED = 400_000
 # A padded image of at most this size has memory of its own, whose border is zero for good.
 _KEPT_BYTES = 1 << 17
 
