@@ -116,7 +116,7 @@ def _border_calls(whole: Array, border: Sequence[tuple[int, int]]) -> list[Call]
     return calls
 
 
-# A tensor of at most this size has memory of its own with its border, which is zero for good.
+# A tensor of at most this size has memory of its own with its border, which stays zero.
 _KEPT_BYTES = 1 << 17
 
 

@@ -27,7 +27,7 @@ _LARGE = 1 << 18
 
 
 class BoundPlan:
-    """A plan whose tensors of static shape have arrays for good.
+    """A plan whose tensors of static shape have permanent arrays.
 
     Steps between such tensors are calls without any other work. Steps with tensors of unknown size, variables or bodies
     are calls of a function that looks up their arrays in ``slots``.
@@ -112,7 +112,7 @@ class BoundPlan:
         self._owners.extend([step] * len(binder.calls))
 
     def _add_free(self, step: Step, bodies: dict[str, Body]) -> None:
-        """Add a step that looks up its arrays; outputs of static shape get arrays for good."""
+        """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
         targets = []
         for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
             fixed = None

@@ -24,7 +24,7 @@ from ovir.runtime.plan import Plan
 from ovir.runtime.step import Step
 
 Targets = Sequence[tuple[int, Array | None]]
-"""The slots of the outputs of a step, each with the array to fill if there is one for good."""
+"""The slots of the outputs of a step, each with the permanent array to fill, if there is one."""
 
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""

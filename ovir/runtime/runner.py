@@ -19,7 +19,8 @@ from ovir.runtime.state import Variables
 Shapes = tuple[tuple[int, ...], ...]
 States = Mapping[str, tuple[int, ...] | None]
 Moment = tuple[Shapes, tuple[tuple[int, ...] | None, ...]]
-"""The shapes of the inputs, and of the variables that inference knows no shapes of."""
+"""What a plan is bound to: the shapes of the inputs in one call, and of the variables whose shapes inference does not
+know."""
 PlanFor = Callable[[Shapes, States], Plan]
 
 MOST_BINDINGS = 4

@@ -46,7 +46,8 @@ class Binder(Protocol):
     def output(self, index: int = 0, order: Sequence[int] | None = None) -> Array:
         """Return a new array for an output; ``order`` lists its axes from the slowest to the fastest in memory.
 
-        The default is C order. Every output needs one call of ``output``, ``overwrite`` or ``view``.
+        The default is C order. Every output needs one call of
+        ``output``, ``bordered_output``, ``overwrite`` or ``view``.
         """
 
     def bordered_output(self, order: Sequence[int]) -> Array | None:

@@ -41,7 +41,7 @@ class Axis(NamedTuple):
 _BLOCK_BYTES = 1 << 20
 # With this many multiply-accumulates per thread, sums of products are shared among threads.
 _SUMMED = 400_000
-# A padded image of at most this size has memory of its own, whose border is zero for good.
+# A padded image of at most this size has memory of its own, whose border stays zero.
 _KEPT_BYTES = 1 << 17
 
 
