@@ -1,12 +1,17 @@
-"""Attributes of layers that are unknown or misspelt."""
+"""Attributes of layers that are unknown or misspelt, and operators that layers with equal attributes share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ovir import ops
 from ovir.diagnostics.spelling import closest
+from ovir.graph.layers import Layer
+from ovir.ir.port_maps import BODY_OPERATIONS
+from ovir.ops.base import opsets
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Parameter
 
 ALWAYS_KNOWN = {"PrimitivesPriority", "alt_width", "execution_order", "originalLayersNames"}
 """Attributes that any operation may have. They control how it is executed, not what it computes."""
@@ -25,3 +30,21 @@ def misspelt_attributes(cls: type[Operator], given: Mapping[str, object]) -> lis
             unknown.remove(misspelt)
             found.append((spec, misspelt))
     return found
+
+
+def is_shared(op: Operator, layer: Layer) -> bool:
+    """Return whether layers with equal attributes share this operator.
+
+    A Parameter can get another shape, an operation with bodies has the wiring of its layer, and the instances of a
+    user's class may have any state.
+    """
+    return bool(op.opset) and not isinstance(op, Parameter) and layer.type not in BODY_OPERATIONS
+
+
+def other_version(name: str, cls: type[Operator]) -> str | None:
+    """Return a hint if another version of an operation has an attribute; the layer's version may be wrong."""
+    for opset in opsets.OPERATIONS.get(cls.type, ()):
+        other = ops.find(cls.type, opset)
+        if other is not None and other is not cls and name in other.attributes:
+            return f"{cls.type} of opset{opset} has it: perhaps the version of the layer is wrong"
+    return None

@@ -41,17 +41,16 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
 from ovir.graph.layers import Layer, Port
 from ovir.graph.read_only import ReadOnlyDict
-from ovir.ir.attributes import ALWAYS_KNOWN, misspelt_attributes
+from ovir.ir.attributes import ALWAYS_KNOWN, is_shared, misspelt_attributes, other_version
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, items_of, line_of, read_as, tag_of, unsigned
-from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import deferred_rt_info, read_rt_info
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
 from ovir.ops.base.operator import Operator
-from ovir.ops.infrastructure import Const, Parameter
+from ovir.ops.infrastructure import Const
 
 
 class LayerReader:
@@ -288,7 +287,7 @@ class LayerReader:
         layer.operator = cls.from_parsed(values)
         if isinstance(layer.operator, Const):
             self._constant(layer.operator, layer)
-        elif self.diagnostics.added == reported and _is_shared(layer.operator, layer):
+        elif self.diagnostics.added == reported and is_shared(layer.operator, layer):
             layer.attributes = ReadOnlyDict(layer.attributes)
             self._operators[key] = layer.type, layer.operator, layer.attributes
 
@@ -360,7 +359,7 @@ class LayerReader:
     def _unknown_attribute(self, name: str, cls: type[Operator], layer: Layer) -> None:
         version = f"opset{cls.opset}" if cls.opset else layer.version
         message = f"{cls.type} of {version} has no attribute '{name}'; it is ignored"
-        hint = did_you_mean(name, cls.attributes) or _other_version(name, cls)
+        hint = did_you_mean(name, cls.attributes) or other_version(name, cls)
         self.diagnostics.report(UNKNOWN_ATTRIBUTE, message, layer.data_place, hint)
 
     def _constant(self, op: Const, layer: Layer) -> None:
@@ -382,15 +381,6 @@ class LayerReader:
                 layer.operator = None  # its type, shape and size contradict each other
 
 
-def _is_shared(op: Operator, layer: Layer) -> bool:
-    """Return whether layers with equal attributes share this operator.
-
-    A Parameter can get another shape, an operation with bodies has the wiring of its layer, and the instances of a
-    user's class may have any state.
-    """
-    return bool(op.opset) and not isinstance(op, Parameter) and layer.type not in BODY_OPERATIONS
-
-
 _PARTS = ("data", "input", "output", "rt_info")
 _LAYER_KEYS = frozenset({"id", "name", "type", "version", "output_names", "precision"})
 _NO_ID = -1
@@ -405,12 +395,3 @@ _BODY_TAGS = re.compile(
     r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
 )
 """Other elements of layers: those of bodies, and those that old writers added."""
-
-
-def _other_version(name: str, cls: type[Operator]) -> str | None:
-    """Return a hint if another version of an operation has an attribute; the layer's version may be wrong."""
-    for opset in opsets.OPERATIONS.get(cls.type, ()):
-        other = ops.find(cls.type, opset)
-        if other is not None and other is not cls and name in other.attributes:
-            return f"{cls.type} of opset{opset} has it: perhaps the version of the layer is wrong"
-    return None

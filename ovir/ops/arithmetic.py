@@ -1,4 +1,4 @@
-"""Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, Power, SquaredDifference.
+"""Arithmetic of two inputs: Add, Subtract, Multiply, Divide, FloorMod, Mod, Maximum, Minimum, SquaredDifference.
 
 Both inputs have the same numeric type, which is also the type of the result, and are broadcast (see
 ``ElementwiseBase``). Integers wrap around unless an operation says otherwise. f16 and bf16 are computed in f32 and
@@ -21,7 +21,7 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.kernels.blocked import apply
 from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, bind_elementwise
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.registry import operator
@@ -300,46 +300,6 @@ class Minimum(ArithmeticBase):
         return minimum if _has_no_nan(inputs[1], binder) else super().bound_function(inputs, binder)
 
 
-@operator("Power", opset=1)
-class Power(ArithmeticBase):
-    """a to the power of b. Integers are computed in f64, and the result is truncated to an integer.
-
-    Source: Power-1
-    """
-
-    neutral = 1
-    heavy = True
-
-    def block(self, a: Array, b: Array, *, out: Array) -> object:
-        if out.dtype.kind in "iu":
-            return np.power(a, b, out=out, dtype=np.float64, casting="unsafe")
-        # NumPy has no vector code for arrays that run backwards, and without it the last bits differ.
-        a, b = (np.ascontiguousarray(x) if min(x.strides, default=0) < 0 else x for x in (a, b))
-        return np.power(a, b, out=out)
-
-    def run(self, a: Array, b: Array, *, out: Array | None = None) -> Array:
-        if b.size == 1 and b.ndim <= a.ndim and not self.is_integral:
-            simple = _POWERS.get(float(b.item()))
-            if simple is not None:
-                return apply(simple, (a,), out, heavy=simple is _square_root)
-        return super().run(a, b, out=out)
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        a, b = inputs
-        if binder.is_constant(1) and b.size == 1 and b.ndim <= a.ndim and a.dtype in (np.float32, np.float64):
-            simple = _POWERS.get(float(b.item()))
-            if simple is not None:
-                function = simple if isinstance(simple, np.ufunc) else lambda x, out: simple(x, out=out)
-                bind_elementwise(binder, function, a, heavy=simple is _square_root)
-                return True
-        return super().bind(binder, *inputs)
-
-    def bounds(self, a: Value, b: Value) -> tuple[Array, Array]:
-        lower, upper = hull(self.at_corners(a, b))
-        monotone = (a.lower >= 0) & np.isfinite(self.aligned(a.lower, b.lower))
-        return np.where(monotone, lower, np.nan), np.where(monotone, upper, np.nan)
-
-
 @operator("SquaredDifference", opset=1)
 class SquaredDifference(ArithmeticBase):
     """The square of the difference, (a - b)^2, element by element.
@@ -378,26 +338,3 @@ def _chosen(function: Callable[..., Array], a: Array, b: Array, out: Array) -> o
         if unordered.any():
             return np.positive(np.where(unordered, a, function(a, b)), out=out)
     return function(a, b, out=out)
-
-
-def _square_root(x: Array, *, out: Array) -> object:
-    # As a power, the root of -0 is 0 and the root of negative infinity is infinite, so signed inputs are searched for
-    # first.
-    if x.size and x.view(f"i{x.itemsize}").min() >= 0:
-        return np.sqrt(x, out=out)
-    np.add(x, 0, out=out)
-    np.copyto(out, np.inf, where=out == -np.inf)
-    return np.sqrt(out, out=out)
-
-
-def _cube(x: Array, *, out: Array) -> object:
-    return np.multiply(np.square(x), x, out=out)
-
-
-_POWERS: dict[float, Callable[..., object]] = {
-    -1.0: lambda x, *, out: np.divide(1, x, out=out),
-    0.5: _square_root,
-    1.0: np.positive,
-    2.0: np.square,
-    3.0: _cube,
-}
