@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
+from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.operator import Operator
 
 Array = np.ndarray[Any, Any]
@@ -135,7 +137,11 @@ def bound_results(
 
     The inputs are changed between the runs, so that what is computed too early is seen.
     """
-    given = tuple(array if i in constants else np.full_like(array, 1) for i, array in enumerate(inputs))
+    # Zero is an index that is always valid.
+    given = tuple(
+        array if i in constants else np.full_like(array, 0 if array.dtype.kind in "iu" else 1)
+        for i, array in enumerate(inputs)
+    )
     whole = None
     if shares_memory and given and 0 not in constants and given[0].dtype in (np.float32, np.float64):
         border = op.border([array.shape for array in given])
@@ -148,7 +154,8 @@ def bound_results(
     with np.errstate(all="ignore"):
         if not op.bind(binder, *given):
             return None
-        binder.run()
+        with suppress(OperatorError):  # of values that the inputs hold in this run only
+            binder.run()
         for target, array in zip(given, inputs, strict=True):
             if target is not array:
                 np.copyto(target, array)

@@ -19,6 +19,7 @@ from ovir.diagnostics.errors import OperatorError
 from ovir.kernels import blocked
 from ovir.ops import activation as act
 from ovir.ops.base.operator import Operator
+from ovir.ops.gelu import Gelu2, Gelu7
 from ovir.ops.prelu import PReLU
 from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 
@@ -54,9 +55,9 @@ def applied(op: Operator, *arrays: Any, dtype: Any = np.float32) -> Any:
         (act.Mish(), [-30, 0, 1, 50, INF, -INF], [-30 * 9.357623e-14, 0, 0.86509839, 50, INF, NAN]),
         (act.SoftPlus(), [-INF, 0, 1, 100, INF], [0, np.log(2), 1.3132617, 100, INF]),
         (act.SoftSign(), [-1, 0, 3], [-0.5, 0, 0.75]),
-        (act.Gelu2(), [-1, 0, 1, INF], [-0.15865525, 0, 0.84134475, INF]),
-        (act.Gelu7(), [-1, 0, 2], [-0.15865525, 0, 1.9544997]),
-        (act.Gelu7(approximation_mode="TANH"), [-1, 0, 2, INF, -INF], [-0.158808, 0, 1.9545977, INF, NAN]),
+        (Gelu2(), [-1, 0, 1, INF], [-0.15865525, 0, 0.84134475, INF]),
+        (Gelu7(), [-1, 0, 2], [-0.15865525, 0, 1.9544997]),
+        (Gelu7(approximation_mode="TANH"), [-1, 0, 2, INF, -INF], [-0.158808, 0, 1.9545977, INF, NAN]),
         (act.Swish(), [-1, 0, 2, -INF], [-0.26894142, 0, 1.7615942, NAN]),
     ],
     ids=lambda value: type(value).__name__,
@@ -114,7 +115,7 @@ def test_integers_are_rounded_to_the_nearest(op: Operator, y: list[int]) -> None
 def test_gelu_is_as_exact_as_its_type(dtype: Any) -> None:
     x = np.concatenate([np.linspace(-20, 20, 4001), np.logspace(-30, 1, 400), [3e38, -3e38]]).astype(dtype)
     exact = np.array([v / 2 * erfc(-v / sqrt(2)) for v in x.tolist()])
-    error = np.abs(applied(act.Gelu7(), x, dtype=dtype) - exact)
+    error = np.abs(applied(Gelu7(), x, dtype=dtype) - exact)
     eps = np.finfo(dtype).eps
     assert (error <= 2 * eps * np.abs(x)).all()
     assert (error <= 4 * eps * np.abs(exact))[x > 0].all()
@@ -154,7 +155,7 @@ def test_blocks_strides_and_buffers_do_not_show(
 
 def test_shapes_and_symbols_pass() -> None:
     data = tensor("?,2..5,3")
-    for op in (act.ReLU(), act.Gelu7(), act.Swish(), SoftMax8(axis=-1)):
+    for op in (act.ReLU(), Gelu7(), act.Swish(), SoftMax8(axis=-1)):
         assert op.infer(data).shape.dims[0] is data.shape.dims[0]
         assert str(op.infer(data)) == "f32[?,2..5,3]"
         assert str(op.infer(tensor("..."))) == "f32[...]"
@@ -185,7 +186,7 @@ def test_refused_attributes() -> None:
     with pytest.raises(ValueError, match="attribute 'axis': -1 is below 0"):
         SoftMax1(axis=-1)
     with pytest.raises(ValueError, match="'sin' is not one of erf, tanh"):
-        act.Gelu7(approximation_mode="sin")
+        Gelu7(approximation_mode="sin")
 
 
 # ----- SoftMax and LogSoftmax

@@ -20,6 +20,7 @@ from ovir.ops.batch_norm import BatchNormInference5
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
 from ovir.ops.cumsum import CumSum
+from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.logic import LogicalAnd, LogicalNot
 from ovir.ops.lrn import LRN
@@ -59,7 +60,7 @@ def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> 
 
 @pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize(
-    "op", [act.Mish(), act.HSwish(), act.Gelu2(), act.Elu(alpha=3), act.Sigmoid(), Erf()], ids=lambda op: op.type
+    "op", [act.Mish(), act.HSwish(), Gelu2(), act.Elu(alpha=3), act.Sigmoid(), Erf()], ids=lambda op: op.type
 )
 def test_activations(op: Operator, channels_last: bool) -> None:
     assert_bound_like_run(op, sample(2, 30, 90, 61, channels_last=channels_last), error=0)

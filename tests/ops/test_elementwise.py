@@ -23,6 +23,7 @@ from ovir.ops import bitwise as bw
 from ovir.ops import comparison as cp
 from ovir.ops import logic as lg
 from ovir.ops.base.operator import Operator
+from ovir.ops.power import Power
 from ovir.ops.select import Select
 
 INF, NAN = np.inf, np.nan
@@ -84,8 +85,8 @@ def sizes(lower: Any, upper: Any, symbols: Any = None, element_type: ElementType
         (ar.Mod(), [5.5, -5.5, 5.5, -5.5], [2, 2, -2, -2], np.float64, [1.5, -1.5, 1.5, -1.5]),
         (ar.Maximum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, INF, 3]),
         (ar.Minimum(), [NAN, 1, INF, -1], [1, NAN, 2, 3], np.float32, [NAN, 1, 2, -1]),
-        (ar.Power(), [2, 2, -3, 0], [10, -1, 3, 0], np.int32, [1024, 0, -27, 1]),
-        (ar.Power(), [2, -2, 4], [0.5, 0.5, -0.5], np.float32, [2**0.5, NAN, 0.5]),
+        (Power(), [2, 2, -3, 0], [10, -1, 3, 0], np.int32, [1024, 0, -27, 1]),
+        (Power(), [2, -2, 4], [0.5, 0.5, -0.5], np.float32, [2**0.5, NAN, 0.5]),
         (ar.SquaredDifference(), [7, -7], [3, 3], np.int16, [16, 100]),
     ],
     ids=lambda value: type(value).__name__,
@@ -99,7 +100,7 @@ def test_power_by_one_number_is_that_of_libm(exponent: float) -> None:
     x = np.array([-INF, -2, -0.0, 0, 0.25, 3, INF, NAN], np.float32)
     with np.errstate(all="ignore"):
         expected = np.power(x, np.full(8, exponent, np.float32))
-        result = applied(ar.Power(), x, np.float32(exponent))
+        result = applied(Power(), x, np.float32(exponent))
     np.testing.assert_allclose(result, expected, rtol=1e-6)
     np.testing.assert_array_equal(np.signbit(result), np.signbit(expected))
 
@@ -370,7 +371,7 @@ def test_select_broadcasts_else_and_cond_to_then_in_pdpd() -> None:
         (ar.Mod(), (-9, 4), (5, 5), -5, 4),
         (ar.Maximum(), (2, 5), (3, 4), 3, 5),
         (ar.Minimum(), (2, INF), (3, 4), 2, 4),
-        (ar.Power(), (2, 3), (0, 2), 1, 9),
+        (Power(), (2, 3), (0, 2), 1, 9),
         (ar.SquaredDifference(), (2, 5), (1, 4), 0, 16),
     ],
     ids=lambda value: type(value).__name__,

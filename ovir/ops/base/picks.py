@@ -103,7 +103,8 @@ def _pays(binder: Binder, data: Array, indices: Array) -> bool:
     bytes_of_output = prod(binder.output_shape()) * data.itemsize
     # NumPy adds 64-bit integers with and without a sign as floats.
     is_index = indices.dtype.kind in "iu" and indices.dtype != np.uint64
-    return bool(0 < bytes_of_output <= _LARGEST and data.size and is_index)
+    # Indices in another order would have to be copied in each run.
+    return bool(0 < bytes_of_output <= _LARGEST and data.size and is_index and indices.flags.c_contiguous)
 
 
 def _places(axis: int, picked: int, rank: int) -> tuple[int, ...]:
