@@ -48,6 +48,8 @@ def coalesced(*arrays: Array) -> list[Array]:
             groups[-1].append(axis)
         else:
             groups.append([axis])
+    if not groups:  # NumPy turns 0-d arrays into scalars, which functions of several steps cannot write to
+        return [array.reshape(1) for array in arrays]
     sizes = [int(np.prod([shape[axis] for axis in group])) for group in groups]
     views = []
     for view, array in zip(moved, arrays, strict=True):

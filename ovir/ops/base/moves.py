@@ -71,7 +71,7 @@ def bind_moves(op: Operator, binder: Binder, *inputs: Array) -> bool:
     """
     data, *others = inputs
     size = prod(binder.output_shape())
-    if not size or size > _MOST_TRIED or not data.size or data.dtype != binder.output_dtype():
+    if not size or size > _MOST_TRIED or not data.size or not data.ndim or data.dtype != binder.output_dtype():
         return False
     if not all(map(binder.is_constant, range(1, len(inputs)))):
         return False
