@@ -19,10 +19,10 @@ from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import run_blocks, threads
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call, call_elementwise
+from ovir.ops.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import call_shares, number
+from ovir.ops.base.passes import number
 from ovir.ops.base.products import SHARED, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import scratch_like

@@ -23,10 +23,9 @@ from ovir.kernels.blocked import compute_dtype, integer_range
 from ovir.kernels.parallel import threads
 from ovir.kernels.reduction import fold, sum_along
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, parts_of
+from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import call_shares
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 

@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Port
-from ovir.ops.base.binding import Call
+from ovir.ops.base.binding import KEPT_BYTES, Call, border_calls
 from ovir.runtime.arena import Arena, Span, aligned_bytes
 from ovir.runtime.step import Step
 
@@ -102,24 +102,6 @@ class Borders:
         return self._whole.get(slot)
 
 
-def _border_calls(whole: Array, border: Sequence[tuple[int, int]]) -> list[Call]:
-    """Return the calls that fill the border of an array with zeros; the parts do not overlap."""
-    zero = np.zeros((), whole.dtype)
-    calls: list[Call] = []
-    inside: list[slice] = []
-    for size, (begin, end) in zip(whole.shape, border, strict=True):
-        for place in (slice(0, begin), slice(size - end, size)):
-            part = whole[(*inside, place)]
-            if part.size:
-                calls.append((np.copyto, (part, zero)))
-        inside.append(slice(begin, size - end))
-    return calls
-
-
-# A tensor of at most this size has memory of its own with its border, which stays zero.
-_KEPT_BYTES = 1 << 17
-
-
 class StepBinder:
     """The binder of one step; see ``ovir.ops.base.binding.Binder``."""
 
@@ -179,11 +161,11 @@ class StepBinder:
         sizes = [begin + size + end for size, (begin, end) in zip(shape, border, strict=True)]
         slot = self._step.outputs[0]
         laid = [sizes[axis] for axis in order]
-        if prod(sizes) * self.output_dtype().itemsize <= _KEPT_BYTES:
+        if prod(sizes) * self.output_dtype().itemsize <= KEPT_BYTES:
             memory, calls = self.kept(laid, self.output_dtype()), []
         else:
             memory = self._memory.allocate(slot, laid, self.output_dtype())
-            calls = _border_calls(memory, [border[axis] for axis in order])
+            calls = border_calls(memory, [border[axis] for axis in order])
         whole = memory.transpose(np.argsort(order).tolist())
         self.calls.extend(calls)
         self._borders.add(slot, whole, border)

@@ -121,14 +121,47 @@ def call_elementwise(binder: Binder, function: Callable[..., object], *arrays: A
     if workers < 2:
         binder.call(function, *views)
         return
-    parts = parts_of(views, workers * 2)
+    call_shares(binder, [[(function, part)] for part in parts_of(views, workers * 2)])
+
+
+def call_shares(binder: Binder, shares: Sequence[Sequence[Call]]) -> None:
+    """Add lists of calls, which threads share; a single list is added call by call."""
+    calls = shares[0] if len(shares) == 1 else [shared_call(shares)]
+    for function, arguments in calls:
+        binder.call(function, *arguments)
+
+
+def shared_call(shares: Sequence[Sequence[Call]]) -> Call:
+    """Return one call that makes lists of calls, each of them on one thread."""
 
     def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):  # threads do not inherit the settings of the caller
-            for part in parts[start:stop]:
-                function(*part)
+        for share in shares[start:stop]:
+            run_calls(share)
 
-    binder.call(run_blocks, run, len(parts), 1)
+    return run_blocks, (run, len(shares), 1)
+
+
+def run_calls(calls: Sequence[Call]) -> None:
+    for function, arguments in calls:
+        function(*arguments)
+
+
+def border_calls(whole: Array, border: Sequence[tuple[int, int]]) -> list[Call]:
+    """Return the calls that fill the border of an array with zeros; the parts do not overlap."""
+    zero = np.zeros((), whole.dtype)
+    calls: list[Call] = []
+    inside: list[slice] = []
+    for size, (begin, end) in zip(whole.shape, border, strict=True):
+        for place in (slice(0, begin), slice(size - end, size)):
+            part = whole[(*inside, place)]
+            if part.size:
+                calls.append((np.copyto, (part, zero)))
+        inside.append(slice(begin, size - end))
+    return calls
+
+
+KEPT_BYTES = 1 << 17
+"""An array of at most this size has memory of its own with its border, which stays zero."""
 
 
 def parts_of(views: Sequence[Array], count: int) -> list[tuple[Array, ...]]:
@@ -139,7 +172,7 @@ def parts_of(views: Sequence[Array], count: int) -> list[tuple[Array, ...]]:
     axis = max(range(out.ndim), key=lambda axis: out.shape[axis])
     return [
         tuple(v if v.ndim == 0 or v.shape[axis] == 1 else v[(slice(None),) * axis + (place,)] for v in views)
-        for place in _cuts(out.shape[axis], count)
+        for place in cuts(out.shape[axis], count)
     ]
 
 
@@ -177,6 +210,7 @@ _LONG = 1024
 _LARGEST_TILE = 1 << 14
 
 
-def _cuts(length: int, count: int) -> list[slice]:
+def cuts(length: int, count: int) -> list[slice]:
+    """Return about ``count`` slices of the same length that cover a length."""
     step = -(-length // count)
     return [slice(i, min(i + step, length)) for i in range(0, length, step)]

@@ -6,7 +6,7 @@ filters gives all channels of each output position. Depthwise convolutions are s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -17,8 +17,8 @@ from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
 from ovir.kernels.fast_calls import einsum
-from ovir.kernels.parallel import run_blocks, threads
-from ovir.ops.base.binding import Binder, Call
+from ovir.kernels.parallel import threads
+from ovir.ops.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
 from ovir.ops.base.products import SHARED, bind_product, in_pieces
 
 
@@ -41,8 +41,6 @@ class Axis(NamedTuple):
 _BLOCK_BYTES = 1 << 20
 # With this many multiply-accumulates per thread, sums of products are shared among threads.
 _SUMMED = 400_000
-# A padded image of at most this size has memory of its own, whose border stays zero.
-_KEPT_BYTES = 1 << 17
 
 
 def channels_last(data: Array) -> Array:
@@ -69,13 +67,13 @@ def padded_image(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
     if bordered is not None and channels_last(bordered).shape == shape and _has_dense_rows(channels_last(bordered)):
         return channels_last(bordered)
     inside = tuple(slice(a.pad_begin, a.pad_begin + n) for a, n in zip(axes, data.shape[1:-1], strict=True))
-    if not has_border or prod(shape) * data.itemsize <= _KEPT_BYTES:
+    if not has_border or prod(shape) * data.itemsize <= KEPT_BYTES:
         image = binder.kept(shape, data.dtype) if has_border else binder.scratch(shape, data.dtype)
     else:
         image = binder.scratch(shape, data.dtype)
-        for border in _borders(shape, inside):
-            if image[border].size:
-                binder.call(np.copyto, image[border], np.zeros((), data.dtype))
+        border = [(place.start, size - place.stop) for size, place in zip(sizes, inside, strict=True)]
+        for function, arguments in border_calls(image, [(0, 0), *border, (0, 0)]):
+            binder.call(function, *arguments)
     binder.call(np.copyto, image[(slice(None), *inside)], data)
     return image
 
@@ -83,14 +81,6 @@ def padded_image(binder: Binder, data: Array, axes: Sequence[Axis]) -> Array:
 def _has_dense_rows(image: Array) -> bool:
     """Return whether the rows [W, C] of an image have no gaps."""
     return bool(image[(0,) * (image.ndim - 2)].flags.c_contiguous)
-
-
-def _borders(shape: Sequence[int], inside: Sequence[slice]) -> Iterator[tuple[slice, ...]]:
-    """Yield boxes that together cover an image except for its inside, without overlapping."""
-    for axis, place in enumerate(inside, 1):
-        before = (slice(None), *inside[: axis - 1])
-        yield (*before, slice(0, place.start))
-        yield (*before, slice(place.stop, shape[axis]))
 
 
 def border_of(shape: Sequence[int], axes: Sequence[Axis]) -> tuple[tuple[int, int], ...] | None:
@@ -162,21 +152,10 @@ def _bind_columns(binder: Binder, view: Array, weights: Array, out: Array) -> No
         products = [in_pieces(columns[0], weights[0], result[0]) for _, _, columns, result in blocks]
     else:
         products = [(columns, weights, result) for _, _, columns, result in blocks]
-    if len(memory) == 1:
-        for (target, source, _, _), product in zip(blocks, products, strict=True):
-            binder.call(np.copyto, target, source)
-            binder.call(np.matmul, *product)
-        return
-    pairs = [(target, source, *product) for (target, source, _, _), product in zip(blocks, products, strict=True)]
-    shares = [pairs[first :: len(memory)] for first in range(len(memory))]
-
-    def run(start: int, stop: int) -> None:
-        for share in shares[start:stop]:
-            for target, source, columns, matrix, result in share:
-                np.copyto(target, source)
-                np.matmul(columns, matrix, result)
-
-    binder.call(run_blocks, run, len(shares), 1)
+    shares: list[list[Call]] = [[] for _ in memory]
+    for index, ((target, source, _, _), product) in enumerate(zip(blocks, products, strict=True)):
+        shares[index % len(memory)] += [(np.copyto, (target, source)), (np.matmul, product)]
+    call_shares(binder, shares)
 
 
 def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[Axis]) -> None:
@@ -259,22 +238,15 @@ def _bind_sums(binder: Binder, terms: Sequence[tuple[Array, Array]], out: Array,
     workers = min(work // _SUMMED, threads())
     axis = int(out.ndim > 2 and out.shape[0] == 1)
     if workers < 2 or out.shape[axis] < workers:
-        for function, arguments in _sum_calls(sums, terms, out, term):
-            binder.call(function, *arguments)
+        call_shares(binder, [_sum_calls(sums, terms, out, term)])
         return
     step = -(-out.shape[axis] // workers)
     places_of = [(slice(None),) * axis + (slice(i, i + step),) for i in range(0, out.shape[axis], step)]
-    parts = [
+    shares = [
         _sum_calls(sums, [(view[place], weights) for view, weights in terms], out[place], term[place])
         for place in places_of
     ]
-
-    def run(start: int, stop: int) -> None:
-        for calls in parts[start:stop]:
-            for function, arguments in calls:
-                function(*arguments)
-
-    binder.call(run_blocks, run, len(parts), 1)
+    call_shares(binder, shares)
 
 
 def _sum_calls(

@@ -12,8 +12,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.kernels.parallel import run_blocks, threads
-from ovir.ops.base.binding import HEAVY, LIGHT, Binder, Call, parts_of
+from ovir.kernels.parallel import threads
+from ovir.ops.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of, run_calls
 
 Spare = Callable[[], Array]
 """Returns one more array like the output, for what lies between the passes."""
@@ -32,11 +32,6 @@ def number(value: float, like: Array) -> Array:
 def run_passes(passes: Passes, x: Array, *others: Array) -> None:
     """Make the passes once; the last array is the output."""
     run_calls(passes(x, *others, partial(np.empty_like, x)))
-
-
-def run_calls(calls: Sequence[Call]) -> None:
-    for function, arguments in calls:
-        function(*arguments)
 
 
 def bind_passes(binder: Binder, passes: Passes, data: Array, *others: Array, heavy: bool = True) -> None:
@@ -94,18 +89,3 @@ class _Spare:
             self._memory.append(self._binder.scratch((self._largest,), self._like.dtype))
         self._used += 1
         return self._memory[self._used - 1][: self._like.size].reshape(self._like.shape)
-
-
-def call_shares(binder: Binder, shares: Sequence[Sequence[Call]]) -> None:
-    """Add lists of calls, one for each thread; a single list is added call by call."""
-    if len(shares) == 1:
-        for function, arguments in shares[0]:
-            binder.call(function, *arguments)
-        return
-
-    def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):  # threads do not inherit the settings of the caller
-            for share in shares[start:stop]:
-                run_calls(share)
-
-    binder.call(run_blocks, run, len(shares), 1)

@@ -11,8 +11,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.kernels.blas import has_small_products
-from ovir.kernels.parallel import run_blocks, threads
-from ovir.ops.base.binding import Binder, Call
+from ovir.kernels.parallel import threads
+from ovir.ops.base.binding import Binder, Call, cuts, shared_call
 
 SHARED = 3 << 20
 """With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread
@@ -63,13 +63,7 @@ def product_calls(a: Array, b: Array, out: Array) -> list[Call]:
         return [(out.fill, (0,))]
     if workers < 2:
         return [(np.matmul, in_pieces(a, b, out))]
-    parts = [in_pieces(*part) for part in _parts(a, b, out, workers)]
-
-    def run(start: int, stop: int) -> None:
-        for x, y, z in parts[start:stop]:
-            np.matmul(x, y, z)
-
-    return [(run_blocks, (run, len(parts), 1))]
+    return [shared_call([[(np.matmul, in_pieces(*part))] for part in _parts(a, b, out, workers)])]
 
 
 def in_pieces(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
@@ -131,17 +125,12 @@ def _as_one_matrix(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]
 def _parts(a: Array, b: Array, out: Array, workers: int) -> list[tuple[Array, Array, Array]]:
     """Split a product into parts of about the same size, a few for each thread."""
     if out.ndim > 2 and out.shape[0] >= workers:
-        cuts = _cuts(out.shape[0], workers)
-        return [(_along_batch(a, out.ndim, cut), _along_batch(b, out.ndim, cut), out[cut]) for cut in cuts]
+        places = cuts(out.shape[0], workers)
+        return [(_along_batch(a, out.ndim, cut), _along_batch(b, out.ndim, cut), out[cut]) for cut in places]
     if out.shape[-2] >= out.shape[-1]:
-        return [(a[..., cut, :], b, out[..., cut, :]) for cut in _cuts(out.shape[-2], workers)]
-    return [(a, b[..., cut], out[..., cut]) for cut in _cuts(out.shape[-1], workers)]
+        return [(a[..., cut, :], b, out[..., cut, :]) for cut in cuts(out.shape[-2], workers)]
+    return [(a, b[..., cut], out[..., cut]) for cut in cuts(out.shape[-1], workers)]
 
 
 def _along_batch(x: Array, ndim: int, cut: slice) -> Array:
     return x if x.ndim < ndim or x.shape[0] == 1 else x[cut]
-
-
-def _cuts(length: int, workers: int) -> list[slice]:
-    step = -(-length // workers)
-    return [slice(i, min(i + step, length)) for i in range(0, length, step)]
