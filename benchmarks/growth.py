@@ -32,7 +32,7 @@ LARGEST = 20_000  # the largest n; a stage that is faster than 20 ms there has n
 
 @dataclass(frozen=True)
 class Stage:
-    """What is measured, and what is made for it before the clock starts."""
+    """An action to measure, and how to prepare it before the clock starts."""
 
     prepare: Callable[[File], Any]
     run: Callable[[Any], Any]

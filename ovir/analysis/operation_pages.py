@@ -1,4 +1,4 @@
-"""What ovir knows of one operation version, for people who want to look it up: derived from its class."""
+"""Describe one operation version for people who look it up, from what its class declares."""
 
 from __future__ import annotations
 

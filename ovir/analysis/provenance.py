@@ -14,7 +14,7 @@ _PARAMETERS = ("conversion_parameters", "cli_parameters")
 
 @dataclass
 class Provenance:
-    """What is not recorded is None."""
+    """Fields are None if the file does not record them."""
 
     framework: str | None = None
     """The framework of the original model: ``onnx``, ``pytorch``, ``tf``."""
