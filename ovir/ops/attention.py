@@ -22,8 +22,9 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.packed import SHARED
 from ovir.ops.base.passes import number
-from ovir.ops.base.products import SHARED, readable
+from ovir.ops.base.products import readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import scratch_like
 from ovir.ops.softmax import exponentials, redo_if_lost

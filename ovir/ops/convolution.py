@@ -19,7 +19,8 @@ from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
-from ovir.ops.base.images import Axis, bind_dense, bind_depthwise, border_of
+from ovir.ops.base.dense import bind_dense
+from ovir.ops.base.images import Axis, bind_depthwise, border_of
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -118,12 +119,11 @@ class ForwardConvolutionBase(ConvolutionBase):
         axes = self._axes(data.shape, filters.shape)
         if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
             return False
-        if depth == outputs == 1:
+        if depth == outputs == 1 < len(grouped):
             weights = binder.prepared("depthwise", lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
             bind_depthwise(binder, data, weights, axes)
             return True
-        weights = binder.prepared("dense", lambda: _matrices(grouped))
-        bind_dense(binder, data, weights, axes)
+        bind_dense(binder, data, grouped, axes)
         return True
 
     def _axes(self, data: Sequence[int], filters: Sequence[int]) -> list[Axis]:
@@ -241,19 +241,6 @@ class BinaryConvolution(ForwardConvolutionBase):
         sums = super()._convolve(signs, kernel, weights, None)
         sums += self.pad_value * weights.sum(axis=(0, 2, 3)).reshape(-1, 1, 1)
         return converted(sums, data.dtype, out)
-
-
-def _matrices(filters: Array) -> Array:
-    """Return filters [groups, outputs, inputs, *kernel] as matrices [groups, *kernel * inputs, outputs]."""
-    groups, outputs, inputs, *kernel = filters.shape
-    ordered = np.moveaxis(filters, (1, 2), (-1, -2))
-    if prod(kernel) == 1 and filters.nbytes > _LARGEST_COPY:
-        return ordered.reshape(groups, inputs, outputs)
-    return np.ascontiguousarray(ordered).reshape(groups, prod(kernel) * inputs, outputs)
-
-
-# Filters of one tap that take more bytes than this stay where they are; a copy by rows is multiplied a little faster.
-_LARGEST_COPY = 1 << 20
 
 
 def spatial_dims(shape: PartialShape, first: int, axes: int) -> list[Dimension]:

@@ -18,7 +18,7 @@ from ovir.kernels.parallel import run_blocks
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.products import bind_product, by_rows, readable
+from ovir.ops.base.products import bind_constant_product, bind_product, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 
@@ -129,12 +129,14 @@ class MatMul(Operator):
         out = binder.output()
         a, b = (a[np.newaxis] if a.ndim == 1 else a), (b[:, np.newaxis] if b.ndim == 1 else b)
         lead = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-        bind_product(
-            binder,
+        a, result = (
             readable(binder, a, "a" if binder.is_constant(0) else None),
-            by_rows(binder, b, prod(a.shape[:-1])) if binder.is_constant(1) else readable(binder, b),
             out.reshape(*lead, a.shape[-2], b.shape[-1]),
         )
+        if binder.is_constant(1):
+            bind_constant_product(binder, a, b, result)
+        else:
+            bind_product(binder, a, readable(binder, b), result)
         return True
 
     def _require_fit(self, a: Array, b: Array) -> None:

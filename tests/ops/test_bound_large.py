@@ -15,15 +15,18 @@ from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.attention import ScaledDotProductAttention
+from ovir.ops.base import packed
 from ovir.ops.base.operator import Operator
 from ovir.ops.batch_norm import BatchNormInference5
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr
+from ovir.ops.convolution import Convolution, GroupConvolution
 from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolutionBackpropData
 from ovir.ops.cumsum import CumSum
 from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
 from ovir.ops.logic import LogicalAnd, LogicalNot
 from ovir.ops.lrn import LRN
+from ovir.ops.matmul import MatMul
 from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
 from ovir.ops.pooling import AvgPool1, MaxPool1
 from ovir.ops.prelu import PReLU
@@ -52,7 +55,7 @@ def assert_bound_like_run(op: Operator, *inputs: Array, error: float = 1e-6) -> 
     with parallel.limit(2):
         results = bound_results(op, inputs, [expected], set(range(1, len(inputs))))
     assert results is not None, "there is no bound form"
-    if error and expected.dtype == np.float32:
+    if error and expected.dtype.kind == "f":
         np.testing.assert_allclose(results[0], expected, rtol=0, atol=error * np.nanmax(np.abs(expected)))
     else:
         np.testing.assert_array_equal(results[0], expected)
@@ -195,6 +198,63 @@ def test_functions_of_bits() -> None:
     assert_bound_like_run(LogicalAnd(), mask, mask[0], error=0)
     assert_bound_like_run(BitwiseNot(), numbers, error=0)
     assert_bound_like_run(BitwiseOr(), numbers, numbers[1], error=0)
+
+
+@pytest.fixture
+def with_small_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let constants be packed whatever BLAS there is."""
+    monkeypatch.setattr(packed, "has_small_products", lambda: True)
+
+
+@pytest.mark.usefixtures("with_small_products")
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("rows", [2, 9, 53, 197])
+@pytest.mark.parametrize(("length", "columns"), [(384, 384), (700, 200), (300, 1007), (3100, 130), (9000, 90)])
+def test_products_with_constants(length: int, columns: int, rows: int, transpose: bool) -> None:
+    a, b = sample(rows, length), sample(columns, length).T if transpose else sample(length, columns)
+    b = np.ascontiguousarray(b.T) if transpose else b
+    assert_bound_like_run(MatMul(transpose_b=transpose), a, b, error=1e-5)
+    assert_bound_like_run(MatMul(transpose_b=transpose), np.stack([a, -a]), b[np.newaxis], error=1e-5)
+
+
+@pytest.mark.usefixtures("with_small_products")
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize(("channels", "outputs"), [(1, 1), (12, 1), (5, 8), (3, 16), (40, 100)])
+@pytest.mark.parametrize(
+    ("kernel", "settings"),
+    [
+        ((3, 3), {"pads_begin": (1, 1), "pads_end": (1, 1)}),
+        ((2, 31), {"strides": (1, 2), "pads_end": (1, 0)}),
+        ((5, 4), {"strides": (2, 3), "dilations": (1, 2), "pads_begin": (2, 2)}),
+        ((1, 1), {}),
+        ((1, 1), {"strides": (2, 2)}),
+    ],
+    ids=str,
+)
+def test_convolutions(
+    kernel: tuple[int, int], settings: dict[str, Any], channels: int, outputs: int, channels_last: bool
+) -> None:
+    filters = sample(outputs, channels, *kernel)
+    for width in (79, 96):
+        data = sample(2, channels, 30, width, channels_last=channels_last)
+        assert_bound_like_run(Convolution(**settings), data, filters, error=1e-5)
+    assert_bound_like_run(Convolution(**settings), data.astype(np.float64), filters.astype(np.float64), error=1e-5)
+
+
+def test_long_filter_of_one_channel() -> None:
+    op = Convolution(strides=(2,))
+    for length in (2000, 2001, 261, 256):
+        assert_bound_like_run(op, sample(1, 1, length), sample(1, 1, 256), error=1e-5)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("kernel", [3, 5])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_depthwise_convolutions(stride: int, kernel: int, channels_last: bool) -> None:
+    op = GroupConvolution(strides=(stride, stride), pads_begin=(1, 1), pads_end=(2, 2))
+    for channels, width in ((200, 97), (13, 301), (600, 24)):
+        data = sample(2, channels, 7, width, channels_last=channels_last)
+        assert_bound_like_run(op, data, sample(channels, 1, 1, kernel, kernel), error=1e-5)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

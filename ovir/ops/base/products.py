@@ -12,11 +12,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import Binder, Call, cuts, shared_call
-
-SHARED = 3 << 20
-"""With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread
-takes as long as some 500,000 of them."""
+from ovir.ops.base.binding import Binder, Call, call_shares, cuts, shared_call
+from ovir.ops.base.packed import SHARED, SMALL, packed, packed_calls
 
 
 def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
@@ -50,8 +47,20 @@ def is_readable(x: Array) -> bool:
 
 def bind_product(binder: Binder, a: Array, b: Array, out: Array) -> None:
     """Bind ``out = a @ b`` for matrices that BLAS can read; leading axes are a batch and are broadcast."""
-    for function, arguments in product_calls(a, b, out):
-        binder.call(function, *arguments)
+    call_shares(binder, [product_calls(a, b, out)])
+
+
+def bind_constant_product(binder: Binder, a: Array, b: Array, out: Array) -> None:
+    """Bind ``out = a @ b`` for constant matrices ``b`` of input 1; leading axes are a batch and are broadcast."""
+    rows = prod(a.shape[:-1])
+    if prod(b.shape[:-2]) == 1 and a.dtype == np.float32:
+        x, matrix, result = _as_one_matrix(a, b, out)
+        if x.ndim == result.ndim == 2 and x.strides[1] == x.itemsize:
+            found = packed(binder, lambda: matrix, matrix.shape, rows, "b")
+            if found is not None:
+                call_shares(binder, [packed_calls(x, found, result)])
+                return
+    bind_product(binder, a, by_rows(binder, b, rows), out)
 
 
 def product_calls(a: Array, b: Array, out: Array) -> list[Call]:
@@ -75,15 +84,15 @@ def in_pieces(a: Array, b: Array, out: Array) -> tuple[Array, Array, Array]:
     if a.ndim != 2 or b.ndim != 2 or out.dtype != np.float32 or not has_small_products():
         return a, b, out
     (rows, length), columns, size = a.shape, b.shape[1], out.itemsize
-    if rows < 2 or rows * length * columns <= _SMALL or a.strides[1] != size or out.strides[1] != size:
+    if rows < 2 or rows * length * columns <= SMALL or a.strides[1] != size or out.strides[1] != size:
         return a, b, out
     if b.strides[1] == size:
-        height = _divisor(rows, _SMALL // (length * columns))
+        height = _divisor(rows, SMALL // (length * columns))
         if height >= _LEAST:
             return a.reshape(-1, height, length), b, out.reshape(-1, height, columns)
-        most = _SMALL // (rows * length)
+        most = SMALL // (rows * length)
     else:
-        most = min(_SMALL // (rows * length), _SMALL_TRANSPOSED // rows)
+        most = min(SMALL // (rows * length), _SMALL_TRANSPOSED // rows)
     width = _divisor(columns, most)
     if rows > _FEW_ROWS or width < _LEAST:
         return a, b, out
@@ -100,9 +109,8 @@ def _divisor(count: int, most: int) -> int:
     return next((size for size in range(min(most, count), 0, -1) if count % size == 0), 0)
 
 
-# OpenBLAS multiplies without packing up to so many multiply-accumulates and, if the second matrix lies by columns, only
-# results of up to so many elements.
-_SMALL, _SMALL_TRANSPOSED = 1_000_000, 1200
+# OpenBLAS packs the second matrix if it lies by columns and the result has more elements than this.
+_SMALL_TRANSPOSED = 1200
 # Larger constants stay where they are.
 _LARGEST_COPY = 4 << 20
 # Smaller pieces, and pieces of columns for more rows, do not pay.

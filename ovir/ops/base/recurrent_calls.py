@@ -20,7 +20,8 @@ from ovir.core.arrays import Array
 from ovir.kernels import recurrent
 from ovir.kernels.recurrent import Activation
 from ovir.ops.base.binding import Binder, Call
-from ovir.ops.base.products import SHARED, product_calls
+from ovir.ops.base.packed import SHARED
+from ovir.ops.base.products import product_calls
 
 StepCalls = Callable[..., list[Call]]
 

@@ -1,0 +1,185 @@
+"""Bound convolutions that sum over several channels, or over a single one.
+
+One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
+output position. Filters with few outputs are taken side by side: a wider window holds several neighbouring ones, and a
+matrix with zeros gives the outputs of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.kernels.parallel import threads
+from ovir.ops.base.binding import Binder, Call, call_shares
+from ovir.ops.base.images import Axis, channels_last, channels_last_order, padded_image, windows
+from ovir.ops.base.packed import SHARED, packed, packed_calls, piece_calls
+from ovir.ops.base.products import in_pieces, product_calls
+
+# Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
+_BLOCK_BYTES = 1 << 20
+# Filters of one tap that take more bytes than this stay where they are; a copy by rows is multiplied a little faster.
+_LARGEST_COPY = 1 << 20
+
+Product = Callable[[Array, Array, bool], list[Call]]
+"""Returns the calls that multiply rows with the filters, shared among threads or not."""
+
+
+def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]) -> None:
+    """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel]."""
+    groups, outputs, channels, *kernel = filters.shape
+    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
+    image = channels_last(data)
+    is_pointwise = all(a.kernel == 1 and a.stride == 1 and not a.pad_begin for a in axes) and groups == 1
+    if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
+        rows = _rows(image)
+        if rows is not None:
+            product = _product(binder, "dense", lambda: _matrices(filters), (1, channels, outputs), rows)
+            call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
+            return
+    *others, last = axes
+    count = _windows_at_once(last, outputs, channels * prod(kernel[:-1])) if groups == 1 else 1
+    if count == 1:
+        shape = groups, prod(kernel) * channels, outputs
+        _bind_columns(binder, image, axes, "dense", lambda: _matrices(filters), shape, out)
+        return
+    wide = _widened(last, count)
+    shape = 1, prod(kernel[:-1]) * wide.kernel * channels, count * outputs
+    wanted = out.shape
+    is_whole = last.windows % count == 0
+    target = out if is_whole else binder.scratch((*wanted[:-2], wide.windows * count, outputs), out.dtype)
+    form = f"dense, {count} windows at a time"
+    grouped = target.reshape(*wanted[:-2], wide.windows, count * outputs)
+    _bind_columns(binder, image, [*others, wide], form, lambda: _side_by_side(filters, last, count), shape, grouped)
+    if not is_whole:
+        binder.call(np.copyto, out, target[..., : last.windows, :])
+
+
+def _rows(image: Array) -> Array | None:
+    """Return the positions of an image [N, *spatial, C] as rows of a matrix that BLAS can read; None if it cannot."""
+    matrix = image.reshape(-1, image.shape[-1])
+    if not np.may_share_memory(matrix, image):
+        return None
+    size = image.itemsize
+    return matrix if size in matrix.strides else None
+
+
+def _matrices(filters: Array) -> Array:
+    """Return filters [groups, outputs, inputs, *kernel] as matrices [groups, *kernel * inputs, outputs]."""
+    groups, outputs, inputs, *kernel = filters.shape
+    ordered = np.moveaxis(filters, (1, 2), (-1, -2))
+    if prod(kernel) == 1 and filters.nbytes > _LARGEST_COPY:
+        return ordered.reshape(groups, inputs, outputs)
+    return np.ascontiguousarray(ordered).reshape(groups, prod(kernel) * inputs, outputs)
+
+
+# --------------------------------------------------------------------------- several windows at a time
+
+# The copy of an element costs as much as its product with so many columns of filters, and BLAS computes columns in
+# vectors of so many.
+_COPY, _VECTOR = 20, 16
+# More windows at a time, and larger matrices, do not pay; nor does a gain smaller than this.
+_MOST_WINDOWS, _LARGEST_MATRIX, _GAIN = 64, 1 << 20, 1.25
+
+
+def _windows_at_once(axis: Axis, outputs: int, others: int) -> int:
+    """Return the number of windows along the last axis that are best taken together.
+
+    ``others`` is the number of elements that a window has for each tap along the axis.
+    """
+
+    def cost(count: int) -> float:
+        wide = _widened(axis, count)
+        columns = -(-count * outputs // _VECTOR) * _VECTOR
+        copied = 0 if axis.windows % count == 0 else 2 * axis.windows * outputs
+        return wide.windows * wide.kernel * others * (_COPY + columns) + copied * _COPY
+
+    def size(count: int) -> int:
+        return _widened(axis, count).kernel * others * count * outputs
+
+    counts = [n for n in range(2, min(axis.windows, _MOST_WINDOWS) + 1) if size(n) <= _LARGEST_MATRIX]
+    best = min(counts, key=cost, default=1)
+    return best if cost(best) * _GAIN < cost(1) else 1
+
+
+def _widened(axis: Axis, count: int) -> Axis:
+    """Return how windows move that hold ``count`` neighbouring windows each."""
+    if count == 1:
+        return axis
+    kernel = (axis.kernel - 1) * axis.dilation + 1 + (count - 1) * axis.stride
+    return Axis(kernel, count * axis.stride, 1, axis.pad_begin, -(-axis.windows // count))
+
+
+def _side_by_side(filters: Array, axis: Axis, count: int) -> Array:
+    """Return the filters [1, outputs, inputs, *kernel] for ``count`` windows at a time, as one matrix [1, *wide kernel
+    * inputs, count * outputs]."""
+    _, outputs, inputs, *kernel = filters.shape
+    ordered = np.moveaxis(filters[0], (0, 1), (-1, -2))
+    wide = np.zeros((*kernel[:-1], _widened(axis, count).kernel, inputs, count, outputs), filters.dtype)
+    span = (axis.kernel - 1) * axis.dilation + 1
+    for window in range(count):
+        start = window * axis.stride
+        wide[..., start : start + span : axis.dilation, :, window, :] = ordered
+    return wide.reshape(1, -1, count * outputs)
+
+
+# --------------------------------------------------------------------------- columns and products
+
+
+def _bind_columns(
+    binder: Binder,
+    image: Array,
+    axes: Sequence[Axis],
+    form: str,
+    make: Callable[[], Array],
+    shape: tuple[int, int, int],
+    out: Array,
+) -> None:
+    """Bind the copy of windows [N, *windows, *kernel, C] to rows, and the product with matrices [groups, length,
+    depth]."""
+    groups, length, depth = shape
+    view = windows(padded_image(binder, image, axes), axes)
+    spatial = len(axes)
+    channels = view.shape[-1] // groups
+    # Along the first spatial axis, blocks of windows are small enough for a cache.
+    count, rest = view.shape[1], prod(view.shape[2 : 1 + spatial])
+    row_bytes = rest * groups * (length + depth) * view.itemsize
+    work = out.size * length
+    workers = max(min(work // SHARED, threads()), 1)
+    step = max(min(_BLOCK_BYTES // max(row_bytes, 1), -(-count // workers)), 1)
+    places = [(n, slice(i, min(i + step, count))) for n in range(view.shape[0]) for i in range(0, count, step)]
+    memory = [binder.scratch((step * rest * groups * length,), view.dtype) for _ in range(min(workers, len(places)))]
+    split = (*view.shape[:-1], groups, channels)
+    grouped = np.moveaxis(view.reshape(split) if groups > 1 else view[..., np.newaxis, :], -2, 1 + spatial)
+    shares: list[list[Call]] = [[] for _ in memory]
+    product: Product | None = None
+    for index, (n, place) in enumerate(places):
+        source = grouped[n, place]
+        target = memory[index % len(memory)][: source.size].reshape(source.shape)
+        rows = source.size // (groups * length)
+        columns, result = target.reshape(rows, groups, length), out[n, place].reshape(rows, groups, depth)
+        if groups == 1:
+            columns, result = columns[:, 0], result[:, 0]
+        else:
+            columns, result = columns.swapaxes(0, 1), result.swapaxes(0, 1)
+        product = product or _product(binder, form, make, shape, columns)
+        shares[index % len(memory)] += [(np.copyto, (target, source)), *product(columns, result, False)]
+    call_shares(binder, shares)
+
+
+def _product(binder: Binder, form: str, make: Callable[[], Array], shape: tuple[int, int, int], rows: Array) -> Product:
+    """Return what multiplies rows [rows, length], or [groups, rows, length], with matrices [groups, length, depth]."""
+    groups, length, depth = shape
+    if groups == 1 and rows.dtype == np.float32 and rows.strides[-1] == rows.itemsize:
+        matrix = packed(binder, lambda: make()[0], (length, depth), len(rows), form)
+        if matrix is not None:
+            return lambda a, out, shared: (packed_calls if shared else piece_calls)(a, matrix, out)
+    weights = binder.prepared(form, make)
+    if groups > 1:
+        return lambda a, out, shared: [(np.matmul, (a, weights, out))]
+    return lambda a, out, shared: (
+        product_calls(a, weights[0], out) if shared else [(np.matmul, in_pieces(a, weights[0], out))]
+    )
