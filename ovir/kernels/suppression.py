@@ -1,4 +1,8 @@
-"""Non-maximum suppression: which of many overlapping boxes are kept, given how much any two overlap."""
+"""Non-maximum suppression: which of many overlapping boxes are kept, given how much any two overlap.
+
+The candidates of all rows (the classes of all images) are numbered row by row, best first. Only candidates of the same
+row exclude each other. All rows are treated together, because a call of NumPy takes as long as the work on a few boxes.
+"""
 
 from __future__ import annotations
 
@@ -9,127 +13,211 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.boxes import Overlaps
 
-# Boxes compared with each other at a time, and kept boxes that they are compared with at a time.
-_BLOCK, _KEPT_BLOCK = 128, 256
-_MANY = 1 << 10
+_CELLS = 1 << 16
+"""Pairs of candidates compared at a time."""
+_BLOCK = 128
+"""Candidates of a row that are compared with each other at a time."""
+_FEW = 24
+"""Undecided candidates that are decided one by one."""
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
-def ranked(scores: Array, eligible: Array, most: int | None = None) -> Iterator[tuple[int, Array]]:
-    """Return, for each row of the float32 ``scores``, the indices of its eligible elements in descending order of
-    score.
+def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
+    """Group rows of about the same length: yield the numbers of their candidates [R, m], and which of them exist.
 
-    Of equal scores the first comes first. Each row has at most ``most`` indices; rows without any are left out.
+    ``rows`` are the row numbers of the candidates, which do not decrease. A group has few enough rows that its
+    candidates can be compared with each other at a time, if no row has more than ``widest`` candidates.
     """
-    length = scores.shape[1]
-    flat = scores.reshape(-1)
-    places = np.flatnonzero(eligible)
-    ends = np.searchsorted(places, np.arange(len(scores) + 1) * length)
-    for row in np.flatnonzero(np.diff(ends)).tolist():
-        chosen = places[ends[row] : ends[row + 1]]
-        indices = (chosen - row * length)[descending(flat[chosen])[:most]]
-        if indices.size:
-            yield row, indices
+    if not rows.size:
+        return
+    lengths = np.bincount(rows)
+    starts = lengths.cumsum() - lengths
+    if not lengths.all():
+        starts, lengths = starts[lengths > 0], lengths[lengths > 0]
+    groups = [slice(0, lengths.size)]
+    if lengths.size * min(int(lengths.max()), widest) ** 2 > _CELLS:
+        order = np.argsort(-lengths, kind="stable")
+        starts, lengths = starts[order], lengths[order]
+        groups = list(_groups(lengths.tolist(), widest))
+    for group in groups:
+        first, length = starts[group, np.newaxis], lengths[group, np.newaxis]
+        columns = np.arange(length.max())
+        exists = columns < length
+        yield np.minimum(first + columns, rows.size - 1), exists
 
 
-def ranked_one(scores: Array, eligible: Array | None = None, most: int | None = None) -> Array:
-    """Return the indices that ``ranked`` returns for a single row; without ``eligible`` all elements are eligible."""
-    if eligible is None:
-        return descending(scores)[:most]
-    indices = np.flatnonzero(eligible)
-    return indices[descending(scores[indices])[:most]]
+def _groups(lengths: list[int], widest: int) -> Iterator[slice]:
+    """Yield slices of descending lengths."""
+    start = 0
+    while start < len(lengths):
+        stop = start + max(1, _CELLS // min(lengths[start], widest) ** 2)
+        yield slice(start, stop)
+        start = stop
 
 
-def descending(scores: Array) -> Array:
-    """Return the stable descending order of real numbers; NaN is last.
+def keep_apart(rows: Array, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
+    """Return the numbers of the candidates that are kept, at most ``most`` of each row, in ascending order.
 
-    A float32 and its index are sorted as one integer, which is several times faster than a stable sort of many numbers.
+    A candidate is kept unless it overlaps a better one of its row, which is kept, by more than the threshold (float32):
+    one number, or item k for the k-th kept candidate of a row.
     """
-    if scores.dtype != np.float32 or scores.size < _MANY:
-        return np.argsort(-scores, kind="stable")
-    bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
-    # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.
-    bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)
-    is_nan = np.isnan(scores)
-    if is_nan.any():
-        bits[is_nan] = np.iinfo(np.int32).min
-    keys = ((~bits).astype(np.int64) << 32) | np.arange(scores.size)
-    keys.sort()
-    order: Array = keys & 0xFFFFFFFF
-    return order
-
-
-def keep_apart(count: int, most: int, overlaps: Overlaps, threshold: float | Array) -> Array:
-    """Return the indices of the boxes that are kept, at most ``most`` of ``count``, in descending order of their
-    scores.
-
-    A box is kept unless it overlaps a kept one by more than the threshold (float32): one number, or item k for the k-th
-    kept box.
-    """
-    most = min(most, count)
     limits = np.asarray(threshold, np.float32)
-    limits = limits[:most] if limits.ndim else np.full(most, limits)
-    kept, taken = np.empty(most, np.intp), 0
-    for start in range(0, count, _BLOCK):
-        if taken == most:
-            break
-        block = np.arange(start, min(start + _BLOCK, count))
-        for begin in range(0, taken, _KEPT_BLOCK):
-            before = slice(begin, min(begin + _KEPT_BLOCK, taken))
-            block = block[~(overlaps(block, kept[before]) > limits[before]).any(axis=1)]
-        chosen = block[_apart(overlaps(block, block), limits[taken:])]
-        kept[taken : taken + chosen.size] = chosen
-        taken += chosen.size
-    return kept[:taken]
+    if limits.ndim and (limits == limits[:1]).all():
+        limits = limits[0] if limits.size else np.zeros((), np.float32)
+    kept = [part for grid in grids(rows, _BLOCK) for part in _apart(*grid, most, overlaps, limits)]
+    if len(kept) == 1:
+        return kept[0]
+    return np.sort(np.concatenate([np.empty(0, np.intp), *kept]))
 
 
-def _apart(overlap: Array, limits: Array) -> Array:
-    """Return which boxes of a block ``keep_apart`` keeps, given how they overlap each other.
+def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Array) -> Iterator[Array]:
+    """Yield the candidates of some rows that are kept, block by block; ``grid`` and ``exists`` are as in ``grids``."""
+    count, length = grid.shape
+    before = np.zeros((count, min(most, length)), np.intp)  # the kept candidates of each row
+    taken = np.zeros((count, 1), np.intp)
+    for start in range(0, length, _BLOCK):
+        block, alive = grid[:, start : start + _BLOCK], exists[:, start : start + _BLOCK]
+        if start:
+            alive = alive & (taken < most)
+            if not alive.any():
+                break
+            alive &= ~_excluded(block, before, taken, overlaps, limits)
+            block, alive = _shortened(block, alive)
+        overlap = overlaps(block, block)
+        chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
+        rank = chosen.cumsum(axis=1) + taken
+        chosen &= rank <= most
+        yield block[chosen]
+        if start + _BLOCK < length:
+            row, column = chosen.nonzero()
+            before[row, rank[row, column] - 1] = block[row, column]
+            taken += chosen.sum(axis=1, keepdims=True)
 
-    Boxes that overlap no earlier box are kept. The rest is decided one by one, on sets represented as bits of an
-    integer.
+
+def _excluded(block: Array, before: Array, taken: Array, overlaps: Overlaps, limits: Array) -> Array:
+    """Return which candidates [R, n] overlap the first ``taken`` [R, 1] candidates in each row of ``before``."""
+    excluded = np.zeros(block.shape, bool)
+    most = int(taken.max())
+    step = max(1, _CELLS // block.size)
+    for start in range(0, most, step):
+        stop = min(start + step, most)
+        limit = limits[start:stop] if limits.ndim else limits
+        hits = overlaps(block, before[:, start:stop]) > limit
+        hits &= (np.arange(start, stop) < taken)[:, np.newaxis]
+        excluded |= hits.any(axis=2)
+    return excluded
+
+
+def _shortened(block: Array, alive: Array) -> tuple[Array, Array]:
+    """Return a block without the candidates that are not alive, except where rows differ in length."""
+    counts = alive.sum(axis=1, keepdims=True)
+    width = int(counts.max())
+    if width == block.shape[1]:
+        return block, alive
+    order = np.argsort(~alive, axis=1, kind="stable")[:, :width]
+    return block[np.arange(len(block))[:, np.newaxis], order], np.arange(width) < counts
+
+
+def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
+    """Return which candidates [R, n] are kept, given how they overlap earlier ones [R, n, n].
+
+    Candidates that overlap no earlier one are kept. In each round, those that overlap a kept one are dropped, and
+    then those that overlap no undecided one are kept. The last few are decided one by one. Sets of candidates are bits.
     """
-    limits = limits[: len(overlap)]
-    lowest = limits.min(initial=np.inf)
-    excluding = (overlap > lowest) & _EARLIER[: len(overlap), : len(overlap)]
-    kept = ~excluding.any(axis=1)
-    contested = np.flatnonzero(~kept)
-    if contested.size and (limits == lowest).all():
-        sets = np.packbits(excluding[contested], axis=1, bitorder="little")
-        chosen = int.from_bytes(np.packbits(kept, bitorder="little").tobytes(), "little")
-        for i, others in zip(contested.tolist(), sets, strict=True):
-            if not chosen & int.from_bytes(others.tobytes(), "little"):
-                chosen |= 1 << i
-                kept[i] = True
-    else:
-        for i in contested.tolist():
-            before = np.flatnonzero(kept[:i])[: limits.size]
-            kept[i] = not (overlap[i, before] > limits[: before.size]).any()
-    return np.flatnonzero(kept)[: limits.size]
+    length = alive.shape[1]
+    excluding = overlap > limit
+    excluding &= _EARLIER[:length, :length]
+    undecided = excluding.any(axis=2)
+    undecided &= alive
+    kept: Array = alive ^ undecided
+    count = np.count_nonzero(undecided)
+    sets = _bits(excluding) if count else excluding
+    while count > _FEW:
+        undecided &= ~(sets & _bits(kept)[:, np.newaxis]).any(axis=2)
+        free = undecided & ~(sets & _bits(undecided)[:, np.newaxis]).any(axis=2)
+        kept |= free
+        undecided ^= free
+        count = np.count_nonzero(undecided)
+    if count:
+        members = [int.from_bytes(bits.tobytes(), "little") for bits in _bits(kept)]
+        rows, columns = undecided.nonzero()
+        for row, column, others in zip(rows.tolist(), columns.tolist(), sets[rows, columns], strict=True):
+            if not members[row] & int.from_bytes(others.tobytes(), "little"):
+                members[row] |= 1 << column
+                kept[row, column] = True
+    return kept
+
+
+def _bits(sets: Array) -> Array:
+    return np.packbits(sets, axis=-1, bitorder="little")
+
+
+def _chosen_by(overlap: Array, alive: Array, limits: Array, taken: Array) -> Array:
+    """Return what ``_chosen`` does, with a limit for each kept candidate; ``taken`` [R, 1] were kept before."""
+    length = alive.shape[1]
+    excluding = overlap > limits.min()
+    excluding &= _EARLIER[:length, :length]
+    contested = excluding.any(axis=2)
+    contested &= alive
+    kept: Array = alive ^ contested
+    for row, column in zip(*contested.nonzero(), strict=True):
+        own = limits[taken[row, 0] :]
+        before = kept[row, :column].nonzero()[0][: own.size]
+        kept[row, column] = not (overlap[row, column, before] > own[: before.size]).any()
+    return kept
 
 
 def soften(
-    scores: Array, overlaps: Overlaps, sigma: float, *, least: float, limit: int, removing: float = np.inf
+    rows: Array,
+    scores: Array,
+    overlaps: Overlaps,
+    sigma: float,
+    *,
+    least: float,
+    limit: int,
+    removing: float = np.inf,
 ) -> tuple[Array, Array]:
-    """Run Soft-NMS: return the indices of at most ``limit`` boxes, and their scores at the time they were the highest.
+    """Run Soft-NMS: return the numbers of at most ``limit`` candidates of each row, in the order in which they are
+    taken, and their scores at that time.
 
-    Each box that is taken multiplies the scores of the others by exp(-overlap**2 / (2 * sigma)). A box is not taken if
-    its score is at most ``least``, or if it overlaps a taken box by more than ``removing``.
+    In each step the candidate with the highest score is taken, of equal ones the first, and multiplies the scores of
+    the others by exp(-overlap**2 / (2 * sigma)). A candidate is not taken if its score is at most ``least``, or if it
+    overlaps a taken one by more than ``removing``.
     """
-    indices, final = np.empty(limit, np.intp), np.empty(limit, scores.dtype)
     scale = scores.dtype.type(-0.5 / sigma)
-    rest, taken = np.arange(scores.size), 0
-    while taken < limit:
-        alive = scores > least
-        if not alive.all():
-            rest, scores = rest[alive], scores[alive]
-        if not rest.size:
+    parts = [(np.empty(0, np.intp), np.empty(0, scores.dtype))]
+    for grid, exists in grids(rows, _WIDEST_SOFT):
+        current = np.where(exists, scores[grid], -np.inf).astype(scores.dtype, copy=False)
+        parts.append(_softened(grid, current, overlaps, scale, least, min(limit, grid.shape[1]), removing))
+    taken, final = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(rows[taken], kind="stable")
+    return taken[order], final[order]
+
+
+_WIDEST_SOFT = 16
+"""The square root of the number of candidates of a row in the measure of ``grids``: a step compares each with one."""
+
+
+def _softened(
+    grid: Array, scores: Array, overlaps: Overlaps, scale: np.floating, least: float, steps: int, removing: float
+) -> tuple[Array, Array]:
+    """Return the candidates that Soft-NMS takes, row by row; ``scores`` [R, m] are overwritten, and -inf where there is
+    no candidate."""
+    each = np.arange(len(grid))
+    taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
+    for step in range(steps):
+        np.putmask(scores, ~(scores > least), -np.inf)
+        best = scores.argmax(axis=1)
+        taken[:, step] = chosen = grid[each, best]
+        final[:, step] = highest = scores[each, best]
+        if highest.max() == -np.inf:
             break
-        best = scores.argmax()
-        indices[taken], final[taken] = rest[best], scores[best]
-        taken += 1
-        overlap = overlaps(rest[best : best + 1], rest)[0]
-        scores = scores * np.exp(overlap * overlap * scale)
-        scores[overlap > removing] = -np.inf
-        scores[best] = -np.inf
-    return indices[:taken], final[:taken]
+        overlap = overlaps(chosen[:, np.newaxis], grid)[:, 0]
+        decay = overlap * overlap
+        decay *= scale
+        scores *= np.exp(decay, out=decay)
+        if removing < np.inf:
+            np.putmask(scores, overlap > removing, -np.inf)
+        scores[each, best] = -np.inf
+    is_taken = final > -np.inf
+    return taken[is_taken], final[is_taken]

@@ -10,7 +10,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.suppression import keep_apart, ranked
+from ovir.kernels.ranking import candidates, ranked, ranks
+from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -264,31 +265,27 @@ class DetectionOutputBase(Operator):
     def _kept(self, scores: Array, eligible: Array, boxes: Array) -> tuple[Array, Array, Array]:
         """Return image, class and prior of each detection, in order."""
         images, classes, priors = scores.shape
-        rows = images if self.decrease_label_id else images * classes
         most = self.top_k if self.top_k >= 0 else None
         # At most keep_top_k of a class can be kept in the end.
         limit = self.keep_top_k[0] if self.keep_top_k[0] >= 0 else priors
-        kept_slices, kept_priors = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-        length = classes * priors if self.decrease_label_id else priors
-        for row, candidates in ranked(scores.reshape(rows, length), eligible.reshape(rows, length), most):
-            slices, prior = np.divmod(row * length + candidates, priors)
-            for one in np.unique(slices) if self.decrease_label_id else (row,):
-                chosen = prior[slices == one]
-                image, label = divmod(int(one), classes)
-                edges = boxes[image, 0 if self.share_location else label].take(chosen, axis=0).T
-                kept = keep_apart(chosen.size, limit, upright_overlaps(edges), self.nms_threshold)
-                kept_slices.append(np.full(kept.size, one))
-                kept_priors.append(chosen[kept])
-        image_numbers, labels = np.divmod(np.concatenate(kept_slices), max(classes, 1))
-        return self._best(scores, image_numbers, labels, np.concatenate(kept_priors))
+        slices, prior = candidates(eligible.reshape(images * classes, priors))
+        image = slices // max(classes, 1)
+        confidence = scores.reshape(-1, priors)[slices, prior]
+        order = ranked(image if self.decrease_label_id else slices, confidence, most)
+        if self.decrease_label_id:
+            order = order[np.argsort(slices[order], kind="stable")]
+        slices, prior, image = slices[order], prior[order], image[order]
+        label = slices - image * classes
+        edges = boxes[image, 0 if self.share_location else label, prior].T
+        kept = keep_apart(slices, limit, upright_overlaps(edges), self.nms_threshold)
+        return self._best(scores, image[kept], label[kept], prior[kept])
 
     def _best(self, scores: Array, image: Array, label: Array, prior: Array) -> tuple[Array, Array, Array]:
         """Select at most ``keep_top_k`` detections of each image; equal scores are ordered by prior, then by class."""
         if self.keep_top_k[0] < 0:
             return image, label, prior
         order = np.lexsort((label, prior, -scores[image, label, prior], image))
-        rank = np.arange(image.size) - np.searchsorted(image, image)
-        best = np.sort(order[rank < self.keep_top_k[0]])
+        best = np.sort(order[ranks(image) < self.keep_top_k[0]])
         return image[best], label[best], prior[best]
 
 

@@ -17,8 +17,9 @@ from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.boxes import moved, upright_overlaps
 from ovir.kernels.precision import as_computed, as_f32, stored
+from ovir.kernels.ranking import candidates, descending, ranked
 from ovir.kernels.roi import pixel_rows
-from ovir.kernels.suppression import descending, keep_apart, ranked
+from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.regions import RegionBase
@@ -257,10 +258,9 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
         eligible = scores > np.float32(self.score_threshold)
         eligible[:1] = False
         limit = boxes.shape[1] if self.post_nms_count == -1 else self.post_nms_count
-        classes, regions = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
-        for number, candidates in ranked(scores, eligible):
-            overlaps = upright_overlaps(boxes[number, candidates].T, 1, bridged=False)
-            kept = candidates[keep_apart(candidates.size, limit, overlaps, self.nms_threshold)]
-            classes.append(np.full(kept.size, number))
-            regions.append(kept)
-        return np.concatenate(classes), np.concatenate(regions)
+        classes, regions = candidates(eligible)
+        order = ranked(classes, scores[classes, regions])
+        classes, regions = classes[order], regions[order]
+        overlaps = upright_overlaps(boxes[classes, regions].T, 1, bridged=False)
+        kept = keep_apart(classes, limit, overlaps, self.nms_threshold)
+        return classes[kept], regions[kept]

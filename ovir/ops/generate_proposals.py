@@ -13,7 +13,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, moved, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
-from ovir.kernels.suppression import keep_apart, ranked_one
+from ovir.kernels.ranking import ranked_one
+from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -59,7 +60,8 @@ class GenerateProposalsBase(Operator):
     def select_boxes(self, boxes: Array, candidates: Array, margin: float) -> Array:
         """Return which of the candidates (indices of boxes in descending order of score) remain."""
         overlaps = upright_overlaps(boxes[candidates].T, margin, bridged=False)
-        return candidates[keep_apart(candidates.size, self.post_nms_count, overlaps, self.nms_threshold)]
+        rows = np.zeros(candidates.size, np.intp)
+        return candidates[keep_apart(rows, self.post_nms_count, overlaps, self.nms_threshold)]
 
 
 @operator("GenerateProposals", opset=9)

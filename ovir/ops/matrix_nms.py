@@ -6,7 +6,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import upright_overlaps
+from ovir.kernels.boxes import Overlaps, upright_overlaps
+from ovir.kernels.suppression import grids
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.registry import operator
 from ovir.ops.base.suppression import ImageNmsBase, box_counts
@@ -42,22 +43,30 @@ class MatrixNms(ImageNmsBase):
     def passes_threshold(self, scores: Array) -> Array:
         return scores > np.float32(self.score_threshold)
 
-    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
-        count = scores.size
-        greatest, final = np.zeros(count, np.float32), np.empty(count, np.float32)
+    def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
         # Boxes with a gap between them do not overlap, even if their coordinates are pixel numbers.
         overlaps = upright_overlaps(edges, self.last_pixel, bridged=False)
-        for start in range(0, count, _BLOCK):
-            stop = min(start + _BLOCK, count)
-            overlap = overlaps(np.arange(start, stop), np.arange(stop))
-            later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
-            overlap[later] = 0
-            overlap.max(axis=1, out=greatest[start:stop])
-            decay = self._decay(overlap, greatest[:stop])
-            decay[later] = 1
-            final[start:stop] = scores[start:stop] * decay.min(axis=1, initial=1)
+        final = np.empty_like(scores)
+        for grid, exists in grids(rows, _BLOCK):
+            final[grid[exists]] = self._decayed(grid, overlaps, scores[grid])[exists]
         kept = np.flatnonzero(final > np.float32(self.post_threshold))
         return kept, final[kept]
+
+    def _decayed(self, grid: Array, overlaps: Overlaps, scores: Array) -> Array:
+        """Return the new scores of some rows of candidates, all [R, m]."""
+        length = grid.shape[1]
+        greatest = np.zeros(grid.shape, np.float32)
+        for start in range(0, length, _BLOCK):
+            stop = min(start + _BLOCK, length)
+            block = slice(start, stop)
+            overlap = overlaps(grid[:, block], grid[:, :stop])
+            later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
+            np.putmask(overlap, np.broadcast_to(later, overlap.shape), 0)
+            overlap.max(axis=2, out=greatest[:, block])
+            decay = self._decay(overlap, greatest[:, np.newaxis, :stop])
+            np.putmask(decay, np.broadcast_to(later, decay.shape), 1)
+            scores[:, block] *= decay.min(axis=2, initial=1)
+        return scores
 
     def _decay(self, overlap: Array, greatest: Array) -> Array:
         """Return the factor of each overlap; ``greatest`` is the greatest overlap of the overlapped box."""

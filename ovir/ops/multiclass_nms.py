@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
+from ovir.kernels.precision import as_f32
+from ovir.kernels.ranking import candidates
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
@@ -47,17 +47,18 @@ class MulticlassNms8(ImageNmsBase):
     def passes_threshold(self, scores: Array) -> Array:
         return scores >= np.float32(self.score_threshold)
 
-    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
+    def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
         # An image keeps at most as many boxes of one class as of all classes.
         most = scores.size if self.keep_top_k < 0 else min(scores.size, self.keep_top_k)
-        kept = keep_apart(scores.size, most, upright_overlaps(edges, self.last_pixel), self._thresholds(most))
+        threshold = self.iou_threshold if self.nms_eta == 1 else self._thresholds(most)
+        kept = keep_apart(rows, most, upright_overlaps(edges, self.last_pixel), threshold)
         return kept, scores[kept]
 
     def _thresholds(self, count: int) -> Array:
         """Return the overlap by which the first, second, ... selected box excludes later ones."""
         thresholds = np.full(count, self.iou_threshold, np.float32)
         for k in range(count):
-            if self.nms_eta == 1 or not thresholds[k] > 0.5:
+            if not thresholds[k] > 0.5:
                 break
             thresholds[k:] *= np.float32(self.nms_eta)
         return thresholds
@@ -99,11 +100,14 @@ class MulticlassNms9(MulticlassNms8):
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         classes, count = scores.shape
         # A negative number counts as 0, as on devices.
-        ends = [0, *np.maximum(roisnum, 0).cumsum().tolist()]
-        self.require(
-            ends[-1] <= count, "roisnum {} counts {} boxes, but there are {}", roisnum.tolist(), ends[-1], count
-        )
-        places = np.arange(count * classes).reshape(count, classes).T
-        parts = [slice(*part) for part in pairwise(ends)]
-        images = ((boxes[:, part], scores[:, part], places[:, part]) for part in parts)
-        return self.run_images(boxes.dtype, images)
+        image = np.arange(roisnum.size).repeat(np.maximum(roisnum, 0))
+        message = "roisnum {} counts {} boxes, but there are {}"
+        self.require(image.size <= count, message, roisnum.tolist(), image.size, count)
+        scores = as_f32(scores)[:, : image.size]
+        eligible = self.passes_threshold(scores)
+        if 0 <= self.background_class < classes:
+            eligible[self.background_class] = False
+        label, column = candidates(eligible)
+        rows, sources, places = image[column] * classes + label, label * count + column, column * classes + label
+        sizes = roisnum.size, classes
+        return self.best_of_images(sizes, rows, scores[label, column], boxes.reshape(-1, 4), sources, places)

@@ -7,7 +7,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.tensor_types import TensorType
-from ovir.kernels.boxes import Overlaps, rotated_overlaps
+from ovir.kernels.boxes import Overlaps
+from ovir.kernels.rotated_boxes import rotated_overlaps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator

@@ -10,8 +10,9 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import clipped, decoded, upright_overlaps
 from ovir.kernels.precision import as_f32, stored
+from ovir.kernels.ranking import ranked, ranks
 from ovir.kernels.rounding import round_half_away
-from ovir.kernels.suppression import keep_apart, ranked
+from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -107,21 +108,24 @@ class ProposalBase(Operator):
         images = self._images(*(PartialShape(a.shape) for a in inputs)).length
         scores, deltas, image = map(as_f32, inputs)
         height, width = self._image_size(image)
-        rows = np.zeros((images, self.post_nms_topn, 5), np.float32)
+        rows = np.zeros((images, self.post_nms_topn + 1, 5), np.float32)  # and a last one, which is dropped
         row_scores = np.zeros((images, self.post_nms_topn), np.float32)
-        rows[:, :1, 0] = -1
         with np.errstate(all="ignore"):  # boxes can be infinite, or without area
             boxes, scores = self._boxes(scores, deltas, image, height, width)
-            for row, candidates in ranked(scores, np.ones(scores.shape, bool), self.pre_nms_topn):
-                chosen = boxes[row].take(candidates, axis=0)
-                overlaps = upright_overlaps(chosen.T, self.last_pixel, bridged=False)
-                kept = keep_apart(candidates.size, self.post_nms_topn, overlaps, self.nms_thresh)
-                rows[row, : kept.size, 0] = row
-                rows[row, kept.size : kept.size + 1, 0] = -1
-                rows[row, : kept.size, 1:] = self._finish(chosen[kept], height, width)
-                row_scores[row, : kept.size] = scores[row, candidates[kept]]
+            image = np.arange(images).repeat(scores.shape[1])
+            order = ranked(image, scores.reshape(-1), self.pre_nms_topn)
+            image, boxes = image[order], boxes.reshape(-1, 4)[order]
+            kept = keep_apart(
+                image, self.post_nms_topn, upright_overlaps(boxes.T, self.last_pixel, bridged=False), self.nms_thresh
+            )
+            image = image[kept]
+            rank = ranks(image)
+            rows[np.arange(images), np.bincount(image, minlength=images), 0] = -1
+            rows[image, rank, 0] = image
+            rows[image, rank, 1:] = self._finish(boxes[kept], height, width)
+            row_scores[image, rank] = scores.reshape(-1)[order[kept]]
         dtype = class_probs.dtype
-        return stored(rows.reshape(-1, 5), dtype), stored(row_scores.reshape(-1), dtype)
+        return stored(rows[:, :-1].reshape(-1, 5), dtype), stored(row_scores.reshape(-1), dtype)
 
     def _image_size(self, image: Array) -> tuple[np.float32, np.float32]:
         """Check the numbers of image_shape and return the extent of the image along y and x."""

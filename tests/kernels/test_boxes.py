@@ -7,7 +7,8 @@ from math import pi, sqrt
 import numpy as np
 import pytest
 
-from ovir.kernels.boxes import clipped, edges_of_centered, edges_of_corners, moved, rotated_iou, upright_overlaps
+from ovir.kernels.boxes import clipped, edges_of_centered, edges_of_corners, moved, upright_overlaps
+from ovir.kernels.rotated_boxes import rotated_overlaps
 
 
 def test_corners_come_least_first_whichever_diagonal_is_given() -> None:
@@ -61,6 +62,11 @@ def test_pixels_have_a_width(gap: float, bridged: bool, expected: float) -> None
     """Two boxes of 2 by 2 pixels, the gap between their coordinates less than a pixel or more."""
     second = planes([0, 1 + gap, 1, 2 + gap])
     np.testing.assert_allclose(iou(planes([0, 0, 1, 1]), second, 1, bridged=bridged), [[expected]], rtol=1e-6)
+
+
+def rotated_iou(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    overlaps = rotated_overlaps(np.concatenate([first, second]))
+    return overlaps(np.arange(len(first)), np.arange(len(first), len(first) + len(second)))
 
 
 OCTAGON = 2 * (sqrt(2) - 1)

@@ -7,27 +7,39 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ovir.kernels.suppression import descending, keep_apart, ranked, ranked_one, soften
+from ovir.core.arrays import Array
+from ovir.kernels.boxes import Overlaps
+from ovir.kernels.ranking import candidates, descending, ranked, ranked_one
+from ovir.kernels.suppression import keep_apart, soften
 
 
-def rows(scores: list[list[float]], least: float, most: int | None = None) -> list[tuple[int, list[int]]]:
+def rows(scores: list[list[float]], least: float, most: int | None = None) -> list[list[int]]:
     array = np.array(scores, np.float32)
-    return [(row, indices.tolist()) for row, indices in ranked(array, array > least, most)]
+    row, column = candidates(array > least)
+    order = ranked(row, array[row, column], most)
+    return [column[order][row[order] == k].tolist() for k in range(len(array))]
 
 
 def test_ranked() -> None:
     scores = [[1, 3, 2, 3], [0, 0, 0, 0], [-1, -3, -0.0, 0]]
-    assert rows(scores, 0.5) == [(0, [1, 3, 2, 0])]
-    assert rows(scores, -5, 2) == [(0, [1, 3]), (1, [0, 1]), (2, [2, 3])]
-    assert rows(scores, -5, 0) == []
-    assert rows([[], []], 0) == []
+    assert rows(scores, 0.5) == [[1, 3, 2, 0], [], []]
+    assert rows(scores, -5, 2) == [[1, 3], [0, 1], [2, 3]]
+    assert rows(scores, -5, 0) == [[], [], []]
+    assert rows([[], []], 0) == [[], []]
 
 
-def test_ranked_is_a_stable_sort() -> None:
-    scores = np.random.default_rng(0).integers(-9, 9, (2, 500)).astype(np.float32) / 3
+@pytest.mark.parametrize("length", [200, 900])  # few and many are ordered in different ways
+def test_ranked_is_a_stable_sort_of_each_row(length: int) -> None:
+    scores = np.random.default_rng(0).integers(-9, 9, (2, length)).astype(np.float32) / 3
     scores[0, :2] = np.inf, -np.inf
-    for row, indices in ranked(scores, np.ones(scores.shape, bool)):
-        assert indices.tolist() == np.argsort(-scores[row], kind="stable").tolist()
+    row = np.arange(2).repeat(length)
+    expected = np.argsort(-scores, axis=1, kind="stable") + np.array([[0], [length]])
+    assert ranked(row, scores.ravel()).tolist() == expected.ravel().tolist()
+    assert ranked(row, scores.ravel(), 50).tolist() == expected[:, :50].ravel().tolist()
+    mixed = np.random.default_rng(1).permutation(2 * length)
+    order = mixed[ranked(row[mixed], scores.ravel()[mixed])]
+    assert row[order].tolist() == row.tolist()
+    assert scores.ravel()[order].tolist() == scores.ravel()[expected.ravel()].tolist()
 
 
 def test_ranked_one() -> None:
@@ -48,33 +60,55 @@ def test_nan_is_last_whatever_its_sign(dtype: Any, count: int) -> None:
     assert descending(scores).tolist() == [4, 3, *zeros, 2, 0, 1]
 
 
-@pytest.mark.parametrize("count", [0, 1, 128, 129, 900])  # on both sides of a block's edge, and several blocks
-@pytest.mark.parametrize("limit", [0, 1, 130, 10_000])
+def of_pairs(overlap: Array) -> Overlaps:
+    return lambda some, others: overlap[some[..., np.newaxis], others[..., np.newaxis, :]]
+
+
+LENGTHS = {
+    "none": [],
+    "one": [1],
+    "a block": [128],
+    "more than a block": [129],
+    "several blocks": [900],
+    "few in each row": [3, 0, 9, 1, 0, 40],
+    "rows of any length": [200, 0, 7, 300, 130, 1, 128, 90, 0, 0, 3],
+    "many rows": [*range(20, 45), *range(10)],
+}
+
+
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS)
+@pytest.mark.parametrize("limit", [0, 1, 5, 130, 10_000])
 @pytest.mark.parametrize("last", [0.9, 0.5])
-def test_keep_apart(count: int, limit: int, last: float) -> None:
-    overlap = np.random.default_rng(count).random((count, count)) ** 300
+@pytest.mark.parametrize("power", [300, 20, 2])  # from few overlaps to many
+def test_keep_apart(lengths: list[int], limit: int, last: float, power: int) -> None:
+    row = np.arange(len(lengths)).repeat(np.array(lengths, int))
+    overlap = np.random.default_rng(row.size).random((row.size, row.size)) ** power
     overlap = np.maximum(overlap, overlap.T)
     thresholds = np.linspace(0.9, last, limit)
     expected: list[int] = []
-    for i in range(count):
-        if len(expected) < limit and not any(overlap[i, j] > t for j, t in zip(expected, thresholds, strict=False)):
-            expected.append(i)
-    assert keep_apart(count, limit, lambda i, j: overlap[np.ix_(i, j)], thresholds).tolist() == expected
-    assert count < 2 or 0 < len(expected) < count or not limit
+    for number in range(len(lengths)):
+        kept: list[int] = []
+        for i in np.flatnonzero(row == number).tolist():
+            own = overlap[i, kept[:limit]]
+            if len(kept) < limit and not (own > thresholds[: own.size]).any():
+                kept.append(i)
+        expected.extend(kept)
+    assert keep_apart(row, limit, of_pairs(overlap), thresholds).tolist() == expected
+    assert row.size < 2 or 0 < len(expected) < row.size or not limit
     if last == 0.9:
-        assert keep_apart(count, limit, lambda i, j: overlap[np.ix_(i, j)], 0.9).tolist() == expected
+        assert keep_apart(row, limit, of_pairs(overlap), 0.9).tolist() == expected
 
 
 def test_thresholds_may_rise() -> None:
     """Of the first two boxes the second excludes less, so that the third is kept."""
     overlap = np.array([[1, 0, 0], [0, 1, 0.5], [0, 0.5, 1]])
     for second, expected in ((0.4, [0, 1]), (0.6, [0, 1, 2])):
-        assert keep_apart(3, 3, lambda i, j: overlap[np.ix_(i, j)], np.array([0.1, second, 1])).tolist() == expected
+        assert keep_apart(np.zeros(3, int), 3, of_pairs(overlap), np.array([0.1, second, 1])).tolist() == expected
 
 
 def test_the_overlap_must_be_above_the_threshold() -> None:
     overlap = np.array([[1, 0.5, 0.51], [0.5, 1, 0], [0.51, 0, 1]])
-    assert keep_apart(3, 3, lambda i, j: overlap[np.ix_(i, j)], 0.5).tolist() == [0, 1]
+    assert keep_apart(np.zeros(3, int), 3, of_pairs(overlap), 0.5).tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -92,8 +126,9 @@ def test_the_overlap_must_be_above_the_threshold() -> None:
 def test_soften(removing: float, least: float, limit: int, indices: list[int], scores: list[float]) -> None:
     overlap = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], np.float32)
     taken, final = soften(
+        np.zeros(3, int),
         np.array([0.9, 0.8, 0.6], np.float32),
-        lambda i, j: overlap[np.ix_(i, j)],
+        of_pairs(overlap),
         0.5,
         least=least,
         limit=limit,
@@ -101,3 +136,20 @@ def test_soften(removing: float, least: float, limit: int, indices: list[int], s
     )
     assert taken.tolist() == indices
     np.testing.assert_allclose(final, scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize("limit", [3, 100])
+def test_soften_treats_each_row_by_itself(limit: int) -> None:
+    rng = np.random.default_rng(0)
+    row = np.repeat([0, 2, 3, 4], [30, 1, 2000, 17])
+    scores = rng.random(row.size, np.float32)
+    overlap = rng.random((row.size, row.size), np.float32) ** 8
+    options = {"sigma": 0.3, "least": 0.2, "limit": limit, "removing": 0.8}
+    expected = []
+    for number in np.unique(row):
+        own = np.flatnonzero(row == number)
+        alone = of_pairs(overlap[np.ix_(own, own)])
+        taken, final = soften(np.zeros(own.size, int), scores[own], alone, **options)  # type: ignore[arg-type]
+        expected.extend(zip(own[taken].tolist(), final.tolist(), strict=True))
+    taken, final = soften(row, scores, of_pairs(overlap), **options)  # type: ignore[arg-type]
+    assert list(zip(taken.tolist(), final.tolist(), strict=True)) == expected

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from math import inf
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps
 from ovir.kernels.precision import as_f32
-from ovir.kernels.suppression import keep_apart, ranked, soften
+from ovir.kernels.ranking import candidates, ranked, ranks
+from ovir.kernels.suppression import keep_apart, soften
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.budget import can_fold
 from ovir.ops.base.operator import Operator
@@ -178,29 +179,27 @@ class SuppressionBase(Operator):
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
-        boxes, rows = as_f32(boxes), as_f32(scores).reshape(batches * classes, count)
-
-        parts: list[tuple[int, Array, Array]] = []
-        for row, candidates in ranked(rows, rows > least) if limit else ():
-            if sigma > 0:
-                candidates.sort()  # they will change their order
-            overlaps = self.overlaps(boxes[row // classes].take(candidates, axis=0))
-            final = rows[row, candidates]
-            if sigma > 0:
-                removing = suppressing if self.removes_when_soft else np.inf
-                kept, final = soften(final, overlaps, sigma, least=least, limit=limit, removing=removing)
-            else:
-                kept = keep_apart(candidates.size, limit, overlaps, suppressing)
-                final = final[kept]
-            parts.append((row, candidates[kept], final))
-
-        sources = np.repeat([row for row, _, _ in parts], [kept.size for _, kept, _ in parts]).astype(np.int64)
-        places = np.concatenate([np.empty(0, np.int64), *(kept for _, kept, _ in parts)])
-        final = np.concatenate([np.empty(0, np.float32), *(part for _, _, part in parts)])
+        scores = as_f32(scores).reshape(batches * classes, count)
+        rows, places = candidates(scores > least) if limit else (np.empty(0, np.intp),) * 2
+        final = scores[rows, places]
+        if sigma <= 0:  # the scores of Soft-NMS change, and with them the order
+            order = ranked(rows, final)
+            rows, places, final = rows[order], places[order], final[order]
+        images = rows // max(classes, 1)
+        overlaps = self.overlaps(as_f32(boxes)[images, places])
+        if sigma > 0:
+            removing = suppressing if self.removes_when_soft else np.inf
+            kept, final = soften(rows, final, overlaps, sigma, least=least, limit=limit, removing=removing)
+        else:
+            kept = keep_apart(rows, limit, overlaps, suppressing)
+            final = final[kept]
         if self.sort_result_descending:
-            order = np.lexsort((places, sources, -final))
-            sources, places, final = sources[order], places[order], final[order]
-        return np.stack([*np.divmod(sources, max(classes, 1)), places], axis=1), final
+            order = np.lexsort((places[kept], rows[kept], -final))
+            kept, final = kept[order], final[order]
+        triplets = np.empty((kept.size, 3), np.int64)
+        triplets[:, 0], triplets[:, 2] = images[kept], places[kept]
+        triplets[:, 1] = rows[kept] - triplets[:, 0] * classes
+        return triplets, final
 
     def run_outputs(self, *inputs: Array | None) -> tuple[Array, ...]:
         """Return the arrays whose types ``infer_outputs`` returns; ``inputs`` are the inputs of ``select_boxes``."""
@@ -273,9 +272,9 @@ class ImageNmsBase(Operator):
         """Return which of the float32 scores pass ``score_threshold``."""
 
     @abstractmethod
-    def suppress(self, edges: Array, scores: Array) -> tuple[Array, Array]:
-        """Select from candidates with edges [4, n] in the order of their scores; return their indices and new
-        scores."""
+    def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
+        """Select from candidates with edges [4, n], ordered by row (the class of an image) and score; return their
+        numbers, ordered by row, and new scores."""
 
     # ----- inference
 
@@ -303,42 +302,42 @@ class ImageNmsBase(Operator):
         images, classes, count = scores.shape
         expected = (images, count, 4)
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
-        each = np.broadcast_to(boxes[:, np.newaxis], (images, classes, count, 4))
-        places = np.broadcast_to(np.arange(images * count).reshape(images, 1, count), scores.shape)
-        return self.run_images(boxes.dtype, zip(each, scores, places, strict=True))
+        flat = as_f32(scores).reshape(images * classes, count)
+        eligible = self.passes_threshold(flat)
+        if 0 <= self.background_class < classes:
+            eligible[self.background_class :: classes] = False
+        rows, columns = candidates(eligible)
+        places = rows // max(classes, 1) * count + columns
+        return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
 
-    def run_images(self, row_dtype: np.dtype[Any], images: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, ...]:
-        """Return the outputs for boxes [classes, boxes, 4], scores and indices [classes, boxes] of each image."""
-        best = [self._best(*image) for image in images]
-        rows = np.concatenate([np.empty((0, 6), np.float32), *(rows for rows, _ in best)])
-        places = np.concatenate([np.empty(0, np.int64), *(places for _, places in best)])
-        if self.sort_result_across_batch and self.sort_result_type != "none":
-            order = np.argsort(rows[:, 0] if self.sort_result_type == "classid" else -rows[:, 1], kind="stable")
-            rows, places = rows[order], places[order]
-        index = self.output_type.to_dtype()
-        counts = np.array([len(rows) for rows, _ in best], index)
-        return rows.astype(row_dtype, copy=False), places[:, np.newaxis].astype(index, copy=False), counts
+    def best_of_images(
+        self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
+    ) -> tuple[Array, ...]:
+        """Return the outputs for candidates in any order.
 
-    def _best(self, boxes: Array, scores: Array, places: Array) -> tuple[Array, Array]:
-        """Return the rows of one image, and the indices of their boxes."""
-        scores = np.ascontiguousarray(as_f32(scores))
-        eligible = self.passes_threshold(scores)
-        if 0 <= self.background_class < len(eligible):
-            eligible[self.background_class] = False
-        parts = [(np.empty((0, 6), np.float32), np.empty(0, np.int64))]
-        for label, candidates in ranked(scores, eligible, None if self.nms_top_k < 0 else self.nms_top_k):
-            chosen = as_f32(boxes[label].take(candidates, axis=0))
-            kept, final = self.suppress(np.ascontiguousarray(chosen.T), scores[label, candidates])
-            rows = np.column_stack([np.full(kept.size, label, np.float32), final, chosen[kept]])
-            parts.append((rows, places[label, candidates[kept]]))
-        rows = np.concatenate([rows for rows, _ in parts])
-        where = np.concatenate([part for _, part in parts])
-        order = np.lexsort((where, rows[:, 0], -rows[:, 1]))
+        ``sizes`` are the numbers of images and classes; ``rows`` the image of each candidate times classes, plus its
+        class; ``sources`` the number of its box among ``boxes`` [n, 4]; ``places`` its index in the output.
+        """
+        images, classes = sizes
+        order = ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
+        chosen = as_f32(boxes[sources[order]])
+        kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
+        chosen, order = chosen[kept], order[kept]
+        image, label = np.divmod(rows[order], max(classes, 1))
+        places = places[order]
+        best = np.lexsort((places, label, -final, image))
         if self.keep_top_k >= 0:
-            order = order[: self.keep_top_k]
+            best = best[ranks(image[best]) < self.keep_top_k]
         if self.sort_result_type == "classid":
-            order = order[np.argsort(rows[order, 0], kind="stable")]
-        return rows[order], where[order]
+            across = () if self.sort_result_across_batch else (image[best],)
+            best = best[np.lexsort((label[best], *across))]
+        elif self.sort_result_type == "score" and self.sort_result_across_batch:
+            best = best[np.argsort(-final[best], kind="stable")]
+        found = np.empty((best.size, 6), np.float32)
+        found[:, 0], found[:, 1], found[:, 2:] = label[best], final[best], chosen[best]
+        index = self.output_type.to_dtype()
+        counts = np.bincount(image[best], minlength=images).astype(index)
+        return found.astype(boxes.dtype, copy=False), places[best, np.newaxis].astype(index, copy=False), counts
 
 
 def _at_most(size: Dimension, limit: int) -> Dimension:
