@@ -80,7 +80,7 @@ def _matrices(filters: Array) -> Array:
 
 # The copy of an element costs as much as its product with so many columns of filters, and BLAS computes columns in
 # vectors of so many.
-_COPY, _VECTOR = 20, 16
+_COPY, _VECTOR = 20, 8
 # More windows at a time, and larger matrices, do not pay; nor does a gain smaller than this.
 _MOST_WINDOWS, _LARGEST_MATRIX, _GAIN = 64, 1 << 20, 1.25
 

@@ -23,12 +23,14 @@ takes as long as some 500,000 of them."""
 SMALL = 1_000_000
 """OpenBLAS multiplies without packing up to so many multiply-accumulates."""
 
-# Below this many multiply-accumulates, one product is as fast.
+# Below this many multiply-accumulates, one product is as fast, even if the rows of the matrix are long.
 _LEAST = 400_000
-# Columns of a piece, the fastest number first, and the rows that are multiplied with a piece at a time.
-_WIDTHS, _MOST_ROWS = (64, 32, 16), 48
-# A piece is multiplied with at least so many rows at a time, if there are so many.
-_FEW_ROWS = 8
+# Columns of a piece, the fastest number first, and of a matrix that stays in one piece.
+_WIDTHS, _WHOLE = (64, 32, 16), 128
+# The most rows that are multiplied with a piece at a time.
+_MOST_ROWS = 96
+# So few rows are multiplied with each piece at once, more rows in blocks of at least so many.
+_FEW_ROWS, _LEAST_ROWS = 16, 8
 # Constants of more bytes than this are not copied: with few rows, where packing takes most of the time, and with many.
 _LARGEST, _LARGEST_MANY, _MANY_ROWS = 16 << 20, 4 << 20, 64
 
@@ -49,7 +51,8 @@ def packed(binder: Binder, matrix: Callable[[], Array], size: tuple[int, int], r
     """
     length, columns = size
     limit = _LARGEST if rows <= _MANY_ROWS else _LARGEST_MANY
-    if rows < 2 or rows * length * columns <= _LEAST or length * columns * 4 > limit or not has_small_products():
+    least = SMALL if columns <= _WHOLE else _LEAST
+    if rows < 2 or rows * length * columns <= least or length * columns * 4 > limit or not has_small_products():
         return None
     width = _width(rows, length, columns)
     if not width:
@@ -57,14 +60,21 @@ def packed(binder: Binder, matrix: Callable[[], Array], size: tuple[int, int], r
     flat = binder.prepared(f"{form} in pieces of {width}", lambda: _flat(matrix(), width))
     cut = columns // width * width * length
     pieces = flat[:cut].reshape(-1, length, width)
-    return Packed(pieces, flat[cut:].reshape(length, -1), min(rows, SMALL // (length * width), _MOST_ROWS))
+    return Packed(pieces, flat[cut:].reshape(length, -1), _height(rows, min(SMALL // (length * width), _MOST_ROWS)))
 
 
 def _width(rows: int, length: int, columns: int) -> int:
     """Return the number of columns of a piece, 0 if there is none with which BLAS does not pack."""
-    widths = (columns, *_WIDTHS) if columns < _WIDTHS[0] * 3 // 2 else _WIDTHS
-    least = min(rows, _FEW_ROWS)
+    widths = (columns, *_WIDTHS) if columns <= _WHOLE else _WIDTHS
+    least = rows if rows <= _FEW_ROWS else _LEAST_ROWS
     return next((w for w in widths if w <= columns and least * length * w <= SMALL), 0)
+
+
+def _height(rows: int, most: int) -> int:
+    """Return the number of rows of a block: all, a divisor of their number, or a number that BLAS takes well."""
+    if rows <= most:
+        return rows
+    return next((h for h in range(most, most // 2, -1) if rows % h == 0), most - most % 4)
 
 
 def _flat(matrix: Array, width: int) -> Array:
