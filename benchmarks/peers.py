@@ -72,11 +72,11 @@ def _settings(threads: int) -> onnxruntime.SessionOptions:
 
 
 def _converted(model: onnx.ModelProto) -> ovir.CompiledModel:
-    """Return the model that OpenVINO converts to IR, compiled by ovir."""
+    """Return the model that OpenVINO reads and saves as IR, compiled by ovir."""
     with tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder) / "model.onnx", Path(folder) / "model.xml"
         onnx.save(model, source)
-        openvino.save_model(openvino.convert_model(source), target, compress_to_fp16=False)
+        openvino.save_model(openvino.Core().read_model(source), target, compress_to_fp16=False)
         return ovir.compile_model(target)
 
 
