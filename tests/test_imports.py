@@ -16,7 +16,8 @@ PACKAGE = Path(__file__).parent.parent / "ovir"
 _BASE = {"core", "diagnostics"}
 _OPERATIONS = {*_BASE, "kernels"}
 _INFERENCE = {*_BASE, "ops", "graph"}
-_READING = {*_INFERENCE, "inference"}
+_BUILDING = {*_INFERENCE, "inference"}
+_READING = {*_BUILDING, "build"}
 _RUNNING = {*_READING, "ir", "kernels"}
 _TOOLS = {*_RUNNING, "runtime"}
 ALLOWED: dict[str, set[str]] = {
@@ -26,6 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "ops": _OPERATIONS,
     "graph": _BASE,
     "inference": _INFERENCE,
+    "build": _BUILDING,
     "ir": _READING,
     "runtime": _RUNNING,
     "analysis": _TOOLS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.diagnostics.diagnostic import Place
-from ovir.diagnostics.errors import OWN_FAULT
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import OWN_FAULT, NotFoundError
+from ovir.diagnostics.text import plural
+from ovir.graph.building import Arithmetic
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ class Owner(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Port:
+class Port(Arithmetic):
     """An input or output of a layer.
 
     ``shape`` and ``element_type`` are inferred; ``declared_shape`` and ``declared_element_type`` are what the file
@@ -80,8 +83,8 @@ class Port:
         return self.own_names
 
     @names.setter
-    def names(self, names: frozenset[str]) -> None:
-        self.own_names = names
+    def names(self, names: Iterable[str]) -> None:
+        self.own_names = frozenset((names,) if isinstance(names, str) else names)
 
     @property
     def type(self) -> TensorType:
@@ -119,7 +122,7 @@ class Port:
 
 
 @dataclass(eq=False, slots=True)
-class Layer:
+class Layer(Arithmetic):
     """One operation of a model.
 
     ``version`` is the text in the file, such as ``opset6``. ``operator`` is the operation with typed attributes, None
@@ -127,6 +130,9 @@ class Layer:
     there. Its type is the one that the operation declares; an attribute that the operation does not declare remains a
     text. Inference and runs use the values of ``operator``, so ``attributes`` is read-only once the layer is in a
     model; ``Model.replace_layer`` changes attributes.
+
+    A layer created by the functions of an opset (``from ovir import opset13 as ops``) reads its sources, but is not
+    among their readers and has no name of its own before it is part of a model.
     """
 
     id: int
@@ -155,6 +161,30 @@ class Layer:
         if callable(self.rt_info_source):
             self.rt_info_source = self.rt_info_source()
         return NO_RT_INFO if self.rt_info_source is None else self.rt_info_source
+
+    def output(self, index: int = 0) -> Port:
+        """Return an output port; NotFoundError, which is also an IndexError, if there is none."""
+        if 0 <= index < len(self.outputs):
+            return self.outputs[index]
+        message = f"there is no output {index}: the layer has {plural(len(self.outputs), 'output')}"
+        raise NotFoundError(diagnose(USAGE, message, self.place))
+
+    def __getitem__(self, index: int) -> Port:
+        return self.output(index)
+
+    def __iter__(self) -> Iterator[Port]:
+        """Yield the output ports, so that ``values, indices = ops.topk(...)`` unpacks them."""
+        return iter(self.outputs)
+
+    @property
+    def shape(self) -> PartialShape:
+        """Return the inferred shape of the first output."""
+        return self.output().shape
+
+    @property
+    def element_type(self) -> ElementType:
+        """Return the inferred element type of the first output."""
+        return self.output().element_type
 
     @property
     def key(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, SupportsIndex
+from typing import Any, Self, SupportsIndex, overload
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.garbage import without_garbage_collection
@@ -14,13 +14,16 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import plural
-from ovir.graph.connections import Edge
+from ovir.graph.building import builder
+from ovir.graph.connections import Edge, set_scopes
 from ovir.graph.edits import EditableGraph
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.graph.weights import Weights
 
+Node = Layer | Port
+Nodes = Sequence[Node] | Node
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 Infer = Callable[["Model"], list[Diagnostic]]
 Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
@@ -30,19 +33,56 @@ FindWeights = Callable[["Model"], list[Weights]]
 class Model(EditableGraph):
     """A named graph of layers, together with the diagnostics of reading and inferring it. ``read_model`` makes it.
 
+    ``Model(results, parameters, name)`` makes it from layers that the functions of an opset have created, and infers
+    it. ``results`` are Results, or layers and output ports that get one each; ``parameters`` are all Parameters that
+    they depend on, in the order of the inputs. ``sinks`` are the Assigns, which may also come second, as in
+    ``Model(results, sinks, parameters, name)``. Raises InputError for layers of another model.
+
+    ``Model(layers, name=name)`` has exactly these layers, whose ports are joined, and infers nothing.
+
     The graph is acyclic. See ``LayerGraph`` for what can be read from it and ``EditableGraph`` for its edits.
     """
 
+    @overload
+    def __init__(
+        self, results: Nodes, parameters: Sequence[Node], name: str = "", /, *, sinks: Sequence[Node] = ()
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self, results: Nodes, sinks: Sequence[Node], parameters: Sequence[Node], name: str = "", /
+    ) -> None: ...
+
+    @overload
     def __init__(
         self,
         layers: Iterable[Layer],
+        /,
         *,
         name: str = "",
         version: int = 11,
         path: str | None = None,
         rt_info: RtInfo = NO_RT_INFO,
         has_gaps: bool = False,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        layers: Any,
+        /,
+        *parts: Any,
+        name: str = "",
+        sinks: Sequence[Node] = (),
+        version: int = 11,
+        path: str | None = None,
+        rt_info: RtInfo = NO_RT_INFO,
+        has_gaps: bool = False,
     ) -> None:
+        if parts:
+            *lists, last = parts
+            lists, name = (lists, last) if isinstance(last, str) else ([*lists, last], name)
+            sinks = lists[0] if len(lists) == 2 else sinks
+            layers = builder().assemble(layers, sinks, lists[-1])
         super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
         self.version = version
         self.rt_info = rt_info
@@ -52,6 +92,18 @@ class Model(EditableGraph):
         """Warnings and infos of the last inference."""
         self.revision = 0
         """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
+        if parts:
+            self._infer_assembled()
+
+    def _infer_assembled(self) -> None:
+        """Infer a model just made; if that fails, its layers are free again."""
+        for layer in self._file_order:
+            set_scopes(layer)
+        try:
+            self.infer_shapes()
+        except ModelError:
+            builder().release(self._file_order)
+            raise
 
     @property
     def diagnostics(self) -> list[Diagnostic]:

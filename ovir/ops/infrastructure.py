@@ -71,10 +71,13 @@ class Const(Operator):
         return state
 
     @classmethod
-    def of(cls, array: Array) -> Const:
-        """Return a constant that holds a copy of an array, for a layer that is built by hand."""
-        const = cls(element_type=ElementType.from_dtype(array.dtype), shape=array.shape)
-        const._data = array.copy()
+    def of(cls, array: Array, element_type: ElementType | None = None, *, copy: bool = True) -> Const:
+        """Return a constant that holds a copy of an array, or the array itself, for a layer that is built by hand.
+
+        ``element_type`` is needed for types that share their NumPy dtype with another one, such as u1 and nf4.
+        """
+        const = cls(element_type=element_type or ElementType.from_dtype(array.dtype), shape=array.shape)
+        const._data = array.copy() if copy else array.view()
         const._data.flags.writeable = False
         return const
 

@@ -1,0 +1,116 @@
+"""Makes models of layers that the functions of an opset have created."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+from ovir.build.creation import Call, apply, caller, create, port_of
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.building import provide_builder
+from ovir.graph.layers import Layer, Port, join
+from ovir.inference import models  # noqa: F401  # the models made here can infer
+from ovir.ops.infrastructure import Result
+
+
+class _Builder:
+    """What layers and models use of this package; see ``ovir.graph.building``."""
+
+    apply = staticmethod(apply)
+
+    def assemble(self, results: Any, sinks: Any, parameters: Any) -> list[Layer]:
+        """Return the layers that the results and sinks depend on, joined and numbered, for a new model."""
+        given = _layers(parameters, "parameter", ("Parameter",))
+        ends = [_result(item) for item in _items(results, "result")]
+        others = _reachable([*ends, *_layers(sinks, "sink", ("Assign",))], given)
+        layers = [*given, *others, *ends]
+        for items, kind in ((given, "parameter"), (ends, "result")):
+            if len(set(items)) < len(items):
+                _refuse(f"a {kind} is listed twice")
+        _require_free(layers)
+        _number(layers)
+        for layer in layers:
+            for port in layer.inputs:
+                assert port.source is not None
+                join(port.source, port)
+        return layers
+
+    def release(self, layers: Sequence[Layer]) -> None:
+        """Make the layers of a model that could not be made free again."""
+        for layer in layers:
+            layer.owner = None
+            for port in layer.outputs:
+                port._readers = None
+
+
+def _refuse(message: str, hint: str | None = None) -> NoReturn:
+    raise InputError(diagnose(USAGE, message, caller(), hint=hint))
+
+
+def _items(given: Any, kind: str) -> list[Layer | Port]:
+    """Return the layers and ports of an argument, which is a list or a single one."""
+    items = [given] if isinstance(given, (Layer, Port)) else list(given) if isinstance(given, Iterable) else [given]
+    for item in items:
+        if not isinstance(item, (Layer, Port)):
+            _refuse(f"expected a layer or port for each {kind}, got {item!r}")
+    return items
+
+
+def _layers(given: Any, kind: str, types: Sequence[str]) -> list[Layer]:
+    layers = [item.layer if isinstance(item, Port) else item for item in _items(given, kind)]
+    for layer in layers:
+        if layer.type not in types:
+            _refuse(f"expected a {types[0]} for each {kind}, got {layer.title}")
+    return layers
+
+
+def _result(item: Layer | Port) -> Layer:
+    if isinstance(item, Layer) and item.type == "Result":
+        return item
+    call = Call("Model", {"result": item})
+    return create(call, Result(), [port_of(call, "results", item)], {})
+
+
+def _reachable(ends: Sequence[Layer], parameters: Sequence[Layer]) -> list[Layer]:
+    """Return the layers that others depend on, in the order of their creation, without ``parameters`` and Results."""
+    found: dict[Layer, None] = {}
+    pending = list(ends)
+    while pending:
+        layer = pending.pop()
+        if layer in found:
+            continue
+        found[layer] = None
+        for port in layer.inputs:
+            if port.source is None:
+                _refuse(f"input {port.index} of {layer.title} has no source")
+            pending.append(port.source.layer)
+    known = set(parameters)
+    for layer in found:
+        if layer.type == "Parameter" and layer not in known:
+            _refuse(f"the results depend on {layer.title}, which is not among the parameters", "add it to their list")
+    return sorted((x for x in found if x not in known and x.type != "Result"), key=lambda layer: layer.id)
+
+
+def _require_free(layers: Sequence[Layer]) -> None:
+    for layer in layers:
+        if layer.owner is not None:
+            hint = "copy that model with clone(), or create the layers again"
+            _refuse(f"{layer.title} already belongs to a model", hint)
+
+
+def _number(layers: Sequence[Layer]) -> None:
+    """Give layers the ids 0, 1, ... in order, and layers without a name one that is made of type and id."""
+    taken = {layer.name for layer in layers}
+    for number, layer in enumerate(layers):
+        layer.id = number
+        if not layer.name:
+            name = f"{layer.type}_{number}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            layer.name = name
+
+
+provide_builder(_Builder())

@@ -1,0 +1,229 @@
+"""Creates layers: from an operation, the ports that it reads and its attributes. Each layer is inferred at once."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ovir import ops
+from ovir.build.types import Info, TensorNames
+from ovir.build.values import as_array, is_plain
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import USAGE, Code
+from ovir.diagnostics.collector import Diagnostics
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, ModelError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.inference.engine import Engine
+from ovir.inference.known_values import ValueLog
+from ovir.inference.policy import Policy
+from ovir.ops.base import opsets
+from ovir.ops.base.operator import Operator
+from ovir.ops.infrastructure import Const
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_numbers = itertools.count()
+"""The ids of layers that are in no model; a model numbers its layers anew, in this order."""
+
+
+@dataclass
+class Call:
+    """A call of a function, for messages."""
+
+    function: str
+    arguments: Mapping[str, Any]
+
+    def fail(self, message: str, code: Code = USAGE, hint: str | None = None) -> NoReturn:
+        """Raise InputError at the line of the caller."""
+        raise InputError(diagnose(code, message, replace(caller(), layer=str(self)), hint=hint))
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name}={_shown(value)}" for name, value in self.arguments.items() if value is not None)
+        return f"{self.function}({shown})"
+
+
+def _shown(value: Any) -> str:
+    """Return an argument for a message: the type of a tensor, or the value of another argument."""
+    if isinstance(value, Layer):
+        return ", ".join(str(port.type) for port in value.outputs[:1]) or value.type
+    if isinstance(value, Port):
+        return str(value.type)
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"{value.dtype}{list(value.shape)}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_shown, value))}]"
+    return repr(value)
+
+
+def caller() -> Place:
+    """Return the line of Python outside of this package that is being run."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    return Place(frame.f_code.co_filename, frame.f_lineno)
+
+
+# --------------------------------------------------------------------------- layers
+
+
+def create(
+    call: Call,
+    op: Operator,
+    sources: Sequence[Port],
+    attributes: Mapping[str, Any],
+    *,
+    name: str | None = None,
+    tensor_names: TensorNames | None = None,
+    rt_info: Info | None = None,
+    kind: type[Layer] = Layer,
+    is_complete: bool = True,
+) -> Layer:
+    """Return a new layer that reads these ports and belongs to no model, with its outputs inferred.
+
+    ``attributes`` are those that a file would give. A layer that is not complete is inferred later, when it has its
+    bodies. Raises ModelError, at the line of the caller, if inference fails.
+    """
+    if name is not None and not isinstance(name, str):
+        call.fail(f"argument 'name': expected a text, got {name!r}")
+    place = caller()
+    layer = kind(next(_numbers), name or "", op.type, f"opset{op.opset}", dict(attributes), op)
+    layer.line, layer.file = place.line, place.file
+    layer.rt_info_source = rt_info_of(call, rt_info)
+    for source in sources:
+        add_input(layer, source)
+    if is_complete:
+        infer(layer, call)
+    _name_tensors(call, layer, tensor_names)
+    return layer
+
+
+def add_input(layer: Layer, source: Port) -> None:
+    """Add an input port that reads ``source``, which does not list it as a reader before the layer is in a model."""
+    port = Port(layer, len(layer.inputs), len(layer.inputs), False)
+    port._source = source
+    layer.inputs.append(port)
+
+
+def infer(layer: Layer, call: Call) -> None:
+    """Infer the outputs of a layer; ModelError at the line of the caller."""
+    found = Diagnostics()
+    log = ValueLog(found)
+    policy = Policy(found, 11)
+    policy.infer_layer(Engine(policy, found, log), layer, is_body=False)
+    log.cache = None
+    for port in layer.outputs:
+        port.id = len(layer.inputs) + port.index
+    if errors := found.fatal:
+        place = caller()
+        text = str(call)
+        raise ModelError(*(replace(d, file=place.file, line=place.line, layer=text) for d in errors))
+
+
+def _name_tensors(call: Call, layer: Layer, names: TensorNames | None) -> None:
+    """Set the names of the tensors; a Result has them at its input."""
+    if names is None:
+        return
+    ports = layer.outputs or layer.inputs
+    items = [names] if isinstance(names, (str, set, frozenset)) else list(names)
+    if len(items) > len(ports):
+        call.fail(f"argument 'tensor_names': names for {len(items)} tensors, but the layer has {len(ports)}")
+    for port, own in zip(ports, items, strict=False):
+        given = [own] if isinstance(own, str) else list(own or ())
+        if not all(isinstance(text, str) and text for text in given):
+            call.fail(f"argument 'tensor_names': expected texts, got {own!r}")
+        port.names = frozenset(given)
+
+
+def rt_info_of(call: Call, info: Info | None) -> RtInfo | None:
+    """Return the runtime information for a dictionary: of each name, the value or a dictionary of XML attributes."""
+    if info is None:
+        return None
+    elements = [RtElement(0, "rt_info")]
+    for name, value in info.items():
+        own = value if isinstance(value, Mapping) else {"value": value} if value else {}
+        if not all(isinstance(text, str) for item in own.items() for text in item):
+            call.fail(f"argument 'rt_info': expected texts for {name!r}, got {value!r}")
+        elements.append(RtElement(1, "attribute", (("name", name), ("version", "0"), *own.items())))
+    return RtInfo(tuple(elements))
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def port_of(call: Call, argument: str, value: Layer | Port) -> Port:
+    """Return the output port that a layer or port stands for: the first output of a layer."""
+    if isinstance(value, Port):
+        source = value if value.is_output else value.source
+    else:
+        source = value.outputs[0] if value.outputs else None
+    if source is None:
+        owner = value.layer if isinstance(value, Port) else value
+        call.fail(f"argument '{argument}': {owner.type} has no output that can be read")
+    return source
+
+
+def constant(call: Call, argument: str, value: Any, element_type: ElementType | None, *, copy: bool = True) -> Port:
+    """Return the output of a new constant."""
+    try:
+        array, own = as_array(value, element_type)
+    except (ValueError, TypeError, OverflowError) as error:
+        call.fail(f"argument '{argument}': {error}")
+    return constant_layer(call, Const.of(array, own, copy=copy)).outputs[0]
+
+
+def constant_layer(call: Call, op: Const, **options: Any) -> Layer:
+    """Return the layer of a constant."""
+    return create(call, op, (), {"element_type": op.element_type, "shape": op.shape}, **options)
+
+
+def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> list[Port]:
+    """Return the output ports for the given inputs; arrays and numbers become constants.
+
+    Numbers and lists take the element type of another input where the operation needs equal ones. Otherwise fractions
+    take the type of the first input of a floating-point type, and integers are i64.
+    """
+    ports = [port_of(call, n, v) if isinstance(v, (Layer, Port)) else None for n, v in zip(names, values, strict=True)]
+    for index, (name, value) in enumerate(zip(names, values, strict=True)):
+        if ports[index] is None and not is_plain(value):
+            ports[index] = constant(call, name, value, None)
+    known = [port for port in ports if port is not None]
+    for index, (name, value) in enumerate(zip(names, values, strict=True)):
+        if ports[index] is None:
+            ports[index] = constant(call, name, value, _type_of_number(cls, index, value, ports, known))
+    return [port for port in ports if port is not None]
+
+
+def _type_of_number(
+    cls: type[Operator], index: int, value: Any, ports: Sequence[Port | None], known: Sequence[Port]
+) -> ElementType | None:
+    if "auto_broadcast" in cls.attributes or cls.type == "MatMul":
+        start = 1 if cls.type == "Select" else 0  # its condition is boolean
+        peers = [port for port in ports[start:] if port in known] if index >= start else []
+        if peers and peers[0] is not None and not peers[0].element_type.is_dynamic:
+            return peers[0].element_type
+    if _has_fractions(value):
+        return next((port.element_type for port in known if port.element_type.is_real), None)
+    return None
+
+
+def _has_fractions(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(map(_has_fractions, value))
+    return isinstance(value, float)
+
+
+def apply(type_name: str, *operands: Any) -> Layer:
+    """Return a layer of the newest version of an operation without required attributes."""
+    birth = max(opsets.OPERATIONS[type_name])
+    cls = ops.find(type_name, birth)
+    assert cls is not None
+    names = ("a", "b")[: len(operands)]
+    call = Call(type_name, dict(zip(names, operands, strict=True)))
+    return create(call, cls(), ports_of(call, cls, names, operands), {})

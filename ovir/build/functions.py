@@ -1,0 +1,161 @@
+"""The functions that create layers, one for each operation version of an opset."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ovir import ops
+from ovir.build import special
+from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
+from ovir.build.creation import Call, constant, create, ports_of
+from ovir.build.signatures import FILLERS
+from ovir.build.values import as_attribute
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.spelling import did_you_mean
+from ovir.graph.layers import Layer, Port
+from ovir.ops.base.attributes import Attribute
+from ovir.ops.base.operator import Operator
+
+Function = Callable[..., Layer]
+Attributes = dict[str, tuple[Attribute, Any]]
+"""Attributes of a call by their names in files, with their values."""
+
+
+def make_function(opset: int, name: str, type_name: str, birth: int) -> Function:
+    """Return the function that creates layers of an operation version."""
+    cls = ops.find(type_name, birth)
+    assert cls is not None, type_name
+    path = f"opset{opset}.{name}"
+    function = special.make(cls, path) or _derived(cls, path)
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = f"ovir.opset{opset}"
+    function.__doc__ = documentation(cls)
+    return function
+
+
+def documentation(cls: type[Operator]) -> str:
+    """Return the docstring of the function, which is that of the operation's class without its source."""
+    text, _, source = inspect.cleandoc(cls.__doc__ or "").rpartition("Source:")
+    return f"{(text or source).strip()}\n\nCreate {cls.type} of opset{cls.opset}."
+
+
+def _derived(cls: type[Operator], path: str) -> Function:
+    creator = _Creator(cls, path)
+
+    def function(*args: Any, **keywords: Any) -> Layer:
+        return creator.layer(args, keywords)
+
+    function.__signature__ = creator.signature  # type: ignore[attr-defined]
+    return function
+
+
+class _Creator:
+    """Creates the layers of one operation version from the arguments of calls."""
+
+    def __init__(self, cls: type[Operator], path: str) -> None:
+        self.cls = cls
+        self.path = path
+        self.arguments = arguments_of(cls)
+        self.signature = signature_of(self.arguments)
+        self.inputs = [argument for argument in self.arguments if argument.kind is Kind.INPUT]
+        order = inputs_of(cls)[0]
+        self.inputs.sort(key=lambda argument: order.index(argument.source))
+
+    def layer(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Layer:
+        """Return a new layer; raise TypeError for arguments that the signature does not have."""
+        if self.cls.type == "ReadValue" and args and isinstance(args[0], str):
+            args = (None, *args)  # without an initial value, the id comes first
+        for name in keywords.keys() - self.signature.parameters.keys():
+            hint = did_you_mean(name, self.signature.parameters)
+            message = f"{self.path}{self.signature}: got an unexpected keyword argument '{name}'"
+            raise TypeError(f"{message}; {hint}" if hint else message)
+        try:
+            given = self.signature.bind(*args, **keywords).arguments
+        except TypeError as error:
+            raise TypeError(f"{self.path}{self.signature}: {error}") from None
+        call = Call(self.path, given)
+        attributes = self._attributes(call)
+        return create(
+            call,
+            self.cls.from_parsed({spec.field: value for spec, value in attributes.values()}),
+            self._sources(call),
+            {name: value for name, (_, value) in attributes.items()},
+            name=given.get("name"),
+            tensor_names=given.get("tensor_names"),
+            rt_info=given.get("rt_info"),
+        )
+
+    # ----- inputs
+
+    def _sources(self, call: Call) -> list[Port]:
+        for argument in self.arguments:
+            if argument.kind is Kind.INPUTS:
+                return self._listed(call, argument)
+        values = [call.arguments.get(argument.name) for argument in self.inputs]
+        while values and values[-1] is None:
+            values.pop()
+        known = [index for index, value in enumerate(values) if value is not None]
+        names = [self.inputs[index].name for index in known]
+        ports = dict(zip(known, ports_of(call, self.cls, names, [values[i] for i in known]), strict=True))
+        return [ports[i] if i in ports else self._filler(call, i, len(values) - 1, ports) for i in range(len(values))]
+
+    def _filler(self, call: Call, index: int, later: int, ports: Mapping[int, Port]) -> Port:
+        """Return the constant in place of an input that is left out although a later one is given."""
+        argument = self.inputs[index]
+        if argument.source not in FILLERS:
+            call.fail(f"argument '{argument.name}' is missing, which comes before '{self.inputs[later].name}'")
+        value, like = FILLERS[argument.source]
+        same = next((ports[i] for i, a in enumerate(self.inputs) if a.source == like), None)
+        return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
+
+    def _listed(self, call: Call, argument: Argument) -> list[Port]:
+        values = call.arguments[argument.name]
+        if not isinstance(values, Sequence) or isinstance(values, str):
+            call.fail(f"argument '{argument.name}': expected a list of layers, got {values!r}")
+        names = [f"{argument.name}[{index}]" for index in range(len(values))]
+        return ports_of(call, self.cls, names, values)
+
+    # ----- attributes
+
+    def _attributes(self, call: Call) -> Attributes:
+        found: Attributes = {}
+        for argument in self.arguments:
+            value = call.arguments.get(argument.name, argument.default)
+            if argument.kind is Kind.ATTRIBUTES:
+                found.update(self._from_dictionary(call, argument, value))
+            elif argument.attribute is not None:
+                _add(call, found, argument.name, argument.attribute, value, is_given=not argument.is_keyword)
+        for spec in self.cls.required_attributes:
+            if spec.name not in found:
+                name = next((a.name for a in self.arguments if a.source == spec.field), spec.name)
+                call.fail(f"argument '{name}' is missing")
+        return found
+
+    def _from_dictionary(self, call: Call, argument: Argument, value: Any) -> Attributes:
+        if value is None:
+            return {}
+        if not isinstance(value, Mapping):
+            call.fail(f"argument '{argument.name}': expected a dictionary of attributes, got {value!r}")
+        specs = self.cls.attributes
+        by_name = {**{spec.field: spec for spec in specs.values()}, **specs}
+        found: Attributes = {}
+        for key, item in value.items():
+            if key not in by_name:
+                hint = f"its attributes are {', '.join(specs)}"
+                call.fail(f"argument '{argument.name}': {self.cls.type} has no attribute {key!r}", hint=hint)
+            _add(call, found, f"{argument.name}[{key!r}]", by_name[key], item)
+        return found
+
+
+def _add(call: Call, found: Attributes, label: str, spec: Attribute, value: Any, *, is_given: bool = True) -> None:
+    """Add an attribute, unless its value is None, which stands for the default, or an empty default."""
+    if value is None or value is REQUIRED:
+        return
+    try:
+        typed = as_attribute(spec, value)
+    except (ValueError, TypeError) as error:
+        call.fail(f"argument '{label}': {error}")
+    if typed != spec.default or (is_given and typed not in ((), "")):
+        found[spec.name] = spec, typed

@@ -1,0 +1,145 @@
+"""Write ``opset1.pyi`` to ``opset17.pyi``, which editors and type checkers read: ``python -m ovir.build.make_stubs``.
+
+The stub of an opset defines the functions that are new or changed in it, and imports the others from the stub of the
+opset that has them first.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ovir import ops
+from ovir.build import special
+from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
+from ovir.build.functions import documentation
+from ovir.build.names import functions
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.ops.base.operator import Operator
+from ovir.ops.base.opsets import NEWEST_OPSET
+
+COMMAND = "python -m ovir.build.make_stubs"
+FOLDER = Path(__file__).parent.parent
+
+_WIDTH = 120
+_TYPES = {
+    ElementType: "Type",
+    PartialShape: "Shape",
+    Dimension: "DimensionLike",
+    tuple[int, ...]: "Sequence[int]",
+    tuple[float, ...]: "Sequence[float]",
+    tuple[str, ...]: "Sequence[str]",
+    str: "str",
+    int: "int",
+    float: "float",
+    bool: "bool",
+}
+
+
+def stub_text(opset: int) -> str:
+    """Return the text of the stub of an opset."""
+    before = functions(opset - 1)
+    own = functions(opset)
+    new = {name: version for name, version in own.items() if before.get(name) != version}
+    imports: defaultdict[int, list[str]] = defaultdict(list)
+    for name in own.keys() - new.keys():
+        imports[_first_with(name, opset)].append(name)
+    parts = [
+        f'"""The functions of opset{opset}. Written by ``{COMMAND}``: do not edit it by hand."""',
+        "",
+        "from collections.abc import Sequence",
+        "from typing import Any",
+        "",
+        "from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer",
+        "from ovir.build.types import Info, Shape, Tensor, TensorNames, Type",
+        "from ovir.graph.layers import Layer",
+        *(line for first in sorted(imports) for line in _import_lines(first, sorted(imports[first]))),
+        "",
+        *(line for name, version in new.items() for line in _definition(name, *version)),
+    ]
+    return "\n".join(parts)
+
+
+def _first_with(name: str, opset: int) -> int:
+    """Return the first of the opsets that have the function as this one has it, without gaps."""
+    version = functions(opset)[name]
+    while functions(opset - 1).get(name) == version:
+        opset -= 1
+    return opset
+
+
+def _import_lines(opset: int, names: list[str]) -> Iterator[str]:
+    yield f"from ovir.opset{opset} import ("
+    listed = " ".join(f"{name}~as~{name}," for name in names)
+    wrapped = textwrap.wrap(listed, _WIDTH - 4, break_long_words=False, break_on_hyphens=False)
+    yield from (f"    {line.replace('~', ' ')}" for line in wrapped)
+    yield ")"
+
+
+def _definition(name: str, type_name: str, birth: int) -> Iterator[str]:
+    cls = ops.find(type_name, birth)
+    assert cls is not None
+    arguments, result = _arguments(cls)
+    one_line = f"def {name}({', '.join(arguments)}) -> {result}:"
+    if len(one_line) <= _WIDTH:
+        yield one_line
+    else:
+        yield f"def {name}("
+        yield from (f"    {argument}," for argument in arguments)
+        yield f") -> {result}:"
+    first, *rest = documentation(cls).replace("\\", "\\\\").splitlines()
+    yield f'    """{first}'
+    yield from (f"    {line}".rstrip() for line in rest)
+    yield '    """'
+    yield ""
+
+
+def _arguments(cls: type[Operator]) -> tuple[list[str], str]:
+    function = special.make(cls, "")
+    if function is not None:
+        return _by_hand(function)
+    arguments = arguments_of(cls)
+    found = [_argument(a) for a in arguments if not a.is_keyword]
+    keywords = [_argument(a) for a in arguments if a.is_keyword]
+    return [*found, *_NAME, *keywords, *_OTHERS], "Layer"
+
+
+_NAME = ("name: str | None = None", "*")
+_OTHERS = ("tensor_names: TensorNames | None = None", "rt_info: Info | None = None")
+
+
+def _by_hand(function: Any) -> tuple[list[str], str]:
+    """Return the arguments and the result of a function that is written by hand, as its annotations have them."""
+    signature = inspect.signature(function)
+    found: list[str] = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "*" not in found:
+            found.append("*")
+        default = "" if parameter.default is parameter.empty else f" = {parameter.default!r}"
+        found.append(f"{parameter.name}: {parameter.annotation}{default}")
+    return found, signature.return_annotation
+
+
+def _argument(argument: Argument) -> str:
+    kind = {Kind.INPUT: "Tensor", Kind.INPUTS: "Sequence[Tensor]", Kind.ATTRIBUTES: "dict[str, Any]"}.get(argument.kind)
+    if kind is None:
+        assert argument.attribute is not None
+        kind = _TYPES[argument.attribute.type]
+    if argument.default is REQUIRED:
+        return f"{argument.name}: {kind}"
+    return f"{argument.name}: {kind} | None = {argument.shown_default!r}"
+
+
+def main() -> None:
+    for opset in range(1, NEWEST_OPSET + 1):
+        (FOLDER / f"opset{opset}.pyi").write_text(stub_text(opset), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

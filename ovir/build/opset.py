@@ -1,0 +1,28 @@
+"""What the modules ``ovir.opset1`` to ``ovir.opset17`` contain: functions, each made on its first use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from ovir.build.names import functions
+from ovir.diagnostics.spelling import did_you_mean
+
+
+def contents(module: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """Return ``__all__``, ``__getattr__`` and ``__dir__`` of the module of an opset."""
+    opset = int(module.rpartition("opset")[2])
+    known = functions(opset)
+
+    def load(name: str) -> Any:
+        if name not in known:
+            meant = did_you_mean(name, known, "{}")
+            raise AttributeError(f"opset{opset} has no operation '{name}'{f'; {meant}' if meant else ''}")
+        from ovir.build.functions import make_function  # imports NumPy and the operations' base classes
+
+        function = make_function(opset, name, *known[name])
+        setattr(sys.modules[module], name, function)
+        return function
+
+    return list(known), load, lambda: list(known)

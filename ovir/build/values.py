@@ -1,0 +1,128 @@
+"""What callers pass for inputs and attributes, converted to arrays and to the types of attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension, as_dimension
+from ovir.core.element_types import ElementType, f32, nf4, string
+from ovir.core.shapes import PartialShape, as_shape
+from ovir.ops.base.attributes import Attribute
+
+
+def as_element_type(value: Any) -> ElementType:
+    """Return the element type of a name such as ``f32``, of a NumPy dtype or of a Python type; ValueError for others.
+
+    As in OpenVINO, ``int`` is i32 and ``float`` is f32.
+    """
+    if isinstance(value, ElementType):
+        return value
+    if isinstance(value, str):
+        return ElementType.parse(value)
+    if value in (int, float):
+        return ElementType.parse("i32" if value is int else "f32")
+    try:
+        return ElementType.from_dtype(value)
+    except TypeError:
+        raise ValueError(f"{value!r} is not an element type; expected one such as 'f32', 'i64' or np.float32") from None
+
+
+def is_plain(value: Any) -> bool:
+    """Return whether a value is a number, a text or a list without a NumPy dtype of its own."""
+    return not isinstance(value, (np.ndarray, np.generic))
+
+
+def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array, ElementType]:
+    """Return an array for a constant, and its element type; ValueError for what is no tensor or does not fit the type.
+
+    Without ``element_type``, arrays keep their dtype; Python's integers are i64, its other numbers f32.
+    """
+    if element_type is not None and element_type.is_dynamic:
+        raise ValueError("a constant must have an element type, not dynamic")
+    array = np.asarray(value)
+    if array.dtype == object and any(not isinstance(item, str) for item in array.flat):
+        raise ValueError(f"{value!r} is neither numbers nor strings")
+    if element_type is None:
+        own = f32 if is_plain(value) and array.dtype == np.float64 else ElementType.from_dtype(array.dtype)
+        return array.astype(own.to_dtype(), copy=False), own
+    if array.dtype == element_type.to_dtype() and (array.dtype != np.uint8 or element_type.bits == 8):
+        return array, element_type
+    return _converted(array, element_type), element_type
+
+
+def _converted(array: Array, element_type: ElementType) -> Array:
+    """Return the array in another element type; ValueError if that changes integers, or makes integers of fractions."""
+    if (array.dtype.kind in "USOT") != (element_type == string):
+        raise ValueError(f"{array.dtype} cannot be converted to {element_type}")
+    with np.errstate(all="ignore"):
+        converted = array.astype(element_type.to_dtype())
+        limit = 1 << element_type.bits if element_type.dtype == np.uint8 else None
+        is_exact = element_type.kind in ("signed", "unsigned", "boolean") or element_type == nf4
+        if is_exact and not (
+            np.array_equal(converted.astype(array.dtype), array) and (limit is None or (converted < limit).all())
+        ):
+            wrong = np.asarray(array)[np.asarray(converted.astype(array.dtype) != array)]
+            shown = wrong.reshape(-1)[0] if wrong.size else array.max()
+            raise ValueError(f"{shown} is not a value of {element_type}")
+    return converted
+
+
+def as_attribute(spec: Attribute, value: Any) -> Any:
+    """Return the value of an attribute in the type that its class declares; ValueError if it is of another kind."""
+    return spec.check(_typed(spec.type, value))
+
+
+def _typed(kind: Any, value: Any) -> Any:
+    if kind is ElementType:
+        return as_element_type(value)
+    if kind is PartialShape:
+        return as_shape(value)
+    if kind is Dimension:
+        return as_dimension(value)
+    if kind is str:
+        return _expect(isinstance(value, str), value, value, "a text")
+    if kind is bool:
+        known = isinstance(value, (bool, np.bool_)) or (isinstance(value, Integral) and value in (0, 1))
+        return _expect(known, value, bool(value) if known else value, "True or False")
+    if kind is int:
+        return _integer(value, "an integer")
+    if kind is float:
+        return _number(value, "a number")
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise ValueError(f"expected {_LISTS[kind]}, got {value!r}")
+    items = list(value)
+    if kind == tuple[int, ...]:
+        return tuple(_integer(item, _LISTS[kind]) for item in items)
+    if kind == tuple[float, ...]:
+        return tuple(_number(item, _LISTS[kind]) for item in items)
+    return tuple(_expect(isinstance(item, str), item, item, _LISTS[kind]) for item in items)
+
+
+_LISTS = {
+    tuple[int, ...]: "a list of integers",
+    tuple[float, ...]: "a list of numbers",
+    tuple[str, ...]: "a list of texts",
+}
+
+
+def _integer(value: Any, expected: str) -> int:
+    is_integer = isinstance(value, Integral) or (
+        isinstance(value, np.ndarray) and value.shape == () and value.dtype.kind in "iu"
+    )
+    return int(_expect(is_integer, value, value, expected))
+
+
+def _number(value: Any, expected: str) -> float:
+    is_number = isinstance(value, (Real, np.generic)) or (isinstance(value, np.ndarray) and value.shape == ())
+    return float(_expect(is_number, value, value, expected))
+
+
+def _expect(holds: bool, given: Any, result: Any, expected: str) -> Any:
+    if not holds:
+        raise ValueError(f"expected {expected}, got {given!r}")
+    return result

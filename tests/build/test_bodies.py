@@ -1,0 +1,116 @@
+"""If, Loop and TensorIterator, built with the methods that OpenVINO's layers have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+
+def run(model: ovir.Model, *inputs: Any) -> list[Any]:
+    return [array.tolist() for array in ovir.compile_model(model)(list(inputs)).values()]
+
+
+def branch(change: Any) -> ovir.Model:
+    p = ops.parameter([2], name="p")
+    return ovir.Model([change(p)], [p], "branch")
+
+
+def conditional() -> ovir.Model:
+    x, cond = ops.parameter([2], name="x"), ops.parameter([], "boolean", name="cond")
+    layer = ops.if_op(cond, name="if")
+    then, other = branch(lambda p: p + 1), branch(lambda p: p * 10)
+    layer.set_then_body(then)
+    layer.set_else_body(other)
+    layer.set_input(x, then.inputs[0], other.inputs[0].layer)
+    y = layer.set_output(then.outputs[0], other.outputs[0].layer)
+    assert str(y.type) == "f32[2]"
+    return ovir.Model([y * 2], [x, cond], "m")
+
+
+def test_if() -> None:
+    model = conditional()
+    data = np.float32([1, 2])
+    assert run(model, data, np.bool_(True)) == [[4, 6]]
+    assert run(model, data, np.bool_(False)) == [[20, 40]]
+    assert model.layer("if/then/Add_2").type == "Add"
+    assert run(model.clone(), data, np.bool_(True)) == [[4, 6]]
+
+
+def counting() -> tuple[ovir.Model, ovir.Layer]:
+    """Returns a loop that adds the iteration's number to a sum, three times at most, while the sum is below 3."""
+    trips = ops.parameter([], "i64", name="trips")
+    number, total = ops.parameter([], "i64", name="number"), ops.parameter([1], "i64", name="total")
+    added = total + number
+    body = ovir.Model([ops.less(added, 3), added], [number, total], "body")
+    loop = ops.loop(trips, True, name="loop")
+    loop.set_function(body)
+    loop.set_special_body_ports([0, 0])
+    loop.set_merged_input(total, np.int64([0]), added)
+    last = loop.get_iter_value(added, -1)
+    parts = loop.get_concatenated_slices(added, 0, 1, 1, -1, 0)
+    assert [str(port.type) for port in (last, parts)] == ["i64[1]", "i64[?]"]
+    return ovir.Model([last, parts], [trips], "m"), loop
+
+
+def test_loop() -> None:
+    model, loop = counting()
+    assert [len(loop.inputs), len(loop.outputs)] == [3, 2]
+    assert run(model, np.int64(2)) == [[1], [0, 1]]
+    assert run(model, np.int64(9)) == [[3], [0, 1, 3]]
+
+
+def test_tensor_iterator() -> None:
+    x = ops.parameter([3, 2], name="x")
+    part, state, weight = (ops.parameter([1, 2], name=name) for name in ("part", "state", "weight"))
+    added = state + part * weight
+    layer = ops.tensor_iterator(name="ti")
+    layer.set_body(ovir.Model([added], [part, state, weight], "body"))
+    layer.set_sliced_input(part, x, 0, 1, 1, -1, 0)
+    layer.set_merged_input(state, np.zeros((1, 2), np.float32), added)
+    layer.set_invariant_input(weight, np.float32([[1, 10]]))
+    last = layer.get_iter_value(added)
+    every = layer.get_concatenated_slices(added, 0, 1, 1, -1, 0)
+    model = ovir.Model([last, every], [x], "m")
+    data = np.float32([[1, 1], [2, 2], [3, 3]])
+    assert run(model, data) == [[[6, 60]], [[1, 10], [3, 30], [6, 60]]]
+
+
+def test_errors_name_the_method() -> None:
+    body = branch(lambda p: p + 1)
+    layer = ops.tensor_iterator(name="ti")
+    with pytest.raises(ovir.InputError, match=r"ti.set_invariant_input\(.*\): the layer has no body yet"):
+        layer.set_invariant_input(body.inputs[0], np.zeros(2, np.float32))
+    layer.set_body(body)
+    with pytest.raises(ovir.InputError, match="expected a Parameter of the body, got <layer"):
+        layer.set_invariant_input(ops.parameter([2]), np.zeros(2, np.float32))
+    with pytest.raises(ovir.InputError, match="expected a result of the body, got <output 0 of 'p'"):
+        layer.get_iter_value(body.inputs[0])
+    layer.set_invariant_input(body.inputs[0], np.zeros(2, np.int32))
+    with pytest.raises(ovir.ModelError, match=r"ti.get_iter_value\(.*parameter 0 of the body.*f32") as caught:
+        layer.get_iter_value(body.outputs[0])
+    assert caught.value.diagnostic.file == __file__
+    with pytest.raises(ovir.InputError, match=r"'p' .* of the body is already fed"):
+        layer.set_invariant_input(body.inputs[0], np.zeros(2, np.float32))
+    with pytest.raises(ovir.InputError, match="only the result of the last iteration"):
+        layer.get_iter_value(body.outputs[0], 0)
+    with pytest.raises(ovir.InputError, match="already the body of a layer"):
+        ops.tensor_iterator().set_body(conditional().layer("if").bodies["then"])
+
+
+def test_a_loop_needs_its_special_ports() -> None:
+    p = ops.parameter([2], name="p")
+    loop = ops.loop(3, True, name="loop")
+    loop.set_function(ovir.Model([p + 1, ops.constant(True)], [p], "body"))
+    with pytest.raises(ovir.ModelError, match="a Loop needs exactly one output with purpose"):
+        loop.get_iter_value(loop.bodies["body"].outputs[0])
+    with pytest.raises(ovir.InputError, match="the body has no result 2: it has 2"):
+        loop.set_special_body_ports([-1, 2])
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(p, np.zeros(2, np.float32), loop.bodies["body"].outputs[0])
+    y = loop.get_iter_value(loop.bodies["body"].outputs[0])
+    assert run(ovir.Model([y], [], "m")) == [[3, 3]]

@@ -1,0 +1,292 @@
+"""The functions of the opsets: what there is, how it is loaded, and what a call creates."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import subprocess
+import sys
+from types import ModuleType
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.build.make_stubs import COMMAND, FOLDER, stub_text
+from ovir.build.names import functions
+from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
+
+OPSETS = range(1, NEWEST_OPSET + 1)
+
+
+def module_of(opset: int) -> ModuleType:
+    return importlib.import_module(f"ovir.opset{opset}")
+
+
+def x(*shape: int, dtype: str = "f32") -> ovir.Layer:
+    return ops.parameter(list(shape), dtype, name="x")
+
+
+# --------------------------------------------------------------------------- what there is
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_every_operation_of_an_opset_has_a_function(opset: int) -> None:
+    module = module_of(opset)
+    for name, (type_name, birth) in functions(opset).items():
+        function = getattr(module, name)
+        assert callable(function)
+        assert (function.__name__, function.__module__) == (name, module.__name__)
+        assert f"Create {type_name} of opset{birth}." in function.__doc__
+        assert "name" in inspect.signature(function).parameters
+
+
+def test_every_operation_version_has_a_function() -> None:
+    found = {version for opset in OPSETS for version in functions(opset).values()}
+    assert found == {(name, birth) for name, births in OPERATIONS.items() for birth in births}
+
+
+@pytest.mark.parametrize("opset", OPSETS)
+def test_the_stubs_are_up_to_date(opset: int) -> None:
+    text = (FOLDER / f"opset{opset}.pyi").read_text(encoding="utf-8")
+    assert text == stub_text(opset), f"run `{COMMAND}`"
+
+
+def test_an_opset_loads_no_operation_before_it_is_used() -> None:
+    code = "import sys; from ovir import opset13 as ops; ops.relu; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = set(done.stdout.split())
+    assert "ovir.ops.activation" in modules or "ovir.ops.unary" in modules
+    assert not modules & {f"ovir.ops.{name}" for name in ("recurrent_cells", "reduction", "interpolate", "random")}
+
+
+def test_dir_and_star_import_give_all_functions() -> None:
+    names: dict[str, object] = {}
+    exec("from ovir.opset17 import *", names)
+    assert set(dir(module_of(17))) == set(functions(17)) == names.keys() - {"__builtins__"}
+
+
+def test_an_unknown_function_is_an_attribute_error_that_names_the_nearest() -> None:
+    with pytest.raises(AttributeError, match="opset13 has no operation 'rellu'; did you mean relu"):
+        ops.rellu  # noqa: B018
+    with pytest.raises(AttributeError, match="opset2 has no operation 'xor'"):
+        module_of(2).xor  # noqa: B018
+
+
+# --------------------------------------------------------------------------- what a call creates
+
+
+def test_a_layer_is_inferred_when_it_is_created() -> None:
+    y = ops.convolution(x(1, 3, -1, 8), np.ones((4, 3, 3, 3), np.float32), [1, 1], [1, 1], [1, 1], [1, 1], name="y")
+    assert (y.name, y.type, y.version) == ("y", "Convolution", "opset1")
+    assert str(y.shape) == "[1,4,1..,8]"
+    assert str(y.element_type) == "f32"
+    assert y.attributes["strides"] == (1, 1)
+    assert y.operator is not None
+    assert y.operator.strides == (1, 1)  # type: ignore[attr-defined]
+
+
+def test_the_version_is_the_one_that_the_opset_has() -> None:
+    indices = np.int64([0])
+    versions = [module_of(opset).gather(x(4), indices, 0).version for opset in (1, 6, 7, 8, 16)]
+    assert versions == ["opset1", "opset1", "opset7", "opset8", "opset8"]
+
+
+def test_known_values_reach_the_next_layer() -> None:
+    data = x(2, 3, 4)
+    y = ops.reshape(data, ops.concat([ops.gather(ops.shape_of(data), [0], 0), np.int64([-1])], 0), False)
+    assert str(y.shape) == "[2,12]"
+
+
+def test_outputs_are_unpacked_and_indexed() -> None:
+    values, indices = ops.topk(x(2, 5), 3, 1, "max", "value")
+    assert [str(port.type) for port in (values, indices)] == ["f32[2,3]", "i32[2,3]"]
+    split = ops.split(x(2, 6), 1, 3)
+    assert [str(port.shape) for port in split] == ["[2,2]"] * 3
+    assert split[2] is split.output(2) is split.outputs[2]
+    assert str(ops.relu(split).shape) == "[2,2]"  # the first output
+    with pytest.raises(IndexError, match="no output 3: the layer has 3 outputs"):
+        split[3]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.float64([1, 2]), "f64[2]"),
+        (np.int8(3), "i8[]"),
+        (2, "i64[]"),
+        (0.5, "f32[]"),
+        ([1, 2], "i64[2]"),
+        ([[1.0, 2.0]], "f32[1,2]"),
+        (True, "boolean[]"),
+        ("text", "string[]"),
+        (["a", "b"], "string[2]"),
+        (np.array([1, 2], ml_dtypes.int4), "i4[2]"),
+    ],
+)
+def test_constants_have_the_type_of_their_value(value: Any, expected: str) -> None:
+    assert str(ops.constant(value).output().type) == expected
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "u8", "i4", "u4", "u1", "u2", "u3", "u6", "nf4", "f8e4m3", "boolean"])
+def test_constants_are_converted(dtype: str) -> None:
+    layer = ops.constant([0, 1, 1], dtype)
+    assert str(layer.element_type) == dtype
+    model = ovir.Model([layer], [], "m")
+    assert np.asarray(ovir.compile_model(model)({})[0]).astype(int).tolist() == [0, 1, 1]
+
+
+def test_constants_hold_a_copy_unless_memory_is_shared() -> None:
+    array = np.zeros(3, np.float32)
+    copied, shared = ops.constant(array), ops.constant(array, shared_memory=True)
+    array[0] = 1
+    assert copied.operator.data.tolist() == [0, 0, 0]  # type: ignore[union-attr]
+    assert shared.operator.data.tolist() == [1, 0, 0]  # type: ignore[union-attr]
+    assert array.flags.writeable
+
+
+def test_an_input_that_is_left_out_is_filled_if_a_later_one_is_given() -> None:
+    q = x(1, 2, 3, 4)
+    layer = ops.scaled_dot_product_attention(q, q, q, scale=0.5)
+    assert [str(port.type) for port in layer.inputs[3:]] == ["f32[]", "f32[]"]
+    indices, weights = np.int32([[0, 1]]), np.float32([[1, 2]])
+    with pytest.raises(ovir.InputError, match="argument 'num_segments' is missing, which comes before 'per_sample_w"):
+        ops.embedding_segments_sum(x(4, 2), indices[0], np.int32([0, 0]), per_sample_weights=weights[0])
+
+
+def test_read_value_takes_the_forms_of_openvino() -> None:
+    with_value = ops.read_value(x(2), "v", "f32", [2])
+    without = ops.read_value("v", "f32", [2])
+    named = ops.read_value(variable_id="v", variable_type="f32", variable_shape=[2])
+    assert [len(layer.inputs) for layer in (with_value, without, named)] == [1, 0, 0]
+    assert {str(layer.output().type) for layer in (with_value, without, named)} == {"f32[2]"}
+    with pytest.raises(ovir.InputError, match="argument 'variable_id' is missing"):
+        ops.read_value(x(2))
+
+
+def test_attributes_can_be_given_as_a_dictionary() -> None:
+    layer = ops.grid_sample(x(1, 1, 4, 4), np.zeros((1, 2, 2, 2), np.float32), {"mode": "NEAREST"})
+    assert layer.operator.mode == "nearest"  # type: ignore[union-attr]
+    assert ops.is_inf(x(2)).operator.detect_negative is True  # type: ignore[union-attr]
+
+
+def test_what_openvino_lacks_is_a_keyword() -> None:
+    layer = ops.divide(x(2, dtype="i32"), 3, m_pythondiv=False)
+    assert layer.operator.m_pythondiv is False  # type: ignore[union-attr]
+
+
+def test_tensor_names_and_rt_info_are_set() -> None:
+    y = ops.split(
+        x(4), 0, 2, tensor_names=["a", {"b", "c"}], rt_info={"decompression": "", "layout": {"layout": "[N]"}}
+    )
+    assert [port.names for port in y] == [{"a"}, {"b", "c"}]
+    assert y.rt_info.to_dict() == {"decompression": "", "layout": {"layout": "[N]"}} or "decompression" in y.rt_info
+    assert ops.result(y[0], tensor_names="out").inputs[0].names == {"a", "out"}
+
+
+# --------------------------------------------------------------------------- arithmetic
+
+
+def run(layer: ovir.Layer, data: Any) -> Any:
+    (parameter,) = [port.source.layer for port in layer.inputs if port.source and port.source.layer.type == "Parameter"]
+    return ovir.compile_model(ovir.Model([layer], [parameter], "m"))([data])[0]
+
+
+OPERATORS = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "%": lambda a, b: a % b,
+    "**": lambda a, b: a**b,
+}
+
+
+@pytest.mark.parametrize("symbol", OPERATORS)
+@pytest.mark.parametrize("other", [3, 1.5, np.float32([2, 3]), [2, 3]], ids=str)
+def test_operators_create_layers(symbol: str, other: Any) -> None:
+    data = np.float32([5, 7])
+    for operands in ((x(2), other), (other, x(2))):
+        expected = [data if isinstance(operand, ovir.Layer) else np.float32(operand) for operand in operands]
+        np.testing.assert_allclose(run(OPERATORS[symbol](*operands), data), OPERATORS[symbol](*expected), rtol=1e-6)
+
+
+def test_products_negation_and_absolute_values() -> None:
+    data, matrix = np.float32([[1, -2]]), np.float32([[1, 2], [3, 4]])
+    assert run(x(1, 2) @ matrix, data).tolist() == (data @ matrix).tolist()
+    assert run(matrix @ x(2, 1), data.T).tolist() == (matrix @ data.T).tolist()
+    assert run(-x(1, 2), data).tolist() == [[-1, 2]]
+    assert run(abs(x(1, 2)), data).tolist() == [[1, 2]]
+
+
+def test_output_ports_have_operators_too() -> None:
+    first, second = ops.split(x(4), 0, 2)
+    assert str((first + second * 2).shape) == "[2]"
+
+
+@pytest.mark.parametrize(
+    ("create", "element_type"),
+    [
+        (lambda: ops.add(x(2, dtype="f16"), 1), "f16"),
+        (lambda: ops.add(1, x(2, dtype="i8")), "i8"),
+        (lambda: ops.select(np.bool_([1, 0]), x(2, dtype="f16"), 0), "f16"),
+        (lambda: ops.select(np.bool_([1, 0]), 1.0, 0.0), "f32"),
+        (lambda: ops.prelu(x(2, dtype="f64"), 0.5), "f64"),
+        (lambda: x(2, dtype="bf16") * 2.5, "bf16"),
+    ],
+)
+def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: str) -> None:
+    assert str(create().element_type) == element_type
+
+
+# --------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("create", "message"),
+    [
+        (lambda: ops.matmul(x(2, 3), np.ones((4, 5), np.float32), False, False),
+         r"opset13.matmul\(data_a=f32\[2,3\], data_b=float32\[4, 5\], transpose_a=False, transpose_b=False\): a of shape"),
+        (lambda: ops.softmax(x(2), 5), r"opset13.softmax\(data=f32\[2\], axis=5\): axis 5 is outside \[-1, 0\]"),
+        (lambda: ops.softmax(x(2), "a"), "argument 'axis': expected an integer, got 'a'"),
+        (lambda: ops.transpose(x(2), object()), "argument 'input_order': .* is neither numbers nor strings"),
+        (lambda: ops.parameter([1, "a"]), "opset13.parameter.*'a' is not a dimension"),
+        (lambda: ops.parameter([1], "f31"), "'f31' is not an element type"),
+        (lambda: ops.constant([300], "u8"), "300 is not a value of u8"),
+        (lambda: ops.constant([1.5], "i32"), "1.5 is not a value of i32"),
+        (lambda: ops.constant([2], "u1"), "2 is not a value of u1"),
+        (lambda: ops.constant(1, "dynamic"), "a constant must have an element type, not dynamic"),
+        (lambda: x(2, dtype="i32") + 0.5, r"Add\(a=i32\[2\], b=0.5\): argument 'b': 0.5 is not a value of i32"),
+        (lambda: ops.relu(ops.result(x(2))), "argument 'node': Result has no output that can be read"),
+        (lambda: ops.relu(x(2), name=3), "argument 'name': expected a text, got 3"),
+        (lambda: ops.relu(x(2), tensor_names=["a", "b"]), "names for 2 tensors, but the layer has 1"),
+        (lambda: ops.concat(3, 0), "argument 'nodes': expected a list of layers, got 3"),
+        (lambda: ops.gelu(x(2), "tan"), "'tan' is not one of"),
+        (lambda: ops.grid_sample(x(1, 1, 2, 2), x(1, 1, 1, 2), {"mod": 1}), "GridSample has no attribute 'mod'"),
+        (lambda: ops.roi_pooling(x(1, 1, 4, 4), x(1, 5), [2, 2]), "argument 'spatial_scale' is missing"),
+    ],
+)  # fmt: skip
+def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
+    with pytest.raises(ovir.OvirError, match=message) as caught:
+        create()
+    assert caught.value.diagnostic.file == __file__
+    assert caught.value.diagnostic.line is not None
+
+
+def test_wrong_arguments_are_a_type_error_that_shows_the_signature() -> None:
+    with pytest.raises(TypeError, match=r"opset13.softmax\(data, axis, name=None.*missing a required argument: 'axis'"):
+        ops.softmax(x(2))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'axes'; did you mean 'axis'"):
+        ops.softmax(x(2), axes=1)
+
+
+def test_a_later_error_names_the_line_that_created_the_layer() -> None:
+    parameter = ops.parameter([2, 3], name="x")
+    y = ops.reshape(parameter, [3, 2], False, name="y")
+    model = ovir.Model([y], [parameter], "m")
+    with pytest.raises(ovir.ModelError) as caught:
+        model.reshape([2, 4])
+    assert (caught.value.diagnostic.file, caught.value.diagnostic.line) == (__file__, y.line)
