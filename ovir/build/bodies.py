@@ -53,7 +53,7 @@ class _BodyLayer(Layer):
     def _feed(self, call: Call, value: Any) -> int:
         """Add an input that reads ``value``, and return its position."""
         assert self.operator is not None
-        (source,) = ports_of(call, type(self.operator), ["value"], [value])
+        source = ports_of(call, type(self.operator), ["value"], [value])[0]
         add_input(self, source)
         return len(self.inputs) - 1
 

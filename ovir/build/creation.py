@@ -26,6 +26,7 @@ from ovir.inference.known_values import ValueLog
 from ovir.inference.policy import Policy
 from ovir.ops.base import opsets
 from ovir.ops.base.operator import Operator
+from ovir.ops.base.traits import ALL
 from ovir.ops.infrastructure import Const
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -183,33 +184,36 @@ def constant_layer(call: Call, op: Const, **options: Any) -> Layer:
     return create(call, op, (), {"element_type": op.element_type, "shape": op.shape}, **options)
 
 
-def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> list[Port]:
-    """Return the output ports for the given inputs; arrays and numbers become constants.
+def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> dict[int, Port]:
+    """Return the output ports for the first inputs, by position; arrays and numbers become constants.
 
     Numbers and lists take the element type of another input where the operation needs equal ones. Otherwise fractions
-    take the type of the first input of a floating-point type, and integers are i64.
+    take the type of the first input of a floating-point type, and integers are i64. None gives no port.
     """
-    ports = [port_of(call, n, v) if isinstance(v, (Layer, Port)) else None for n, v in zip(names, values, strict=True)]
+    known: dict[int, Port] = {}
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
-        if ports[index] is None and not is_plain(value):
-            ports[index] = constant(call, name, value, None)
-    known = [port for port in ports if port is not None]
-    for index, (name, value) in enumerate(zip(names, values, strict=True)):
-        if ports[index] is None:
-            ports[index] = constant(call, name, value, _type_of_number(cls, index, value, ports, known))
-    return [port for port in ports if port is not None]
+        if isinstance(value, (Layer, Port)):
+            known[index] = port_of(call, name, value)
+        elif value is not None and not is_plain(value):
+            known[index] = constant(call, name, value, None)
+    made = {
+        index: constant(call, name, value, _type_of_number(cls, index, value, known))
+        for index, (name, value) in enumerate(zip(names, values, strict=True))
+        if value is not None and index not in known
+    }
+    return dict(sorted((known | made).items()))
 
 
-def _type_of_number(
-    cls: type[Operator], index: int, value: Any, ports: Sequence[Port | None], known: Sequence[Port]
-) -> ElementType | None:
-    if "auto_broadcast" in cls.attributes or cls.type == "MatMul":
-        start = 1 if cls.type == "Select" else 0  # its condition is boolean
-        peers = [port for port in ports[start:] if port in known] if index >= start else []
-        if peers and peers[0] is not None and not peers[0].element_type.is_dynamic:
-            return peers[0].element_type
+def _type_of_number(cls: type[Operator], index: int, value: Any, known: Mapping[int, Port]) -> ElementType | None:
+    """Return the element type for a number or a list; None for the one that Python's numbers have."""
+    same = cls.same_types
+    if same == ALL or index in same:
+        types = [port.element_type for place, port in known.items() if same == ALL or place in same]
+        found = next((element_type for element_type in types if not element_type.is_dynamic), None)
+        if found is not None:
+            return found
     if _has_fractions(value):
-        return next((port.element_type for port in known if port.element_type.is_real), None)
+        return next((port.element_type for port in known.values() if port.element_type.is_real), None)
     return None
 
 
@@ -226,4 +230,4 @@ def apply(type_name: str, *operands: Any) -> Layer:
     assert cls is not None
     names = ("a", "b")[: len(operands)]
     call = Call(type_name, dict(zip(names, operands, strict=True)))
-    return create(call, cls(), ports_of(call, cls, names, operands), {})
+    return create(call, cls(), [*ports_of(call, cls, names, operands).values()], {})

@@ -96,10 +96,12 @@ class _Creator:
         values = [call.arguments.get(argument.name) for argument in self.inputs]
         while values and values[-1] is None:
             values.pop()
-        known = [index for index, value in enumerate(values) if value is not None]
-        names = [self.inputs[index].name for index in known]
-        ports = dict(zip(known, ports_of(call, self.cls, names, [values[i] for i in known]), strict=True))
-        return [ports[i] if i in ports else self._filler(call, i, len(values) - 1, ports) for i in range(len(values))]
+        names = [argument.name for argument in self.inputs[: len(values)]]
+        ports = ports_of(call, self.cls, names, values)
+        for index in range(len(values)):
+            if index not in ports:
+                ports[index] = self._filler(call, index, len(values) - 1, ports)
+        return [ports[index] for index in range(len(values))]
 
     def _filler(self, call: Call, index: int, later: int, ports: Mapping[int, Port]) -> Port:
         """Return the constant in place of an input that is left out although a later one is given."""
@@ -107,7 +109,7 @@ class _Creator:
         if argument.source not in FILLERS:
             call.fail(f"argument '{argument.name}' is missing, which comes before '{self.inputs[later].name}'")
         value, like = FILLERS[argument.source]
-        same = next((ports[i] for i, a in enumerate(self.inputs) if a.source == like), None)
+        same = next((ports.get(i) for i, a in enumerate(self.inputs) if a.source == like), None)
         return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
@@ -115,7 +117,7 @@ class _Creator:
         if not isinstance(values, Sequence) or isinstance(values, str):
             call.fail(f"argument '{argument.name}': expected a list of layers, got {values!r}")
         names = [f"{argument.name}[{index}]" for index in range(len(values))]
-        return ports_of(call, self.cls, names, values)
+        return list(ports_of(call, self.cls, names, values).values())
 
     # ----- attributes
 

@@ -93,7 +93,7 @@ def _tensor_iterator(cls: type[Operator], path: str) -> Callable[..., IterationL
 def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], name: str | None) -> Layer:
     """Return a layer with these inputs, whose bodies and outputs are added later."""
     call = Call(path, tensors)
-    ports = ports_of(call, cls, list(tensors), list(tensors.values()))
+    ports = list(ports_of(call, cls, list(tensors), list(tensors.values())).values())
     return create(call, cls(), ports, {}, name=name, kind=kind, is_complete=False)
 
 

@@ -22,12 +22,14 @@ from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.ops.base.registry import operator
+from ovir.ops.base.traits import ALL
 
 
 class ActivationBase(Operator):
     """Base of the activation functions."""
 
     inplace = (0,)
+    same_types = ALL
     real_only = False
     """Whether integers are refused. Other functions round their result to the nearest integer."""
     heavy = True

@@ -100,6 +100,8 @@ class Range1(RangeBase):
     Source: Range-1
     """
 
+    same_types = ALL
+
     def infer(self, start: TensorType, stop: TensorType, step: TensorType) -> TensorType:
         types = (start.element_type, stop.element_type, step.element_type)
         return self.range_type(start, stop, step, self.merge_types(*types, names=("start", "stop", "step")))
@@ -237,6 +239,7 @@ class OneHot1(Operator):
     axis: int = attribute(default=0, specified=True)
 
     value_inputs = (1,)
+    same_types = (2, 3)
 
     def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:
         self.require_integers("indices", indices.element_type)

@@ -44,6 +44,7 @@ class MatMul(Operator):
     """
 
     guards_sizes = True
+    same_types = (0, 1)
 
     transpose_a: bool = attribute(default=False)
     transpose_b: bool = attribute(default=False)

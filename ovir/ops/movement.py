@@ -38,6 +38,7 @@ class Concat(Operator):
     axis: int = attribute()
 
     carries = ALL
+    same_types = ALL
 
     def infer(self, *inputs: TensorType) -> TensorType:
         self.require(inputs, "expected at least one input, got none")
@@ -215,6 +216,7 @@ class Pad1(Operator):
     pad_mode: str = attribute(default="constant", choices=("constant", "edge", "reflect", "symmetric"), specified=True)
 
     carries = (0, 3)
+    same_types = (0, 3)
     value_inputs = (1, 2)
     bind = bind_moves
 

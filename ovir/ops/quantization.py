@@ -23,6 +23,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.passes import Spare, call_passes, number
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import same_order
+from ovir.ops.base.traits import ALL
 
 _RANGES = ("input_low", "input_high", "output_low", "output_high")
 
@@ -45,6 +46,7 @@ class FakeQuantize(ElementwiseBase):
 
     levels: int = attribute(minimum=2)
 
+    same_types = ALL
     inplace = (0,)
 
     def infer(

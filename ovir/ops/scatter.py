@@ -28,6 +28,7 @@ class ScatterBase(Operator):
     """Base of the scatter operations."""
 
     carries = (0, 2)
+    same_types = (0, 2)
     inplace = (0,)
 
     reduction: str = "none"

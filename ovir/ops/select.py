@@ -28,6 +28,7 @@ class Select(ElementwiseBase):
     """
 
     passes = (1, 2)
+    same_types = (1, 2)
     inplace = (1, 2)
 
     def infer(self, cond: TensorType, then: TensorType, other: TensorType) -> TensorType:

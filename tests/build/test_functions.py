@@ -236,6 +236,12 @@ def test_output_ports_have_operators_too() -> None:
         (lambda: ops.select(np.bool_([1, 0]), 1.0, 0.0), "f32"),
         (lambda: ops.prelu(x(2, dtype="f64"), 0.5), "f64"),
         (lambda: x(2, dtype="bf16") * 2.5, "bf16"),
+        (lambda: ops.concat([[1, 2], x(2, dtype="u8")], 0), "u8"),
+        (lambda: ops.pad(x(2), [1], [1], "constant", 0), "f32"),
+        (lambda: ops.one_hot(x(2, dtype="i32"), 3, np.float16(1), 0, -1), "f16"),
+        (lambda: ops.scatter_update(x(2, dtype="f64"), [0], [1], 0), "f64"),
+        (lambda: ops.fake_quantize(x(2, dtype="f16"), 0, 1, 0, 1, 256), "f16"),
+        (lambda: x(2, 2, dtype="i32") @ [[1, 2], [3, 4]], "i32"),
     ],
 )
 def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: str) -> None:

@@ -32,7 +32,7 @@ def test_declarations_name_inputs_and_attributes(cls: type[ovir.Operator]) -> No
             assert getattr(rule, field, None) in {None, *names}
         axis = getattr(rule, "axis", None)
         assert axis is None or isinstance(axis, int) or axis in names | cls.fields
-    for position in (*cls.carries, *cls.passes, *cls.decompresses):
+    for position in (*cls.carries, *cls.passes, *cls.decompresses, *cls.same_types):
         assert position == -1 or position < len(names)
 
 
@@ -58,8 +58,12 @@ def test_negative_indices(operation: str, opset: int, negative: str) -> None:
 
 STRUCTURAL = {"Parameter", "Result", "Const", "ReadValue", "Assign", "If", "Loop", "TensorIterator"}
 """Operations that make the structure of a model: its ends, its constants, its state and its bodies."""
-ADDED = {"ir/legacy.py": {"Convert", "Subtract"}}
-"""Modules that add layers to a model, and the types of those."""
+ADDED = {
+    "ir/legacy.py": {"Convert", "Subtract"},
+    "graph/building.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
+    "build/names.py": set(OPERATIONS),
+}
+"""Modules that create layers, or name the functions that do, and the types that they name."""
 
 
 @pytest.mark.parametrize("path", [p for p in sorted(PACKAGE.rglob("*.py")) if p.relative_to(PACKAGE).parts[0] != "ops"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import ClassVar
 
 import numpy as np
 
@@ -29,6 +30,7 @@ class ElementwiseBase(Operator):
     """
 
     guards_sizes = True
+    same_types: ClassVar[tuple[int, ...]] = (0, 1)
 
     auto_broadcast: str = attribute(default="numpy", choices=("none", "explicit", "numpy", "pdpd"))
     axis: int = attribute(default=-1, name="auto_broadcast.auto_broadcast_axis", minimum=-1)

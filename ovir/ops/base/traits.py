@@ -37,6 +37,8 @@ class Traits:
     passes: ClassVar[tuple[int, ...]] = ()
     """Further inputs whose values become values of the output, in another type or only in part. Requirements on the
     output's values apply to them too."""
+    same_types: ClassVar[tuple[int, ...]] = ()
+    """The inputs that have one element type, so that a number takes the type of the others."""
     picks: ClassVar[tuple[int, ...]] = ()
     """The inputs of which the operation reads each element once or not at all, so that copying them first may take
     longer than the operation."""
