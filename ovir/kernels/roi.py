@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -20,13 +21,15 @@ from ovir.kernels.rounding import as_index
 _FETCHED = 1 << 18
 # Pixels whose positions and weights are computed at a time.
 _CHOSEN = 1 << 18
+# Pixels chosen for regions that are pooled together although some need fewer samples than others.
+_TOGETHER = 1 << 14
 # Elements of fetched pixels below which another thread does not pay.
 _LEAST_PER_THREAD = 1 << 20
 
 
 def pixel_rows(planes: Array) -> Array:
     """Return planes [..., channels, rows, columns] as [planes * rows * columns, channels], in the computing type."""
-    rows = np.moveaxis(as_computed(planes), -3, -1)
+    rows = as_computed(planes).swapaxes(-3, -2).swapaxes(-2, -1)
     return np.ascontiguousarray(rows).reshape(prod(rows.shape[:-1]), rows.shape[-1])
 
 
@@ -78,6 +81,14 @@ class Neighbours:
     def reshape(self, *shape: int) -> Neighbours:
         return Neighbours(self.index.reshape(shape), self.weight.reshape(shape))
 
+    @classmethod
+    def crossed(cls, rows: Neighbours, columns: Neighbours, width: int, start: Array | int) -> Neighbours:
+        """Combine the two pixels around each place on both axes, whose shapes are broadcast."""
+        index = (rows.index * width + start)[..., np.newaxis] + columns.index[..., np.newaxis, :]
+        weight = rows.weight[..., np.newaxis] * columns.weight[..., np.newaxis, :]
+        shape = (*weight.shape[:-2], 4)
+        return cls(index.reshape(shape), weight.reshape(shape))
+
 
 def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start: Array | int = 0) -> Neighbours:
     """Return the pixels around the positions (y, x), which are broadcast; positions not ``inside`` have weight 0.
@@ -85,22 +96,21 @@ def neighbours(y: Array, x: Array, height: int, width: int, inside: Array, start
     Positions beyond the center of a border pixel count as that center. ``start`` is the number of the plane's first
     pixel.
     """
-    rows, columns = (_axis_neighbours(place, size) for place, size in ((y, height), (x, width)))
-    shape = (*np.broadcast_shapes(y.shape, x.shape, inside.shape), 4)
-    index, weight = np.empty(shape, np.intp), np.empty(shape, y.dtype)
-    for i, (row, share) in enumerate(rows):
-        for j, (column, part) in enumerate(columns, 2 * i):
-            index[..., j] = row * width + column + start
-            weight[..., j] = share * part * inside
-    return Neighbours(index, weight)
+    first = np.asarray(start)[..., np.newaxis]
+    found = Neighbours.crossed(on_axis(y, height - 1), on_axis(x, width - 1), width, first)
+    return Neighbours(found.index, found.weight * inside[..., np.newaxis])
 
 
-def _axis_neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
-    """Return the pixels before and after each position on one axis, with their weights."""
-    place = np.fmin(np.fmax(place, 0), size - 1)  # NaN counts as 0
+def on_axis(place: Array, last: Array | int) -> Neighbours:
+    """Return the pixels before and after each place on an axis and their weights; ``last`` is the number of the last
+    pixel."""
+    place = np.fmin(np.fmax(place, 0), last)  # NaN counts as 0
+    index, weight = np.empty((*place.shape, 2), np.intp), np.empty((*place.shape, 2), place.dtype)
     low = np.floor(place)
-    part = place - low
-    return [(low.astype(np.intp), 1 - part), (np.ceil(place).astype(np.intp), part)]
+    index[..., 0], index[..., 1] = low, np.ceil(place)
+    part = np.subtract(place, low, out=weight[..., 1])
+    np.subtract(1, part, out=weight[..., 0])
+    return Neighbours(index, weight)
 
 
 # --------------------------------------------------------------------------- regions in parts
@@ -108,6 +118,8 @@ def _axis_neighbours(place: Array, size: int) -> list[tuple[Array, Array]]:
 
 def equal_groups(*keys: Array) -> list[Array]:
     """Return the indices of elements with equal keys, group by group."""
+    if all((key[1:] == key[:-1]).all() for key in keys):
+        return [np.arange(len(keys[0]))] if len(keys[0]) else []
     order = np.lexsort(keys)
     changes = np.zeros(max(len(order) - 1, 0), np.bool_)
     for key in keys:
@@ -124,9 +136,8 @@ def pool_groups(pool: Callable[[Array], object], groups: Sequence[Array], pixels
     total = sum(len(group) * count for group, count in zip(groups, pixels, strict=True)) * channels
 
     def run(start: int, stop: int) -> None:
-        with np.errstate(all="ignore"):
-            for part in parts[start:stop]:
-                pool(part)
+        for part in parts[start:stop]:
+            pool(part)
 
     run_blocks(run, len(parts), -(-_LEAST_PER_THREAD * len(parts) // max(total, 1)))
 
@@ -172,12 +183,20 @@ class SampledRegions:
 
         ``out`` arrives as zeros and stays zero for bins without samples.
         """
-        groups = [group for group in equal_groups(*self.samples.T) if self.samples[group[0]].min() > 0]
         bins, channels = self.bins[0] * self.bins[1], pixels.shape[1]
+        sampled = self.samples.all(axis=1).nonzero()[0]
+        if not sampled.size:
+            return
+        samples = int(self.samples.max(axis=0).prod())
+        if sampled.size * bins * samples * 4 <= _TOGETHER:
+            groups = [sampled]
+        else:
+            groups = [sampled[group] for group in equal_groups(*self.samples[sampled].T)]
 
         def pool(members: Array) -> None:
             places = self._neighbours(members, height, width)
-            samples = int(self.samples[members[0]].prod())
+            counts = self.samples[members].prod(axis=1)
+            samples = places.index.shape[-3] * places.index.shape[-2]
             pooled = np.zeros((len(members) * bins, channels), pixels.dtype)
             if largest:
                 places = places.reshape(len(pooled), samples, 4)
@@ -185,31 +204,70 @@ class SampledRegions:
             else:
                 places = places.reshape(len(pooled), samples * 4)
                 add_rows(pixels, places.index, places.weight, pooled)
-                pooled /= samples
+                pooled.reshape(len(members), -1)[...] /= counts[:, np.newaxis].astype(pooled.dtype)
             out[members] = pooled.reshape(len(members), bins, channels)
 
-        taken = [int(self.samples[group[0]].prod()) * bins * 4 for group in groups]
+        taken = [int(self.samples[group].max(axis=0).prod()) * bins * 4 for group in groups]
         pool_groups(pool, groups, taken, channels)
 
     def _neighbours(self, members: Array, height: int, width: int) -> Neighbours:
-        """Return the neighbours of all samples, [members, bins, bins, samples, samples, 4], y before x."""
-        y = self._places(0, members)[:, :, np.newaxis, :, np.newaxis]
-        x = self._places(1, members)[:, np.newaxis, :, np.newaxis, :]
-        if self.turn is not None:
-            y, x = self.turn(members, y, x)
-        inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+        """Return the neighbours of all samples, [members, bins, bins, samples, samples, 4], y before x.
+
+        If a region has fewer samples than others, further ones, which are the last one again, have weight 0.
+        """
+        counts = self.samples[members]
+        most = counts.max(axis=0).tolist()
+        places = self._places(members, counts, most)
+        exists = None if (counts == most).all() else _layout(*self.bins, *most)[2] < counts[:, self._axes(most)]
         first = self.images[members] * (height * width)
+        if self.turn is None:
+            limits = np.array([height, width])[self._axes(most)]
+            around = on_axis(places, limits - 1)
+            inside = (places >= -1) & (places <= limits)
+            inside = inside if exists is None else inside & exists
+            weight = around.weight * inside[..., np.newaxis]
+            rows, columns = (
+                Neighbours(*parts)
+                for parts in zip(self._split(around.index, most), self._split(weight, most), strict=True)
+            )
+            return Neighbours.crossed(rows, columns, width, first.reshape(-1, 1, 1, 1, 1, 1))
+        y, x = self.turn(members, *self._split(places, most))
+        inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
+        if exists is not None:
+            for present in self._split(exists, most):
+                inside &= present
         return neighbours(y, x, height, width, inside, first.reshape(-1, 1, 1, 1, 1))
 
-    def _places(self, axis: int, members: Array) -> Array:
-        """Return the sample positions on one axis, [members, bins, samples]."""
-        count = int(self.samples[members[0], axis])
-        start, size = (values[members, axis, np.newaxis, np.newaxis] for values in (self.start, self.size))
-        step = size / size.dtype.type(self.bins[axis])
-        bins = np.arange(self.bins[axis], dtype=size.dtype)[:, np.newaxis]
-        within = np.arange(count, dtype=size.dtype) + size.dtype.type(0.5)
-        places: Array = start + bins * step + step / size.dtype.type(count) * within
+    def _axes(self, most: Sequence[int]) -> Array:
+        return _layout(*self.bins, *most)[0]
+
+    def _split(self, values: Array, most: Sequence[int]) -> tuple[Array, Array]:
+        """Return the values of y and x, which follow each other on axis 1, as arrays that broadcast to [members, bins,
+        bins, samples, samples, ...]."""
+        rows, columns = self.bins
+        end, others = rows * most[0], values.shape[2:]
+        return (
+            values[:, :end].reshape(-1, rows, 1, most[0], 1, *others),
+            values[:, end:].reshape(-1, 1, columns, 1, most[1], *others),
+        )
+
+    def _places(self, members: Array, counts: Array, most: Sequence[int]) -> Array:
+        """Return the positions of the samples, first those along y and then those along x, [members, all]."""
+        axes, bins, within = _layout(*self.bins, *most)
+        number = self.size.dtype.type
+        step = (self.size[members] / np.array(self.bins, number))[:, axes]
+        counts = counts[:, axes]
+        places: Array = self.start[members][:, axes] + bins.astype(number) * step
+        places += step / counts.astype(number) * (np.minimum(within, counts - 1).astype(number) + number(0.5))
         return places
+
+
+@lru_cache(maxsize=64)
+def _layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array, Array]:
+    """Return axis, bin and number within the bin of each sample: first those along y, then those along x."""
+    numbers = [np.divmod(np.arange(bins * samples), samples) for bins, samples in ((rows, along_y), (columns, along_x))]
+    bins, within = (np.concatenate(parts) for parts in zip(*numbers, strict=True))
+    return np.repeat([0, 1], [rows * along_y, columns * along_x]), bins, within
 
 
 # --------------------------------------------------------------------------- boxes of whole pixels
@@ -240,20 +298,28 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
     first, heights, widths = (np.broadcast_to(a, out.shape[:3]).reshape(-1) for a in (first, heights, widths))
     bins = out.reshape(-1, out.shape[3])
     bins[...] = 0
-    filled = np.flatnonzero((heights > 0) & (widths > 0))
-    groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
+    filled = ((heights > 0) & (widths > 0)).nonzero()[0]
+    if not filled.size:
+        return
+    groups = [filled]
+    if filled.size * int(heights.max()) * int(widths.max()) > _TOGETHER:
+        groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
 
     def pool(members: Array) -> None:
-        box = int(heights[members[0]]), int(widths[members[0]])
-        inner = np.arange(box[0])[:, np.newaxis] * width + np.arange(box[1])
-        index = first[members, np.newaxis] + inner.reshape(-1)
+        own = heights[members, np.newaxis], widths[members, np.newaxis]
+        # In smaller bins than the largest one, the last row and column come again, without weight.
+        row, column = (np.arange(sizes.max()) for sizes in own)
+        rows = first[members, np.newaxis] + np.minimum(row, own[0] - 1) * width
+        index = rows[:, :, np.newaxis] + np.minimum(column, own[1] - 1)[:, np.newaxis]
+        index = index.reshape(len(members), -1)
         pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
         if mean:
-            add_rows(pixels, index, np.ones(index.shape, pixels.dtype), pooled)
-            pooled /= index.shape[1]
+            weight = (row < own[0])[:, :, np.newaxis] & (column < own[1])[:, np.newaxis]
+            add_rows(pixels, index, weight.reshape(index.shape).astype(pixels.dtype), pooled)
+            pooled /= (own[0] * own[1]).astype(pixels.dtype)
         else:
             largest_rows(pixels, index, pooled)
         bins[members] = pooled
 
-    sizes = [int(heights[group[0]] * widths[group[0]]) for group in groups]
+    sizes = [int(heights[group].max() * widths[group].max()) for group in groups]
     pool_groups(pool, groups, sizes, pixels.shape[1])

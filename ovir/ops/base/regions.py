@@ -28,6 +28,8 @@ class RegionBase(Operator):
         """Return the image of each region up to the first -1, with which Proposal marks the end of its list."""
         with np.errstate(invalid="ignore"):
             numbers = numbers.astype(np.int64)
+        if not numbers.size or (numbers.min() >= 0 and numbers.max() < count):
+            return numbers
         ends = np.flatnonzero(numbers == -1)
         numbers = numbers[: ends[0]] if ends.size else numbers
         outside = np.flatnonzero((numbers < 0) | (numbers >= count))
@@ -40,6 +42,8 @@ class RegionBase(Operator):
         self, images: Array, start: Array, size: Array, bins: tuple[int, int], ratio: int, turn: Turn | None = None
     ) -> SampledRegions:
         """Return regions with ``ratio`` samples per bin on each axis; 0 means the length of the bin, rounded up."""
+        if ratio and ratio * ratio * bins[0] * bins[1] <= _MAX_SAMPLES:
+            return SampledRegions(images, start, size, np.full(size.shape, ratio, np.intp), bins, turn)
         lengths = np.full(size.shape, ratio, np.float64) if ratio else np.ceil(size / np.array(bins, size.dtype))
         lengths = np.where(lengths > 0, lengths, 0)
         counts = lengths.astype(np.float64).prod(axis=1) * bins[0] * bins[1]
