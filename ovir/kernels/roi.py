@@ -184,7 +184,7 @@ class SampledRegions:
         ``out`` arrives as zeros and stays zero for bins without samples.
         """
         bins, channels = self.bins[0] * self.bins[1], pixels.shape[1]
-        sampled = self.samples.all(axis=1).nonzero()[0]
+        sampled = np.flatnonzero(self.samples.all(axis=1))
         if not sampled.size:
             return
         samples = int(self.samples.max(axis=0).prod())

@@ -111,54 +111,62 @@ class DeformableBase(ConvolutionBase):
         # Channels last: a sample, and everything that one output reads, is then contiguous.
         tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
         weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
-        pixels = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype)
-        places = offsets.reshape(images, moved, taps, 2, positions).astype(dtype)
-        scales = None if mask is None else mask.reshape(images, moved, taps, positions).astype(dtype)
+        pixels = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype, order="C")
+        pixels = pixels.reshape(images, prod(spatial) * moved, channels // moved)
+        places = offsets.reshape(images, moved, taps, 2, positions).transpose(0, 3, 4, 2, 1)
+        scales = None if mask is None else mask.reshape(images, moved, taps, positions).transpose(0, 3, 2, 1)
         base = _tap_places(windows, sizes).astype(dtype)
         sums = np.empty((images, self.group, outputs // self.group, positions), dtype)
         count = max(_SAMPLE_BYTES // max(taps * channels * dtype.itemsize, 1), 1)
         for image, start in product(range(images), range(0, positions, count)):
             block = slice(start, start + count)
-            samples = np.empty((min(count, positions - start), taps, channels), dtype)
-            for i, part in enumerate(np.split(samples, moved, axis=2)):
-                own = pixels[image, :, i * part.shape[2] : (i + 1) * part.shape[2]]
-                scale = None if scales is None else scales[image, i, :, block]
-                self._sample(own, spatial, base[:, :, block] + places[image, i, :, :, block], scale, part)
+            scale = None if scales is None else scales[image, block]
+            at = base[:, block, :, np.newaxis] + places[image, :, block].astype(dtype, copy=False)
+            samples = self._sampled(pixels[image], spatial, at, scale)
             grouped = samples.reshape(-1, taps, self.group, depth).transpose(2, 1, 3, 0)
             columns = grouped.reshape(self.group, taps * depth, -1)
             np.matmul(weights, columns, out=sums[image, :, :, block])
         return converted(sums.reshape(images, outputs, *sizes), data.dtype, out)
 
-    def _sample(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None, out: Array) -> None:
-        """Compute out[p, t] = pixels[y * width + x] * scale[t, p], interpolated from the four pixels around places[t,
-        :, p]."""
-        inside = np.ones(places.shape[::2], np.bool_)
-        neighbours = []  # on each axis: the two positions and their weights
-        for axis, size in enumerate(spatial):
-            at = places[:, axis]
-            inside &= (at > -1 if self.bilinear_interpolation_pad else at >= 0) & (at < size)
-            at = np.where(inside, at, 0)  # positions outside have weight 0; they may be NaN
-            low = np.floor(at)
-            share = at - low
-            first = low.astype(np.intp)
-            neighbours.append([(first, 1 - share), (first + 1, share)])
-        factor = inside if scale is None else np.where(inside, scale, 0)
-        out[...] = 0
-        for (y, share_y), (x, share_x) in product(*neighbours):
+    def _sampled(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None) -> Array:
+        """Return the pixels around places[axis, p, t, i] in part i of the channels, interpolated and multiplied by
+        scale[p, t, i], as [p, t, channels].
+
+        ``pixels`` are [height * width * parts, channels of a part].
+        """
+        limits = np.array(spatial).reshape(2, 1, 1, 1)
+        inside = (places > -1 if self.bilinear_interpolation_pad else places >= 0) & (places < limits)
+        inside = inside[0] & inside[1]
+        places = np.where(inside, places, 0)  # positions outside have weight 0; they may be NaN
+        low = np.floor(places)
+        part = places - low
+        first = low.astype(np.intp)
+        factor = inside.astype(places.dtype) if scale is None else np.where(inside, scale, 0)
+        parts = inside.shape[2]
+        strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
+        neighbours = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
+        for index, weight in ((first, 1 - part), (first + 1, part)):
+            exists = (index >= 0) & (index < limits) if self.bilinear_interpolation_pad else (None, None)
+            neighbours.append((np.clip(index, 0, limits - 1) * strides, weight, exists))
+        rows, columns = ([(at[k], weight[k], exists[k]) for at, weight, exists in neighbours] for k in (0, 1))
+        total: Array | None = None
+        for (y, share_y, row), (x, share_x, column) in product(rows, columns):
             share = share_y * share_x * factor
-            if self.bilinear_interpolation_pad:
-                share = np.where((y >= 0) & (y < spatial[0]) & (x >= 0) & (x < spatial[1]), share, 0)
-            at = np.clip(y, 0, spatial[0] - 1) * spatial[1] + np.clip(x, 0, spatial[1] - 1)
-            out += pixels[at.T] * share.T[:, :, np.newaxis]
+            if row is not None:
+                share = np.where(row & column, share, 0)
+            samples = pixels.take(y + x + np.arange(parts), 0, mode="clip")
+            samples *= share[..., np.newaxis]
+            total = samples if total is None else np.add(total, samples, out=total)
+        assert total is not None
+        return total.reshape(*total.shape[:2], parts * pixels.shape[1])
 
 
 def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
-    """Return the unmoved position of tap t of window p, [t, axis, p]."""
+    """Return the unmoved position of tap t of window p, [axis, p, t]."""
     starts = [np.arange(size) * w.stride - w.pad_begin for size, w in zip(sizes, windows, strict=True)]
     steps = [np.arange(w.kernel) * w.dilation for w in windows]
-    at = np.stack(np.meshgrid(*starts, indexing="ij")).reshape(1, 2, -1)
-    tap = np.stack(np.meshgrid(*steps, indexing="ij")).reshape(2, -1).T[:, :, np.newaxis]
-    return np.asarray(at + tap)
+    at, tap = (np.stack(np.meshgrid(*parts, indexing="ij")).reshape(2, -1) for parts in (starts, steps))
+    return np.asarray(at[:, :, np.newaxis] + tap[:, np.newaxis])
 
 
 @operator("DeformableConvolution", opset=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -145,48 +147,61 @@ class ProposalBase(Operator):
         images, _, rows, columns = class_probs.shape
         deltas = bbox_deltas[:, : 4 * count].reshape(images, count, 4, rows, columns).transpose(2, 0, 3, 4, 1)
         scores = class_probs[:, count : 2 * count].transpose(0, 2, 3, 1)
-        down, along = (np.arange(n, dtype=np.float32) * np.float32(self.feat_stride) for n in (rows, columns))
-        x, y = down[:, np.newaxis], along
-        if not self.is_tensorflow:
-            x, y = along, down[:, np.newaxis]
-        add = self.last_pixel
-        edges: list[tuple[Array, Array]] = []
-        lengths: list[Array] = []
-        low, high = self._anchors()
-        for axis, (place, end) in enumerate(((x, width), (y, height))):
-            start, stop = place[..., np.newaxis] + low[axis], place[..., np.newaxis] + high[axis]
-            if self.is_tensorflow:
-                start, stop = clipped(start, end), clipped(stop, end)
-            length = stop - start + add
-            shift = deltas[axis] / np.float32(self.box_coordinate_scale)
-            stretch = deltas[axis + 2] / np.float32(self.box_size_scale)
-            edge = decoded(start + length / 2, length, shift, stretch)
-            if self.clip_before_nms:
-                edge = clipped(edge[0], end - add), clipped(edge[1], end - add)
-            edges.append(edge)
-            lengths.append(edge[1] - edge[0] + add)
+        add, ends = self.last_pixel, np.array([width, height]).reshape(2, 1, 1, 1)
+        grid = rows, columns, self.feat_stride
+        start, stop = _anchors(self.base_size, self.ratio, self.scale, grid, is_tensorflow=self.is_tensorflow)
+        if self.is_tensorflow:
+            start, stop = clipped(start, ends), clipped(stop, ends)
+        length = stop - start + add
+        shift, stretch = (
+            deltas[:2] / np.float32(self.box_coordinate_scale),
+            deltas[2:] / np.float32(self.box_size_scale),
+        )
+        middle = start + length / 2
+        # [axis, image, row, column, anchor]
+        edges = decoded(middle[:, np.newaxis], length[:, np.newaxis], shift, stretch)
+        if self.clip_before_nms:
+            ends = ends[:, np.newaxis] - add
+            edges = clipped(edges[0], ends), clipped(edges[1], ends)
+        lengths = edges[1] - edges[0] + add
         least = np.float32(self.min_size) * image[2:]
         large = (lengths[0] >= least[-1]) & (lengths[1] >= least[0])
-        boxes = np.stack([edges[0][0], edges[1][0], edges[0][1], edges[1][1]], axis=-1)
+        boxes = np.empty((images, rows, columns, count, 4), np.float32)
+        boxes[..., :2], boxes[..., 2:] = (edge.transpose(1, 2, 3, 4, 0) for edge in edges)
         total = rows * columns * count
         return boxes.reshape(images, total, 4), np.where(large, scores, np.float32(0)).reshape(images, total)
-
-    def _anchors(self) -> tuple[Array, Array]:
-        """Return the lower and upper edges [2, K] of the anchors of the point (0, 0), for axis x and for axis y."""
-        ratios, scales = np.array(self.ratio, np.float32), np.array(self.scale, np.float32)
-        width = np.sqrt(np.float32(self.base_size**2) / ratios)
-        width = width if self.is_tensorflow else round_half_away(width)
-        height = width * ratios
-        height = height if self.is_tensorflow else round_half_away(height)
-        sides = np.stack([width, height])[:, :, np.newaxis] * scales
-        reach = ((sides - self.last_pixel) / 2).reshape(2, len(ratios) * len(scales))
-        middle = np.float32(0 if self.is_tensorflow else (self.base_size - 1) / 2)
-        return middle - reach, middle + reach
 
     def _finish(self, boxes: Array, height: np.float32, width: np.float32) -> Array:
         ends = np.array([width, height, width, height], np.float32)
         boxes = clipped(boxes, ends) if self.clip_after_nms else boxes
         return boxes / ends if self.normalize else boxes
+
+
+@lru_cache(maxsize=16)
+def _anchors(
+    base_size: int,
+    ratio: tuple[float, ...],
+    scale: tuple[float, ...],
+    grid: tuple[int, int, int],
+    *,
+    is_tensorflow: bool,
+) -> tuple[Array, Array]:
+    """Return the lower and upper edges of the anchors, both [axis x and y, rows, columns, K].
+
+    ``grid`` are the rows and columns of points and their distance.
+    """
+    ratios, scales = np.array(ratio, np.float32), np.array(scale, np.float32)
+    width = np.sqrt(np.float32(base_size**2) / ratios)
+    width = width if is_tensorflow else round_half_away(width)
+    height = width * ratios
+    height = height if is_tensorflow else round_half_away(height)
+    sides = np.stack([width, height])[:, :, np.newaxis] * scales
+    reach = ((sides - (0 if is_tensorflow else 1)) / 2).reshape(2, 1, 1, len(ratios) * len(scales))
+    middle = np.float32(0 if is_tensorflow else (base_size - 1) / 2)
+    down, along = (np.arange(n, dtype=np.float32) * np.float32(grid[2]) for n in grid[:2])
+    points = np.meshgrid(down, along, indexing="ij")
+    places = np.stack(points if is_tensorflow else points[::-1])[..., np.newaxis]
+    return places + (middle - reach), places + (middle + reach)
 
 
 @operator("Proposal", opset=1)
