@@ -43,6 +43,7 @@ class Broadcast3(Operator):
     ones."""
 
     views = True
+    guards_sizes = True
     carries = (0,)
     value_inputs = (1, 2)
 
@@ -69,21 +70,31 @@ class Broadcast3(Operator):
     def run(
         self, data: Array, target_shape: Array, axes_mapping: Array | None = None, *, out: Array | None = None
     ) -> Array:
-        target = self._target(Value(target_shape))
-        shape = PartialShape(data.shape)
-        if self._is_explicit:
-            assert axes_mapping is not None
-            aligned = self._explicit(shape, target, axes_mapping)
-        else:
-            aligned = self._aligned(shape, target)
-        result = self._broadcast(aligned, target, shape).to_tuple()
-        view = data.reshape(aligned.to_tuple())
+        aligned, result = self._shapes(data.shape, target_shape, axes_mapping)
+        view = data.reshape(aligned)
         if view.shape == result:
             return view
         if out is None:
             out = np.empty(result, data.dtype)
         np.copyto(out, view)
         return out
+
+    def _shapes(
+        self, shape: tuple[int, ...], target_shape: Array, axes_mapping: Array | None
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the shape of ``data`` with dimensions of size 1, and that of the result."""
+        if self.mode in ("numpy", "bidirectional") and len(shape) <= target_shape.size:
+            sizes = target_shape.tolist()
+            ones = (1,) * (len(sizes) - len(shape)) + shape
+            if all(own in (1, size) and size >= 0 for own, size in zip(ones, sizes, strict=True)):
+                return ones, tuple(sizes)
+        target, data = self._target(Value(target_shape)), PartialShape(shape)
+        if self._is_explicit:
+            assert axes_mapping is not None
+            aligned = self._explicit(data, target, axes_mapping)
+        else:
+            aligned = self._aligned(data, target)
+        return aligned.to_tuple(), self._broadcast(aligned, target, data).to_tuple()
 
     def _target(self, value: Value) -> PartialShape:
         for i, size in enumerate(value.upper):

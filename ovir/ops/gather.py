@@ -43,6 +43,7 @@ class GatherBase(Operator):
     domains = by_input(indices=Index("data", axis="axis", negative="unspecified"), axis=Axis("data"))
     carries = (0,)
     picks = (0, 1)
+    guards_sizes = True
     value_inputs = (2,)
     batch_dims: int = 0
     wraps: ClassVar[bool] = False

@@ -80,6 +80,7 @@ class Reshape(Operator):
     special_zero: bool = attribute(default=False, specified=True)
 
     views = True
+    guards_sizes = True
     carries = (0,)
     value_inputs = (1,)
     bind = bind_reshaped

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape, RankError
-from ovir.core.tensor_types import constant_type
+from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import MAX_ELEMENTS
 from ovir.diagnostics.codes import INTERNAL, NOT_SUPPORTED, OUTSIDE_SPEC, RUN, Code
 from ovir.diagnostics.diagnostic import diagnose
@@ -53,9 +53,12 @@ def explain_failure(layer: Layer, arrays: Sequence[Array]) -> OperatorError | No
     if len(arrays) != len(layer.inputs):
         return None
     inputs = []
-    for port, array in zip(layer.inputs, arrays, strict=True):
-        known = constant_type(array, None if port.element_type.is_dynamic else port.element_type)
-        inputs.append(known if array.size <= MAX_ELEMENTS else known.with_value(None))
+    for index, (port, array) in enumerate(zip(layer.inputs, arrays, strict=True)):
+        element_type = port.element_type
+        if element_type.is_dynamic or (layer.operator.reads_value(index) and array.size <= MAX_ELEMENTS):
+            inputs.append(constant_type(array, None if element_type.is_dynamic else element_type))
+        else:
+            inputs.append(TensorType(element_type, PartialShape(array.shape)))
     try:
         layer.operator.infer(*inputs)
     except OperatorError as error:

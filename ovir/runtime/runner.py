@@ -25,7 +25,10 @@ PlanFor = Callable[[Shapes, States], Plan]
 
 MOST_BINDINGS = 4
 """The number of bound plans that a request keeps, for the sets of shapes that it has seen last."""
-_MOST_SEEN = 64
+# Shapes that come again after more others than this, as the lengths of a decoder's cache do in each of its texts, are
+# not worth a plan of their own.
+_MOST_SEEN = 2 * MOST_BINDINGS
+_MOST_COUNTED = 64
 _RUNS_BEFORE_OPEN = 3
 
 
@@ -113,13 +116,13 @@ class Runner:
             # Inference may refuse what never runs, such as a branch that is not taken; and step by step, a run needs
             # less memory.
             self._refused[moment] = None
-            _keep_latest(self._refused, _MOST_SEEN)
+            _keep_latest(self._refused, _MOST_COUNTED)
             return None
         self._bound[moment] = bound
         self._times_bound[moment] = self._times_bound.pop(moment, 0) + 1
         self._executor = None
         _keep_latest(self._bound, MOST_BINDINGS)
-        _keep_latest(self._times_bound, _MOST_SEEN)
+        _keep_latest(self._times_bound, _MOST_COUNTED)
         return bound
 
     def _open_plan(self, runs: int) -> BoundPlan | None:
