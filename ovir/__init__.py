@@ -9,6 +9,8 @@ TYPE_CHECKING = False  # importing typing takes time, in which Ctrl-C would prin
 if TYPE_CHECKING:
     from typing import Any
 
+    from ovir.analysis.diff import diff
+    from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
     from ovir.analysis.feeds import random_inputs
     from ovir.checks.checker import check
     from ovir.core.dimensions import Dimension
@@ -30,13 +32,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Affected",
+    "Change",
     "CompiledModel",
     "Diagnostic",
+    "Diff",
     "Dimension",
     "ElementType",
     "InferRequest",
     "InputError",
     "Layer",
+    "LayerDiff",
     "Listener",
     "Model",
     "ModelError",
@@ -52,12 +58,15 @@ __all__ = [
     "attribute",
     "check",
     "compile_model",
+    "diff",
     "random_inputs",
     "read_model",
     "register",
 ]
 
 _NAMES = {
+    "ovir.analysis.diff": ("diff",),
+    "ovir.analysis.diff_result": ("Affected", "Change", "Diff", "LayerDiff"),
     "ovir.analysis.feeds": ("random_inputs",),
     "ovir.checks.checker": ("check",),
     "ovir.core.dimensions": ("Dimension",),

@@ -17,11 +17,11 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 VERBS = re.findall(
     r"\w+",
     """
-    Accept Add Allocate Append Apply Assign Bind Build Call Check Clear Clip Collect Combine Commit Compile Compute
+    Accept Add Allocate Append Apply Assign Bind Build Call Check Clear Clip Collect Combine Commit Compare Compile Compute
     Connect Convert Copy Count Create Declare Decode Disable Discard Disconnect Divide Do Drop Escape Evaluate
     Fill Find Fix Follow Forget Format Gather Generate Give Group Handle Import Infer Insert Join Keep Leave Let Load
-    Look Make Map Merge Multiply Open Parse Pickle Plan Prepare Print Raise Read Record Reduce Register Remove Rename
-    Repeat Replace Report Resample Reset Resize Return Round Run Select Set Skip Sort Split Store Subtract Sum Take
+    Look Make Map Match Merge Multiply Open Parse Pickle Plan Prepare Print Raise Read Record Reduce Register Remove Rename
+    Repeat Replace Report Resample Reset Resize Return Round Run Select Set Skip Sort Split Store Subtract Suggest Sum Take
     Transform Turn Unpack Update Visit Wrap Write Yield
     """,
 )

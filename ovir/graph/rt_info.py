@@ -20,7 +20,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-_NAMED = ("attribute", "custom")
+_NAMED = ("attribute", "custom", "info", "user_data")
 """Elements whose attribute ``name`` is the key of their entry."""
 
 
@@ -51,9 +51,9 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
     """The elements of an ``<rt_info>`` in the order of the file; immutable.
 
     They are stored as a flat sequence, so that no operation recurses, however deep the nesting is. As a mapping, it has
-    one entry for each inner element. The key is the tag, or the ``name`` of an ``<attribute>`` or ``<custom>``. The
-    value is the attribute ``value``, else the text, else an RtInfo of the inner elements. If several elements have the
-    same key, the first one counts.
+    one entry for each inner element. The key is the tag, or the ``name`` of an ``<attribute>``, ``<custom>``,
+    ``<info>`` or ``<user_data>``. The value is the attribute ``value``, else the text, else an RtInfo of the inner
+    elements. If several elements have the same key, the first one counts.
     """
 
     elements: tuple[RtElement, ...] = (RtElement(0, "rt_info"),)

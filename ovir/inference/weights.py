@@ -32,6 +32,16 @@ def weights_of(model: Model) -> list[Weights]:
     return found
 
 
+def compression_of(output: Port) -> str:
+    """Return in words how the tensor of an output is stored that is computed from constants: ``f32``, ``f16``, ``u4
+    with scale and zero point, groups of 128``."""
+    chain = _constant_chain(output)
+    if chain is None:
+        return "computed"
+    text = _compression(output, _main_constant(output), chain)
+    return str(output.element_type) if text == "none" else text
+
+
 # --------------------------------------------------------------------------- where weights stand
 
 

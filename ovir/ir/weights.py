@@ -175,6 +175,14 @@ class Constant:
         rows = self.data[self.offset : self.offset + length * stride].reshape(length, stride)[which]
         return decode(rows.reshape(-1), self.element_type, (len(rows), *rest))
 
+    def elements(self, start: int, stop: int) -> NDArray[Any]:
+        """Return a range of the flat array; ``start`` is a multiple of 8."""
+        if self.element_type == string:
+            return self.array().reshape(-1)[start:stop]
+        bits = self.element_type.bits
+        raw = self.data[self.offset : self.offset + self.size]
+        return decode(raw[start // 8 * bits : -(-stop // 8) * bits], self.element_type, (stop - start,))
+
 
 def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...]) -> Constant:
     return Constant(Weights.of(data).data, element_type, shape, 0, len(data))

@@ -45,6 +45,9 @@ class Blob(Protocol):
     def slices(self, which: slice | Array) -> Array:
         """Return some slices along the first axis, each of a multiple of 8 elements."""
 
+    def elements(self, start: int, stop: int) -> Array:
+        """Return a range of the flat array; ``start`` is a multiple of 8."""
+
 
 @operator("Const", opset=1)
 class Const(Operator):
@@ -106,6 +109,12 @@ class Const(Operator):
         if self._data is None and self.is_packed and self.constant_data is not None:
             return self.constant_data.slices(which)
         return np.asarray(self.data[which])
+
+    def elements(self, start: int, stop: int) -> Array:
+        """Return a range of the flat array, decoded without the rest; ``start`` is a multiple of 8."""
+        if self._data is None and self.constant_data is not None:
+            return self.constant_data.elements(start, stop)
+        return self.data.reshape(-1)[start:stop]
 
     @property
     def is_packed(self) -> bool:

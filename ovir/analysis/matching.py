@@ -1,0 +1,291 @@
+"""Finds which layer of one model is which layer of another.
+
+A layer is recognized by its name, by what it computes, and by its place between layers that are already matched. Names
+come first where they agree with the structure. They are not trusted where they contradict it, as in models whose layers
+are numbered anew: there a layer called ``Add_12`` is often another one in the second model.
+
+1. Layers that compute the same from the same, for the same readers, are one layer.
+2. If names are trusted, layers of the same name that also have the same layers before or behind them, the same meaning,
+   or at least the same type are one layer.
+3. From matched layers, matches grow along the connections, the most certain ones first.
+4. What remains is matched by what lies before or behind it, up to matched layers; then by small neighborhoods; then by
+   type and place alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from heapq import heappop, heappush
+
+from ovir.analysis.signatures import Side
+
+NONE = -1
+_ROUNDS = 8
+"""How often the layers that remain are compared again, because matches in between made their surroundings known."""
+_RADII = (4, 2, 1)
+_EXACT, _ROUGH, _UNSURE = 2, 3, 2
+"""Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""
+_TRUSTED = 0.9
+"""The share of names that must not contradict the structure, so that names alone are trusted."""
+
+
+class Matching:
+    """Pairs of layers of two models, by their numbers in each ``Side``."""
+
+    def __init__(self, a: Side, b: Side) -> None:
+        """Match the layers of two models."""
+        self.a, self.b = a, b
+        self.to_b = [NONE] * len(a.layers)
+        self.to_a = [NONE] * len(b.layers)
+        self._queue: list[tuple[int, int, int]] = []
+        self._worst = _EXACT
+        self._by_name = _unique_names(a, b)
+        self._run()
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """Return the matched layers, in the order of the first model."""
+        return [(i, j) for i, j in enumerate(self.to_b) if j != NONE]
+
+    # ----- the steps
+
+    def _run(self) -> None:
+        up = self._colors(self.a.exact, self.b.exact, rough=False)
+        self._match_contexts(up)
+        trusted = self._names_are_trusted(up)
+        if trusted:
+            self._match_names(lambda i, j: self._is_alike(i, j, up))
+            self._match_names(lambda i, j: self.a.exact[i] == self.b.exact[j])
+            self._match_names(self._is_plausible)
+        self._grow()
+        self._match_rest(rough=False)
+        for radius in _RADII:
+            if not self._is_done():
+                around_a = self.a.neighborhoods(self._anchors(self.to_b), radius)
+                around_b = self.b.neighborhoods(self._anchors_of_b(), radius)
+                self._match_unique(around_a, around_b)
+        self._match_unique(*(_large_constants(side) for side in (self.a, self.b)))
+        self._worst = _ROUGH + _UNSURE
+        self._grow()
+        self._match_rest(rough=True)
+        if not trusted:
+            self._match_names(self._is_plausible)
+            self._grow()
+
+    def _is_done(self) -> bool:
+        """Return whether one of the models has no layer left."""
+        return NONE not in self.to_b or NONE not in self.to_a
+
+    def _anchors(self, partners: Sequence[int]) -> list[int]:
+        """Return a number for each matched layer of the first model, which its partner shares."""
+        return [i if partner != NONE else NONE for i, partner in enumerate(partners)]
+
+    def _anchors_of_b(self) -> list[int]:
+        return self.to_a
+
+    def _colors(self, of_a: Sequence[int], of_b: Sequence[int], *, rough: bool) -> _Colors:
+        return _Colors(
+            *self.a.colors(of_a, self._anchors(self.to_b), rough=rough),
+            *self.b.colors(of_b, self._anchors_of_b(), rough=rough),
+        )
+
+    def _match_contexts(self, colors: _Colors) -> None:
+        """Match layers that have the same layers before and behind them; of several such layers, those of one name."""
+        classes: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for i, key in enumerate(zip(colors.up_a, colors.down_a, strict=True)):
+            classes[key][0].append(i)
+        for j, key in enumerate(zip(colors.up_b, colors.down_b, strict=True)):
+            classes[key][1].append(j)
+        whole = [group for group in classes.values() if len(group[0]) == len(group[1])]
+        for first, second in whole:
+            if len(first) == 1:
+                self._match(first[0], second[0])
+            else:
+                members = set(second)
+                for i in first:
+                    j = self._by_name.get(i, NONE)
+                    if j in members:
+                        self._match(i, j)
+        self._grow()
+        for first, second in whole:  # any choice is right, but neighbors must follow it
+            rest = iter(second)
+            for i in first:
+                if self.to_b[i] == NONE:
+                    self._match(i, next(j for j in rest if self.to_a[j] == NONE))
+                    self._grow()
+
+    def _names_are_trusted(self, colors: _Colors) -> bool:
+        """Return whether few layers of one name are elsewhere, as far as the structure shows."""
+        ups = Counter(colors.up_a), Counter(colors.up_b)
+        downs = Counter(colors.down_a), Counter(colors.down_b)
+        agreeing = contradicting = 0
+        for i, j in self._by_name.items():
+            if self.to_b[i] == j or (self.to_b[i] == NONE and self._is_alike(i, j, colors)):
+                agreeing += 1
+            elif self.to_b[i] != NONE or self.to_a[j] != NONE:
+                contradicting += 1
+            elif self.a.sources[i]:
+                contradicting += any(
+                    in_a[color] == in_b[color] == 1
+                    for color, in_a, in_b in ((colors.up_a[i], *ups), (colors.down_a[i], *downs))
+                )
+        return agreeing >= _TRUSTED * (agreeing + contradicting)
+
+    def _is_alike(self, i: int, j: int, colors: _Colors) -> bool:
+        """Return whether two layers have the same layers before or behind them.
+
+        Nothing is before a constant, so that equal constants are not alike for this.
+        """
+        if colors.down_a[i] == colors.down_b[j]:
+            return True
+        return bool(self.a.sources[i]) and colors.up_a[i] == colors.up_b[j]
+
+    def _is_plausible(self, i: int, j: int) -> bool:
+        """Return whether two layers of one name may be one layer that has changed: they have the same type, or both are
+        what the model reads of a constant. The stored numbers of a compressed constant are not the constant."""
+        if self.a.is_constant[i] and self.b.is_constant[j] and self.a.is_weight[i] != self.b.is_weight[j]:
+            return False
+        same_type = self.a.layers[i].type == self.b.layers[j].type
+        return same_type or (self.a.is_weight[i] and self.b.is_weight[j])
+
+    def _match_names(self, agree: Callable[[int, int], bool]) -> None:
+        for i, j in self._by_name.items():
+            if self.to_b[i] == NONE and self.to_a[j] == NONE and agree(i, j):
+                self._match(i, j)
+
+    def _match_rest(self, *, rough: bool) -> None:
+        """Match layers that have the same layers before or behind them up to matched ones, as long as there are any."""
+        of_a, of_b = (self.a.rough, self.b.rough) if rough else (self.a.exact, self.b.exact)
+        for _ in range(_ROUNDS):
+            before = self.to_b.count(NONE)
+            if self._is_done():
+                return
+            colors = self._colors(of_a, of_b, rough=rough)
+            self._match_unique(
+                list(zip(colors.up_a, colors.down_a, strict=True)), list(zip(colors.up_b, colors.down_b, strict=True))
+            )
+            self._match_unique(*self._informed(colors.up_a, colors.up_b))
+            self._match_unique(*self._informed(colors.down_a, colors.down_b, is_down=True))
+            if self.to_b.count(NONE) == before:
+                return
+
+    def _informed(
+        self, of_a: Sequence[int], of_b: Sequence[int], *, is_down: bool = False
+    ) -> tuple[list[Hashable], list[Hashable]]:
+        """Return the colors without those of layers for which they say nothing: with nothing before or behind them."""
+        sides = (self.a, of_a), (self.b, of_b)
+        result: list[list[Hashable]] = []
+        for side, colors in sides:
+            around: Sequence[Sequence[object]] = side.readers if is_down else side.sources
+            result.append([color if near else None for color, near in zip(colors, around, strict=True)])
+        return result[0], result[1]
+
+    def _match_unique(self, of_a: Sequence[Hashable], of_b: Sequence[Hashable]) -> None:
+        """Match unmatched layers whose color no other unmatched layer of their model has; None is no color."""
+        open_a = dict(_unique(of_a, self.to_b))
+        for color, j in _unique(of_b, self.to_a):
+            i = open_a.get(color, NONE)
+            if i != NONE and self.to_b[i] == NONE and self.to_a[j] == NONE:
+                self._match(i, j)
+                self._grow()
+
+    # ----- growing along connections
+
+    def _match(self, i: int, j: int) -> None:
+        """Match two layers, and note the candidates that this makes of their neighbors."""
+        self.to_b[i], self.to_a[j] = j, i
+        if not (self.a.is_weight[i] and self.b.is_weight[j] and self.a.layers[i].type != self.b.layers[j].type):
+            for (s, p), (t, q) in zip(self.a.sources[i], self.b.sources[j], strict=False):
+                if p == q and s >= 0 and t >= 0:
+                    self._suggest(s, t)
+        first = _open_readers(self.a, i, self.to_b)
+        second = _open_readers(self.b, j, self.to_a) if first else {}
+        for place in first.keys() & second.keys():
+            self._suggest_readers(first[place], second[place])
+
+    def _suggest_readers(self, first: list[int], second: list[int]) -> None:
+        """Suggest readers that stand at the same input: those of one name, of one meaning, of one type."""
+        if len(first) == len(second) == 1:
+            self._suggest(first[0], second[0])
+            return
+        names = {self.b.layers[j].name: j for j in second}
+        for i in first:
+            if (j := names.get(self.a.layers[i].name, NONE)) != NONE:
+                self._suggest(i, j)
+        for of_a, of_b in ((self.a.exact, self.b.exact), (self.a.rough, self.b.rough)):
+            groups: dict[int, list[int]] = defaultdict(list)
+            for j in reversed(second):
+                groups[of_b[j]].append(j)
+            alone = Counter(of_a[i] for i in first)
+            for i in first:
+                if group := groups.get(of_a[i]):
+                    is_sure = len(group) == 1 and alone[of_a[i]] == 1
+                    self._suggest(i, group[-1] if is_sure else group.pop(), certain=is_sure)
+
+    def _suggest(self, i: int, j: int, *, certain: bool = True) -> None:
+        """Record two neighbors of matched layers as candidates, with how certain they are."""
+        if self.to_b[i] != NONE or self.to_a[j] != NONE:
+            return
+        same_name = self.a.layers[i].name == self.b.layers[j].name
+        exact, rough = self.a.exact[i] == self.b.exact[j], self.a.rough[i] == self.b.rough[j]
+        if not (exact or rough or (same_name and self.a.layers[i].type == self.b.layers[j].type)):
+            return
+        rank = 0 if exact and same_name else 1 if same_name else _EXACT if exact else _ROUGH
+        heappush(self._queue, (rank if certain or same_name else rank + _UNSURE, i, j))
+
+    def _grow(self) -> None:
+        """Match the candidates, the most certain ones first, and the neighbors that they lead to.
+
+        Candidates that are alike only in type and place wait until all that is more certain has been matched.
+        """
+        while self._queue and self._queue[0][0] <= self._worst:
+            _, i, j = heappop(self._queue)
+            if self.to_b[i] == NONE and self.to_a[j] == NONE:
+                self._match(i, j)
+
+
+class _Colors:
+    """What is before and behind each layer of both models, as numbers."""
+
+    def __init__(self, up_a: list[int], down_a: list[int], up_b: list[int], down_b: list[int]) -> None:
+        self.up_a, self.down_a, self.up_b, self.down_b = up_a, down_a, up_b, down_b
+
+
+def _unique_names(a: Side, b: Side) -> dict[int, int]:
+    """Return the layers that have the same name, which no other layer of their model has."""
+    names_a, names_b = (Counter(layer.name for layer in side.layers) for side in (a, b))
+    of_b = {layer.name: j for j, layer in enumerate(b.layers) if names_b[layer.name] == 1}
+    return {
+        i: of_b[layer.name]
+        for i, layer in enumerate(a.layers)
+        if names_a[layer.name] == 1 and layer.name and layer.name in of_b
+    }
+
+
+def _unique(colors: Sequence[Hashable], partners: Sequence[int]) -> list[tuple[Hashable, int]]:
+    counts = Counter(color for color, partner in zip(colors, partners, strict=True) if partner == NONE)
+    return [
+        (color, i)
+        for i, (color, partner) in enumerate(zip(colors, partners, strict=True))
+        if partner == NONE and color is not None and counts[color] == 1
+    ]
+
+
+def _open_readers(side: Side, i: int, partners: Sequence[int]) -> dict[tuple[int, int], list[int]]:
+    """Return the unmatched readers of a layer, by their input and its output."""
+    found: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for reader, k, port in side.readers[i]:
+        if partners[reader] == NONE:
+            found[k, port].append(reader)
+    return found
+
+
+def _large_constants(side: Side) -> list[Hashable]:
+    """Return the meaning of constants that are hardly equal by chance, None for all other layers."""
+    return [
+        exact if layer.type == "Const" and layer.outputs[0].shape.size().lower >= _TELLING else None
+        for exact, layer in zip(side.exact, side.layers, strict=True)
+    ]
+
+
+_TELLING = 16  # elements

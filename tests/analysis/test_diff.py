@@ -1,0 +1,313 @@
+"""`ovir.diff` finds what was planted, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+
+import numpy as np
+import pytest
+from graphs import Graph, network, scrambled, statuses, whats
+
+import ovir
+
+
+def test_equal_models() -> None:
+    graph = network()
+    found = ovir.diff(graph.model(), graph.model(Random(3)))
+    assert not found
+    assert found.is_equal
+    assert str(found) == "the models are equal"
+    assert found.to_dict()["layers"] == []
+
+
+def test_the_same_object_is_equal() -> None:
+    model = network().model()
+    assert not ovir.diff(model, model)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_renamed_layers_are_only_renamed(seed: int) -> None:
+    graph = network()
+    found = ovir.diff(graph.model(), scrambled(graph, seed))
+    assert found
+    assert {change.what for entry in found.layers for change in entry.changes} == {"name"}
+    assert not ovir.diff(graph.model(), scrambled(graph, seed), ignore_names=True)
+
+
+def test_paths_and_bytes(tmp_path: Path) -> None:
+    xml, weights = network().written()
+    path = tmp_path / "a.xml"
+    path.write_bytes(xml)
+    path.with_suffix(".bin").write_bytes(weights)
+    assert not ovir.diff(path, str(path))
+    assert ovir.diff(path, network().model()).a.path == str(path)
+
+
+# --------------------------------------------------------------------------- one planted change
+
+
+def test_inserted_layer() -> None:
+    graph = network()
+    after = graph.copy()
+    after.insert(after.find("block2/act"), 0, "Floor", "new")
+    found = ovir.diff(graph.model(), after.model(Random(0)))
+    assert statuses(found) == {"added": ["new"]}
+    assert found.added[0].place == "between 'block2/add' and 'block2/act'"
+    back = ovir.diff(after.model(), graph.model(Random(0)))
+    assert statuses(back) == {"removed": ["new"]}
+
+
+def test_removed_layer_among_equal_ones() -> None:
+    graph = Graph()
+    x = graph.parameter("data")
+    for i in range(20):
+        x = graph.add("ReLU", x, name=f"r{i}")
+    graph.result(x)
+    after = graph.copy()
+    after.remove(after.find("r7"))
+    assert statuses(ovir.diff(graph.model(), after.model())) == {"removed": ["r7"]}
+
+
+def test_inserted_layers_when_all_are_numbered_anew() -> None:
+    """Names are those of other layers then, so they must not be believed."""
+    graph = network(8)
+    after = graph.copy()
+    after.insert(after.find("block2/act"), 0, "Floor", "new")
+    after.insert(after.find("block5/act"), 0, "Floor", "new2")
+
+    def numbered(of: Graph) -> ovir.Model:
+        numbers = {node: i for i, node in enumerate(of.nodes)}
+        return of.model(rename=lambda n: n.name if n.kind in ("Parameter", "Result") else f"{n.kind}_{numbers[n]}")
+
+    found = ovir.diff(numbered(graph), numbered(after), ignore_names=True)
+    assert statuses(found).keys() == {"added"}
+    assert [entry.layer.type for entry in found.added] == ["Floor", "Floor"]
+
+
+def test_replaced_layer() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block1/act").kind = "Tanh"
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"replaced": ["block1/act"]}
+    assert whats(found) == ["type: Sigmoid -> Tanh"]
+
+
+def test_replaced_layer_of_another_name() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block1/act").kind = "Tanh"
+    after.find("block1/act").name = "block1/tanh"
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"replaced": ["block1/tanh"]}
+    assert whats(found) == ["type: Sigmoid -> Tanh", "name: block1/act -> block1/tanh"]
+
+
+def test_version() -> None:
+    graph = Graph()
+    graph.result(graph.add("SoftMax", graph.parameter("x"), name="s", axis=1))
+    after = graph.copy()
+    after.find("s").opset = 8
+    assert whats(ovir.diff(graph.model(), after.model())) == ["version: opset1 -> opset8"]
+    after.find("s").opset = 6  # opset 6 has SoftMax-1
+    assert not ovir.diff(graph.model(), after.model())
+
+
+def test_attribute_and_its_default() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block1/product").data = {"transpose_a": "false"}
+    assert not ovir.diff(graph.model(), after.model())
+    after.find("block1/product").data = {"transpose_b": "true"}
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"changed": ["block1/product"]}
+    assert whats(found) == ["attribute transpose_b: false -> true"]
+
+
+def test_a_number_equals_its_f32() -> None:
+    def model(eps: str) -> ovir.Model:
+        graph = Graph()
+        axes = graph.const(np.int64([1]))
+        graph.result(graph.add("NormalizeL2", graph.parameter("x"), axes, eps=eps, eps_mode="add"))
+        return graph.model()
+
+    assert not ovir.diff(model("1e-05"), model("9.999999747378752e-06"))
+    assert whats(ovir.diff(model("1e-05"), model("1.0000001e-05"))) == ["attribute eps: 1e-05 -> 1.0000001e-05"]
+
+
+def test_pads_that_have_no_effect() -> None:
+    def model(auto_pad: str, pad: int) -> ovir.Model:
+        graph = Graph()
+        image, taps = graph.parameter("x", "1,2,8,8"), graph.const(np.ones((3, 2, 3, 3), np.float32))
+        pads = {"pads_begin": f"{pad},{pad}", "pads_end": "0,0", "auto_pad": auto_pad}
+        graph.result(graph.add("Convolution", image, taps, name="c", strides="1,1", dilations="1,1", **pads))
+        return graph.model()
+
+    assert not ovir.diff(model("same_upper", 0), model("same_upper", 1))
+    found = ovir.diff(model("explicit", 0), model("explicit", 1))
+    assert whats(found) == [
+        "attribute pads_begin: [0, 0] -> [1, 1]",
+        "output 0: f32[1,3,6,6] -> f32[1,3,7,7]",
+    ]
+
+
+def test_shape_of_an_input_affects_the_rest() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("data").data["shape"] = "5,8"
+    found = ovir.diff(graph.model(), after.model())
+    assert whats(found) == ["attribute shape: [2,8] -> [5,8]"]
+    assert len(found.affected) == 4 * 4 + 1
+    assert (found.affected[0].old, found.affected[0].new) == ("f32[2,8]", "f32[5,8]")
+    assert found.affected[0].b.name == "block0/product"
+
+
+def test_rewired_input() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block3/sum").sources[1] = (after.find("block0/sum"), 0)
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"changed": ["block3/sum"]}
+    assert whats(found) == ["input 1: block2/sum -> block0/sum"]
+
+
+def test_swapped_inputs() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block3/sum").sources.reverse()
+    found = ovir.diff(graph.model(), after.model())
+    assert whats(found) == ["input 0: block3/act -> block2/sum", "input 1: block2/sum -> block3/act"]
+
+
+def test_other_output_of_the_same_layer() -> None:
+    graph = Graph()
+    parts = graph.add("Split", graph.parameter("x"), graph.const(np.int64(1)), name="s", num_splits=2, outputs=2)
+    graph.result(graph.add("ReLU", (parts, 0), name="first"))
+    graph.result(graph.add("Exp", (parts, 1), name="second"))
+    after = graph.copy()
+    after.find("second").sources = [(after.find("s"), 0)]
+    assert whats(ovir.diff(graph.model(), after.model())) == ["input 0: s:1 -> s:0"]
+
+
+def test_moved_layer() -> None:
+    graph = network()
+    after = graph.copy()
+    moved = after.find("block1/act")
+    after.remove(moved)
+    reader = after.find("block3/sum")
+    after.nodes.insert(after.nodes.index(reader), moved)
+    moved.sources, reader.sources[0] = [reader.sources[0]], (moved, 0)
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"moved": ["block1/act"]}
+    assert found.moved[0].place == "between 'block3/act' and 'block3/sum'"
+    assert whats(found) == ["input 0: block1/add -> block3/act"]
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_moved_subgraph(renamed: bool) -> None:
+    graph = network(6)
+    after = graph.copy()
+    first, last = after.find("block1/product"), after.find("block1/act")
+    after.find("block1/sum").sources[0] = first.sources[0]
+    part = after.nodes[after.nodes.index(first) - 1 : after.nodes.index(last) + 1]
+    reader = after.find("probabilities")
+    for node in part:
+        after.nodes.remove(node)
+    after.nodes[after.nodes.index(reader) : after.nodes.index(reader)] = part
+    first.sources[0], reader.sources[0] = reader.sources[0], (last, 0)
+    found = ovir.diff(graph.model(), scrambled(after) if renamed else after.model(), ignore_names=renamed)
+    assert statuses(found).keys() == {"moved"}
+    assert sorted(entry.a.name for entry in found.moved if entry.a) == ["block1/act", "block1/add", "block1/product"]
+    assert {entry.group for entry in found.moved} == {0}
+    assert len(whats(found)) == 1
+
+
+def test_two_layers_that_changed_places() -> None:
+    graph = Graph()
+    x = graph.parameter("x")
+    x = graph.add("Exp", x, name="first")
+    graph.result(graph.add("Abs", x, name="second"))
+    after = graph.copy()
+    first, second, result = after.find("first"), after.find("second"), after.nodes[-1]
+    second.sources, first.sources, result.sources = first.sources, [(second, 0)], [(first, 0)]
+    after.nodes[1:3] = [second, first]
+    assert len(ovir.diff(graph.model(), after.model()).layers) == 1
+
+
+# --------------------------------------------------------------------------- names, rt_info, inputs and outputs
+
+
+def test_names() -> None:
+    graph = network()
+    after = graph.copy()
+    after.find("block1/act").name = "renamed"
+    after.find("block2/act").tensor_names = "other,act2"
+    after.name = "another"
+    found = ovir.diff(graph.model(), after.model())
+    assert [str(change) for change in found.model] == ["name: graph -> another"]
+    assert whats(found) == ["name: block1/act -> renamed", "tensor names 0: [act2] -> [act2, other]"]
+    assert not ovir.diff(graph.model(), after.model(), ignore_names=True)
+
+
+def test_rt_info() -> None:
+    graph = network()
+    after = graph.copy()
+    graph.find("block0/act").rt_info = '<attribute name="fused_names" version="0" value="a"/>'
+    after.find("block1/act").rt_info = '<attribute name="keep_const_precision" version="0"/>'
+    after.rt_info = '<framework value="onnx"/><Runtime_version value="1"/><info name="OpenVINO Runtime" value="2"/><x/>'
+    found = ovir.diff(graph.model(), after.model())
+    assert [str(change) for change in found.model] == ["rt_info framework: none -> onnx"]
+    assert whats(found) == ["rt_info keep_const_precision: none -> "]
+
+
+def test_order_of_inputs_and_outputs() -> None:
+    def model(first: str, second: str) -> ovir.Model:
+        graph = Graph()
+        nodes = {name: graph.parameter(name) for name in (first, second)}
+        done = {name: graph.add(kind, nodes[name], name=kind) for name, kind in (("a", "Exp"), ("b", "Abs"))}
+        for name in (first, second):
+            graph.result(done[name], f"result_{name}")
+        return graph.model()
+
+    found = ovir.diff(model("a", "b"), model("b", "a"))
+    assert [str(change) for change in found.model] == [
+        "order of inputs: [a, b] -> [b, a]",
+        "order of outputs: [result_a, result_b] -> [result_b, result_a]",
+    ]
+    assert not found.layers
+
+
+def test_dead_layers_are_only_noted() -> None:
+    graph = network()
+    after = graph.copy()
+    after.add("Exp", after.find("block0/act"), name="dead")
+    found = ovir.diff(graph.model(), after.model())
+    assert not found
+    assert found.notes == ["1 dead layer of b not compared: nothing depends on them"]
+
+
+# --------------------------------------------------------------------------- the result
+
+
+def test_the_result_as_data() -> None:
+    graph = network()
+    after = graph.copy()
+    after.insert(after.find("block2/act"), 0, "Floor", "new")
+    after.find("block1/product").data = {"transpose_b": "true"}
+    found = ovir.diff(graph.model(), after.model())
+    document = found.to_dict()
+    assert document["equal"] is False
+    assert document["counts"] == {"added": 1, "removed": 0, "replaced": 0, "moved": 0, "changed": 1, "affected": 0}
+    changed, added = document["layers"]
+    assert changed["a"]["key"] == changed["b"]["key"] == "block1/product"
+    assert changed["changes"] == [{"what": "attribute", "name": "transpose_b", "old": False, "new": True}]
+    assert added["a"] is None
+    assert (added["status"], added["sources"], added["readers"]) == ("added", ["block2/add"], ["block2/act"])
+    assert repr(found) == "<Diff: the models differ: 1 layer added, 1 layer changed>"
+
+
+def test_a_negative_tolerance_is_refused() -> None:
+    model = network(1).model()
+    with pytest.raises(ovir.InputError, match="rtol must not be negative, got -1"):
+        ovir.diff(model, model, rtol=-1)

@@ -1,0 +1,249 @@
+"""`ovir.diff` of constants: values, element types, compression, tolerances, memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from builder import Net
+from graphs import Graph, network, statuses, whats
+
+import ovir
+from ovir.analysis.constant_differences import BLOCK, EXACT, Tolerance, constants_differ, digest
+from ovir.ops.infrastructure import Const
+
+
+def with_constant(array: Any, element_type: str | None = None) -> Graph:
+    graph = Graph()
+    graph.result(graph.add("Convert", graph.const(array, "c", element_type), name="r", destination_type="f32"))
+    return graph
+
+
+def test_other_values() -> None:
+    graph = network()
+    after = graph.copy()
+    weights = after.find("block2/weights")
+    assert weights.array is not None
+    weights.array[:2, 0] += np.float32([0.5, -0.25])
+    found = ovir.diff(graph.model(), after.model())
+    assert statuses(found) == {"changed": ["block2/weights"]}
+    assert whats(found) == ["constant: 2 of 64 values differ, by at most 0.5"]
+    (change,) = found.changed[0].changes
+    assert change.data is not None
+    assert (change.data.elements, change.data.different) == (64, 2)
+    assert change.data.largest == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "different"),
+    [({}, 3), ({"atol": 0.1}, 2), ({"rtol": 0.1}, 2), ({"rtol": 0.15, "atol": 0.1}, 1), ({"atol": 11}, 0)],
+)
+def test_tolerances(options: dict[str, float], different: int) -> None:
+    a, b = np.float32([0.0625, 3, 100, 0]), np.float32([0, 2.5, 110, 0])
+    found = ovir.diff(with_constant(a).model(), with_constant(b).model(), **options)
+    count = found.changed[0].changes[0].data.different if found else 0  # type: ignore[union-attr]
+    assert count == different
+
+
+def test_nan_equals_nan_and_zeros_are_equal() -> None:
+    a = np.float32([np.nan, 0.0, np.inf, np.nan, np.inf])
+    b = np.float32([-np.nan, -0.0, np.inf, 1, -np.inf])
+    found = ovir.diff(with_constant(a).model(), with_constant(b).model(), atol=1e30)
+    assert whats(found) == ["constant: 2 of 5 values differ, by at most inf"]
+
+
+@pytest.mark.parametrize("element_type", ["i64", "u64"])
+def test_large_integers_are_compared_exactly(element_type: str) -> None:
+    a = np.array([2**62, 5]).astype(ovir.ElementType.parse(element_type).to_dtype())
+    b = a + np.array([1, 0], a.dtype)
+    found = ovir.diff(with_constant(a).model(), with_constant(b).model())
+    assert whats(found) == ["constant: 1 of 2 values differ, by at most 1"]
+
+
+def test_range_of_i64() -> None:
+    ends = np.iinfo(np.int64)
+    found = ovir.diff(with_constant(np.int64([ends.min])).model(), with_constant(np.int64([ends.max])).model())
+    assert whats(found) == ["constant: 1 of 1 values differ, by at most 1.84467e+19"]
+
+
+@pytest.mark.parametrize("kind", ["bf16", "f8e4m3", "boolean", "i8"])
+def test_element_types_of_few_bits(kind: str) -> None:
+    dtype = ovir.ElementType.parse(kind).to_dtype()
+    a, b = np.array([1, 0, 1], dtype), np.array([1, 1, 1], dtype)
+    found = ovir.diff(with_constant(a, kind).model(), with_constant(b, kind).model())
+    assert whats(found) == ["constant: 1 of 3 values differ, by at most 1"]
+
+
+@pytest.mark.parametrize("kind", ["u1", "u2", "u3", "u4", "i4", "u6", "nf4"])
+def test_packed_types(kind: str) -> None:
+    """One value differs, of which the first byte holds a part."""
+
+    def model(first: int) -> ovir.Model:
+        bits = ovir.ElementType.parse(kind).bits
+        blob = np.zeros(4 * bits, np.uint8)  # 32 elements
+        blob[0] = first
+        net = Net(blob=bytearray(blob.tobytes()))
+        end = net.op("Const", name="c", element_type=kind, shape="4,8", offset="0", size=str(blob.size))
+        net.result(net.op("Convert", end, destination_type="f32"))
+        return net.model()
+
+    found = ovir.diff(model(0), model(1))
+    assert whats(found)[0].startswith("constant: 1 of 32 values differ, by at most")
+    assert not ovir.diff(model(1), model(1))
+
+
+def test_strings() -> None:
+    def model(*texts: str) -> ovir.Model:
+        data = [text.encode() for text in texts]
+        ends = np.cumsum([0, *map(len, data)])
+        raw = np.int32([len(data), *ends]).tobytes() + b"".join(data)
+        net = Net(blob=bytearray(raw))
+        net.result(
+            net.op("Const", name="c", element_type="string", shape=str(len(data)), offset="0", size=str(len(raw)))
+        )
+        return net.model()
+
+    assert whats(ovir.diff(model("a", "żółw"), model("a", "b"))) == ["constant: 1 of 2 values differ"]
+    assert not ovir.diff(model("a", "żółw"), model("a", "żółw"))
+
+
+def test_shape_and_element_type() -> None:
+    found = ovir.diff(with_constant(np.ones((2, 3), np.float32)).model(), with_constant(np.ones(3, np.int32)).model())
+    assert whats(found)[:2] == ["shape: [2, 3] -> [3]", "element type: f32 -> i32"]
+    assert [item.new for item in found.affected] == ["f32[3]"]
+
+
+def test_a_constant_of_another_type_with_equal_values() -> None:
+    graph = with_constant(np.arange(40, dtype=np.float32))
+    found = ovir.diff(graph.model(), with_constant(np.arange(40, dtype=np.float16)).model())
+    assert whats(found) == ["element type: f32 -> f16"]
+
+
+# --------------------------------------------------------------------------- compression
+
+
+def decompressed(graph: Graph, name: str, kind: str) -> None:
+    """Compress a constant to f16, or to u8 with a scale and a zero point."""
+    node = graph.find(name)
+    assert node.array is not None
+    place = graph.nodes.index(node)
+    rest = graph.nodes[place + 1 :]
+    del graph.nodes[place:]
+    if kind == "f16":
+        stored = graph.const(node.array.astype(np.float16), f"{name}_compressed")
+        end = graph.add("Convert", stored, name=name, destination_type="f32")
+        end.rt_info = '<attribute name="decompression" version="0"/>'
+    else:
+        scale = (node.array.max() - node.array.min()) / 255
+        zero = np.round(-node.array.min() / scale)
+        codes = graph.const(np.round(node.array / scale + zero).astype(np.uint8), name)
+        real = graph.add("Convert", codes, name=f"{name}/real", destination_type="f32")
+        offset = graph.add("Subtract", real, graph.const(np.float32([[zero]]), f"{name}/zero"), name=f"{name}/offset")
+        end = graph.add("Multiply", offset, graph.const(np.float32([[scale]]), f"{name}/scale"), name=f"{name}/weights")
+    graph.nodes += rest
+    for reader in graph.readers(node):
+        reader.sources = [(end, 0) if source is node else (source, port) for source, port in reader.sources]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_compression_to_f16(backwards: bool) -> None:
+    graph = network()
+    after = graph.copy()
+    decompressed(after, "block1/weights", "f16")
+    models = graph.model(), after.model()
+    found = ovir.diff(*(models[::-1] if backwards else models))
+    assert statuses(found) == {"changed": ["block1/weights"]}
+    (text,) = whats(found)
+    assert text.startswith(f"compression: {'f16 -> f32' if backwards else 'f32 -> f16'} (64 of 64 values differ, by at")
+    assert whats(ovir.diff(*models, atol=1e-2)) == ["compression: f32 -> f16"]
+
+
+def test_compression_to_u8() -> None:
+    graph = network()
+    after = graph.copy()
+    decompressed(after, "block1/weights", "u8")
+    found = ovir.diff(graph.model(), after.model(), atol=0.02, ignore_names=True)
+    assert statuses(found) == {"changed": ["block1/weights/weights"]}
+    assert whats(found) == ["compression: f32 -> u8 with scale and zero point"]
+
+
+def test_from_f16_to_u8() -> None:
+    graph = network()
+    before, after = graph.copy(), graph.copy()
+    decompressed(before, "block1/weights", "f16")
+    decompressed(after, "block1/weights", "u8")
+    found = ovir.diff(before.model(), after.model(), atol=0.03, ignore_names=True)
+    assert whats(found) == ["compression: f16 -> u8 with scale and zero point"]
+
+
+def test_a_changed_scale_is_a_changed_constant() -> None:
+    before = network()
+    decompressed(before, "block1/weights", "u8")
+    after = before.copy()
+    scale = after.find("block1/weights/scale")
+    assert scale.array is not None
+    scale.array = scale.array + np.float32(0.5)
+    found = ovir.diff(before.model(), after.model())
+    assert statuses(found) == {"changed": ["block1/weights/scale"]}
+    assert whats(found) == ["constant: 1 of 1 values differ, by at most 0.5"]
+
+
+def test_everything_compressed_and_renamed() -> None:
+    graph = network()
+    after = graph.copy()
+    for node in list(after.nodes):
+        if node.kind == "Const":
+            decompressed(after, node.name, "f16")
+    found = ovir.diff(graph.model(), after.model(rename=lambda n: f"n{id(n)}"), ignore_names=True, atol=1e-2)
+    assert statuses(found).keys() == {"changed"}
+    assert whats(found) == ["compression: f32 -> f16"] * 8
+
+
+# --------------------------------------------------------------------------- blocks
+
+
+def test_differences_in_several_blocks() -> None:
+    array = np.zeros(2 * BLOCK + 5, np.float32)
+    other = array.copy()
+    other[[3, BLOCK, 2 * BLOCK + 4]] = [1, -4, 2]
+    found = constants_differ(Const.of(array), Const.of(other), EXACT)
+    assert found is not None
+    assert (found.elements, found.different, found.largest) == (array.size, 3, 4.0)
+    assert constants_differ(Const.of(array), Const.of(array), Tolerance()) is None
+
+
+def test_digests_of_large_constants() -> None:
+    array = np.random.default_rng(0).random(1 << 16).astype(np.float32)
+    assert digest(Const.of(array)) == digest(Const.of(array.copy()))
+    for place in (0, array.size - 1):
+        other = array.copy()
+        other[place] += 1
+        assert digest(Const.of(array)) != digest(Const.of(other))
+
+
+def test_large_constants_are_compared_in_little_memory(tmp_path: Path) -> None:
+    paths = []
+    array = np.zeros((64, 1 << 18), np.float32)  # 64 MB
+    for name in ("a", "b"):
+        net = Net()
+        net.result(net.op("MatMul", net.parameter("x", "1,64"), net.const(array, name="w")))
+        paths.append(net.write(tmp_path, name))
+        array[5, 5] = 2
+    del net
+    tracemalloc.start()
+    try:
+        found = ovir.diff(*paths)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert whats(found) == ["constant: 1 of 16,777,216 values differ, by at most 2"]
+    assert peak < 40e6
+
+
+def test_bf16_arrays_in_memory() -> None:
+    array = np.array([1, 2], ml_dtypes.bfloat16)
+    assert constants_differ(Const.of(array), Const.of(array.copy()), EXACT) is None
