@@ -54,8 +54,8 @@ def descending(scores: Array, rows: Array | None = None) -> Array:
     is several times faster than a stable sort.
     """
     index_bits = scores.size.bit_length()
-    row_bits = 0 if rows is None or not rows.size else int(rows.max()).bit_length()
-    if scores.dtype != np.float32 or scores.size < _MANY or index_bits + row_bits > 31:
+    is_many = scores.size >= _MANY and scores.dtype == np.float32
+    if not is_many or (rows is not None and index_bits + int(rows.max()).bit_length() > 31):
         return np.argsort(-scores, kind="stable") if rows is None else np.lexsort((-scores, rows))
     bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
     # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.

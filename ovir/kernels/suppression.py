@@ -17,8 +17,8 @@ _CELLS = 1 << 16
 """Pairs of candidates compared at a time."""
 _BLOCK = 128
 """Candidates of a row that are compared with each other at a time."""
-_FEW = 24
-"""Undecided candidates that are decided one by one."""
+_FEW, _FEW_PAIRS = 64, 256
+"""Undecided candidates that are decided one by one, and pairs that exclude each other that are read one by one."""
 _EARLIER = np.tri(_BLOCK, k=-1, dtype=np.bool_)
 
 
@@ -85,10 +85,12 @@ def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Ar
             block, alive = _shortened(block, alive)
         overlap = overlaps(block, block)
         chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
-        rank = chosen.cumsum(axis=1) + taken
-        chosen &= rank <= most
+        is_last = start + _BLOCK >= length
+        if not is_last or most < length:
+            rank = chosen.cumsum(axis=1) + taken
+            chosen &= rank <= most
         yield block[chosen]
-        if start + _BLOCK < length:
+        if not is_last:
             row, column = chosen.nonzero()
             before[row, rank[row, column] - 1] = block[row, column]
             taken += chosen.sum(axis=1, keepdims=True)
@@ -127,6 +129,8 @@ def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
     length = alive.shape[1]
     excluding = overlap > limit
     excluding &= _EARLIER[:length, :length]
+    if np.count_nonzero(excluding) <= _FEW_PAIRS:
+        return _chosen_of_pairs(excluding, alive)
     undecided = excluding.any(axis=2)
     undecided &= alive
     kept: Array = alive ^ undecided
@@ -146,6 +150,17 @@ def _chosen(overlap: Array, alive: Array, limit: Array) -> Array:
                 members[row] |= 1 << column
                 kept[row, column] = True
     return kept
+
+
+def _chosen_of_pairs(excluding: Array, alive: Array) -> Array:
+    """Return which candidates [R, n] are kept, given which pairs [R, n, n] exclude each other."""
+    length = alive.shape[1]
+    kept = alive.ravel().tolist()
+    for pair in excluding.ravel().nonzero()[0].tolist():
+        number, earlier = divmod(pair, length)
+        if kept[number - number % length + earlier]:
+            kept[number] = False
+    return np.array(kept, bool).reshape(alive.shape)
 
 
 def _bits(sets: Array) -> Array:
@@ -185,10 +200,21 @@ def soften(
     overlaps a taken one by more than ``removing``.
     """
     scale = scores.dtype.type(-0.5 / sigma)
+
+    def factors(some: Array, others: Array) -> Array:
+        """Return what some candidates multiply the scores of others by; NaN removes them."""
+        overlap = overlaps(some, others)
+        factor = overlap * overlap
+        factor *= scale
+        np.exp(factor, out=factor)
+        if removing < np.inf:
+            np.putmask(factor, overlap > removing, np.nan)
+        return factor
+
     parts = [(np.empty(0, np.intp), np.empty(0, scores.dtype))]
     for grid, exists in grids(rows, _WIDEST_SOFT):
         current = np.where(exists, scores[grid], -np.inf).astype(scores.dtype, copy=False)
-        parts.append(_softened(grid, current, overlaps, scale, least, min(limit, grid.shape[1]), removing))
+        parts.append(_softened(grid, current, factors, least, min(limit, grid.shape[1])))
     taken, final = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(rows[taken], kind="stable")
     return taken[order], final[order]
@@ -196,28 +222,24 @@ def soften(
 
 _WIDEST_SOFT = 16
 """The square root of the number of candidates of a row in the measure of ``grids``: a step compares each with one."""
+_PAIRS_AT_ONCE = 1 << 12
+"""Pairs that Soft-NMS compares before the first step, which takes as long as comparing a few in each step."""
 
 
-def _softened(
-    grid: Array, scores: Array, overlaps: Overlaps, scale: np.floating, least: float, steps: int, removing: float
-) -> tuple[Array, Array]:
+def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps: int) -> tuple[Array, Array]:
     """Return the candidates that Soft-NMS takes, row by row; ``scores`` [R, m] are overwritten, and -inf where there is
     no candidate."""
     each = np.arange(len(grid))
+    table = factors(grid, grid.copy()) if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE else None
     taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
     for step in range(steps):
         np.putmask(scores, ~(scores > least), -np.inf)
         best = scores.argmax(axis=1)
-        taken[:, step] = chosen = grid[each, best]
+        taken[:, step] = best
         final[:, step] = highest = scores[each, best]
         if highest.max() == -np.inf:
             break
-        overlap = overlaps(chosen[:, np.newaxis], grid)[:, 0]
-        decay = overlap * overlap
-        decay *= scale
-        scores *= np.exp(decay, out=decay)
-        if removing < np.inf:
-            np.putmask(scores, overlap > removing, -np.inf)
+        scores *= factors(grid[each, best, np.newaxis], grid)[:, 0] if table is None else table[each, best]
         scores[each, best] = -np.inf
     is_taken = final > -np.inf
-    return taken[is_taken], final[is_taken]
+    return grid[each[:, np.newaxis], taken][is_taken], final[is_taken]

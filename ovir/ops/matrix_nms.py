@@ -49,7 +49,7 @@ class MatrixNms(ImageNmsBase):
         final = np.empty_like(scores)
         for grid, exists in grids(rows, _BLOCK):
             final[grid[exists]] = self._decayed(grid, overlaps, scores[grid])[exists]
-        kept = np.flatnonzero(final > np.float32(self.post_threshold))
+        kept = np.nonzero(final > np.float32(self.post_threshold))[0]
         return kept, final[kept]
 
     def _decayed(self, grid: Array, overlaps: Overlaps, scores: Array) -> Array:
@@ -61,10 +61,10 @@ class MatrixNms(ImageNmsBase):
             block = slice(start, stop)
             overlap = overlaps(grid[:, block], grid[:, :stop])
             later = np.arange(stop) >= np.arange(start, stop)[:, np.newaxis]
-            np.putmask(overlap, np.broadcast_to(later, overlap.shape), 0)
+            np.copyto(overlap, np.float32(0), where=later)
             overlap.max(axis=2, out=greatest[:, block])
             decay = self._decay(overlap, greatest[:, np.newaxis, :stop])
-            np.putmask(decay, np.broadcast_to(later, decay.shape), 1)
+            np.copyto(decay, np.float32(1), where=later)
             scores[:, block] *= decay.min(axis=2, initial=1)
         return scores
 

@@ -327,7 +327,7 @@ class ImageNmsBase(Operator):
         places = places[order]
         best = np.lexsort((places, label, -final, image))
         if self.keep_top_k >= 0:
-            best = best[ranks(image[best]) < self.keep_top_k]
+            best = best[: self.keep_top_k] if images == 1 else best[ranks(image[best]) < self.keep_top_k]
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]
