@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,6 +28,16 @@ class Window:
         """Return the positions in the data that the taps of each window read, [windows, kernel]; some may lie
         outside."""
         return np.add.outer(np.arange(windows) * self.stride - self.pad_begin, np.arange(self.kernel) * self.dilation)
+
+    def trimmed(self, size: int, windows: int) -> Window:
+        """Return the window without the taps at its ends that meet none of ``size`` elements; one tap is always
+        left."""
+        latest = (windows - 1) * self.stride - self.pad_begin  # where the first tap of the last window is
+        last = min(self.kernel - 1, max((size - 1 + self.pad_begin) // self.dilation, 0))
+        first = min(max(-(latest // self.dilation), 0), last)
+        if last - first + 1 == self.kernel:
+            return self
+        return replace(self, kernel=last - first + 1, pad_begin=self.pad_begin - first * self.dilation)
 
     def taps(self, size: int, windows: int) -> list[tuple[int, slice, slice]]:
         """Yield each tap that meets data: its number, the windows in which it does, and the positions in the data.

@@ -69,16 +69,17 @@ class PoolBase(UndilatedWindowBase):
             self.require(data[axis] != Dimension(0, 0), "the {} dimension of data {} is 0", name, data)
 
     def geometry(self, data: Array) -> tuple[list[Window], tuple[int, ...]]:
-        """Return the window on each spatial axis and the shape of the output."""
+        """Return the window on each spatial axis, without taps that meet no data, and the shape of the output."""
         if not data.size:
             self._require_images(PartialShape(data.shape))
         sizes = data.shape[2:]
         windows = self.windows(sizes, self.kernel)
-        counts = (
+        counts = [
             output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end, self.rounding_type)
             for size, w in zip(sizes, windows, strict=True)
-        )
-        return windows, (*data.shape[:2], *counts)
+        ]
+        trimmed = [w.trimmed(size, count) for w, size, count in zip(windows, sizes, counts, strict=True)]
+        return trimmed, (*data.shape[:2], *counts)
 
 
 # --------------------------------------------------------------------------- MaxPool
@@ -341,7 +342,8 @@ class AvgPoolBase(PoolBase):
 
     def _counts(self, data: Array, windows: list[Window], counts: tuple[int, ...]) -> Array:
         """Return the number of elements that the mean of each window covers, at least 1."""
-        if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in windows):
+        given = self.windows(data.shape[2:], self.kernel)
+        if not self.exclude_pad and any(w.pad_begin or w.pad_end for w in given):
             return np.array(prod(self.kernel))
         inside = []
         for size, w, count in zip(data.shape[2:], windows, counts, strict=True):

@@ -15,6 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.core.values import Value
 from ovir.diagnostics.errors import OperatorError
+from ovir.kernels.windows import Window
 from ovir.ops import adaptive_pooling, pooling
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 from ovir.ops.base.spatial import output_dim, output_size, same_pads
@@ -391,3 +392,28 @@ def test_indices_of_large_windows(monkeypatch: pytest.MonkeyPatch, options: dict
         found.append(list(net.compiled()([data]).values()))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("auto_pad", ["same_lower", "same_upper"])
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_taps_that_meet_no_data_take_no_time(auto_pad: str, dilation: int) -> None:
+    """A window may be as long as its padding makes room for: as long a one as the data gives the same result."""
+    data = np.random.default_rng(0).integers(-9, 9, (2, 2, 9, 5)).astype(np.float32)
+    attributes = {"strides": (2, 3), "dilations": (dilation, 1), "auto_pad": auto_pad}
+    huge, large = ((size, 3) for size in (2**40 + 1, 201))
+    for one, other in zip(
+        MaxPool14(kernel=huge, **attributes).run(data), MaxPool14(kernel=large, **attributes).run(data), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    window = MaxPool14(kernel=huge, **attributes).geometry(data)[0][0]
+    assert window.kernel <= 17
+
+
+@pytest.mark.parametrize(("begin", "stride", "dilation"), [(0, 1, 1), (7, 2, 1), (9, 3, 2), (-2, 1, 3), (40, 1, 1)])
+def test_a_trimmed_window_meets_the_same_data(begin: int, stride: int, dilation: int) -> None:
+    size, count = 6, 4
+    window = Window(30, stride, dilation, begin, 0)
+    trimmed = window.trimmed(size, count)
+    assert 1 <= trimmed.kernel <= window.kernel
+    for one, other in zip(window.positions(count), trimmed.positions(count), strict=True):
+        assert [p for p in one if 0 <= p < size] == [p for p in other if 0 <= p < size]
