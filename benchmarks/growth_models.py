@@ -386,6 +386,9 @@ GOOD: dict[str, Callable[[int], File]] = {
 }  # fmt: skip
 """Files without errors."""
 
+MOST = dict.fromkeys(("ports", "split_results"), 65_000)
+"""The largest sizes of files that cannot have any size: a Split has at most 65,536 outputs."""
+
 BAD: dict[str, Callable[[int], File]] = {
     make.__name__: make
     for make in (

@@ -6,10 +6,15 @@ other processes and the garbage collector disturb short measurements.
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
+import ovir
 from benchmarks.growth import EDITS, READING, RUNNING, seconds
-from benchmarks.growth_models import BAD, GOOD
+from benchmarks.growth_models import BAD, GOOD, chain
 
 SIZE, LIMIT, TRIALS = 300, 35, 3
 STAGES = READING | RUNNING | EDITS
@@ -33,3 +38,25 @@ def test_time_is_not_quadratic(name: str, stage: str) -> None:
         if ratio < LIMIT:
             return
     pytest.fail(f"{stage} of {name}: ten times the size takes {ratio:.0f} times as long")
+
+
+@pytest.mark.parametrize(
+    "act",
+    [ovir.compile_model, lambda model: model.infer_shapes(), lambda model: model.reshape([3]), ovir.Model.__getstate__],
+    ids=["compile", "infer", "reshape", "pickle"],
+)
+def test_no_garbage_is_collected_while_many_objects_are_made(act: Callable[[ovir.Model], Any]) -> None:
+    """All of them stay alive, and each full collection passes over the whole model."""
+    model = ovir.read_model(chain(2000).text().encode(), b"")
+    collections: list[dict[str, int]] = []
+
+    def count(phase: str, info: dict[str, int]) -> None:
+        collections.append(info)
+
+    gc.callbacks.append(count)
+    try:
+        made = act(model)
+    finally:
+        gc.callbacks.remove(count)
+    assert len(collections) <= 4, "one collection may follow, and it is reported twice"
+    del made

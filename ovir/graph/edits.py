@@ -5,8 +5,7 @@ Edits change layers, connections and names, but do not infer: call ``Model.infer
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
 from typing import NoReturn
 
@@ -189,14 +188,18 @@ class EditableGraph(LayerGraph):
         """
         self._prepare_change()
         by_name: dict[str, Layer] = {}
-        for layer in self._file_order:
-            by_name.setdefault(layer.name, layer)
-        self._check_names(names, Counter(layer.name for layer in self._file_order), "layer")
-        renamed = [(by_name[old], new) for old, new in names.items()]
-        for layer, new in renamed:
-            layer.name = new
+        shared: set[str] = set()
+        holders: list[Layer] = []
+        for layer in self._file_order:  # one pass: in a large model, reading a layer takes longer than all else
+            if by_name.setdefault(layer.name, layer) is not layer:
+                shared.add(layer.name)
+            if layer.bodies:
+                holders.append(layer)
+        self._check_names(names, by_name, shared, "layer")
+        for old, new in names.items():
+            by_name[old].name = new
         self._forget_names()
-        for layer in self._file_order:
+        for layer in holders:
             set_scopes(layer)
 
     def rename_tensors(self, names: Mapping[str, str]) -> None:
@@ -206,16 +209,22 @@ class EditableGraph(LayerGraph):
         """
         self._prepare_change()
         ports = [port for layer in self._file_order for port in (*layer.inputs, *layer.outputs) if port.own_names]
-        self._check_names(names, dict.fromkeys((name for port in ports for name in port.own_names), 1), "tensor")
+        self._check_names(names, dict.fromkeys(name for port in ports for name in port.own_names), (), "tensor")
         for port in ports:
             if not port.own_names.isdisjoint(names):
                 port.own_names = frozenset(names.get(name, name) for name in port.own_names)
 
-    def _check_names(self, names: Mapping[str, str], present: Mapping[str, int], kind: str) -> None:
-        """Raise InputError unless these names can be changed; ``present`` maps each name to its number of owners."""
+    def _check_names(
+        self, names: Mapping[str, str], present: Mapping[str, object], shared: Collection[str], kind: str
+    ) -> None:
+        """Raise InputError unless these names can be changed.
+
+        The keys of ``present`` are all names that exist; ``shared`` contains those with several owners, of which only
+        the first one is renamed.
+        """
         if not isinstance(names, Mapping) or not all(isinstance(new, str) for new in names.values()):
             self._refuse(f"expected a mapping of old to new {kind} names, got {names!r}")
-        taken = {name for name, count in present.items() if name not in names or count > 1}
+        taken = set(present).difference(names).union(shared)
         for old, new in names.items():
             if old not in present:
                 hint = did_you_mean(old, present)

@@ -116,7 +116,8 @@ class Model(EditableGraph):
         Raises ModelError if inference fails.
         """
         self._prepare_change()
-        self.inference_diagnostics = _inference()[0](self)
+        with without_garbage_collection():
+            self.inference_diagnostics = _inference()[0](self)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes and infer again.
@@ -126,7 +127,8 @@ class Model(EditableGraph):
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
         self._prepare_change()
-        self.inference_diagnostics = _inference()[1](self, wanted)
+        with without_garbage_collection():
+            self.inference_diagnostics = _inference()[1](self, wanted)
 
     def input_index(self, key: str | int | Port) -> int:
         """Return the position of an input that is given by position, tensor name, layer name or Port.
@@ -178,14 +180,15 @@ class Model(EditableGraph):
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
-        layers = [
-            layer._replace(
-                rt_info=origin.rt_info,
-                inputs=[_without_value(port) for port in layer.inputs],
-                outputs=[_without_value(port) for port in layer.outputs],
-            )
-            for layer, origin in zip(flatten(self._file_order), self._file_order, strict=True)
-        ]
+        with without_garbage_collection():
+            layers = [
+                layer._replace(
+                    rt_info=origin.rt_info,
+                    inputs=[_without_value(port) for port in layer.inputs],
+                    outputs=[_without_value(port) for port in layer.outputs],
+                )
+                for layer, origin in zip(flatten(self._file_order), self._file_order, strict=True)
+            ]
         return {**self._own_state(), "layers": layers, "inference": _provided[:1]}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

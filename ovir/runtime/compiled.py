@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, NotFoundError
@@ -78,7 +79,8 @@ class CompiledModel:
             return self._last_tapped[1]
 
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
-        return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
+        with without_garbage_collection():
+            return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
 
     def plan_for(self, shapes: Shapes, states: States) -> Plan:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
@@ -96,9 +98,10 @@ class CompiledModel:
     def _make_plan_for(self, shapes: Shapes, states: States) -> Plan:
         if not states and all(port.shape.is_static for port in self.model.inputs):
             return self.plan()
-        model = self.model.clone()
-        infer_moment(model, shapes, states)
-        return self._make_plan(model)
+        with without_garbage_collection():
+            model = self.model.clone()
+            infer_moment(model, shapes, states)
+            return self._make_plan(model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited."""
