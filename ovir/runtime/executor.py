@@ -182,7 +182,7 @@ class Body:
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         self.is_running = True
         try:
-            return self.runs.run(arrays, self.listeners)
+            return self.runs.run(arrays, self.listeners, share=True)
         finally:
             self.is_running = False
 

@@ -46,7 +46,7 @@ class Plan:
     open_variables: tuple[str, ...] = ()
     """The variables whose shapes inference does not know."""
     borrowed: frozenset[int] = frozenset()
-    """The slots that may share memory with inputs, constants or variables."""
+    """The slots that may share memory with inputs, constants, variables or bodies."""
 
     @cached_property
     def step_names(self) -> frozenset[str]:
@@ -193,7 +193,8 @@ class _Builder:
             kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
         if layer.bodies:
             self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
-        if not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
+        # The results of a body are overwritten when it runs again.
+        if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
             self.borrowed.update(outputs)
         known = [self.constants.get(slot) for slot in inputs]
         prepare = partial(_prepared, layer, op, known) if kernel is None else partial(_given, kernel)

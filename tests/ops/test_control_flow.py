@@ -489,6 +489,14 @@ def test_a_loop_in_a_model() -> None:
     assert compiled([np.float32([5]), np.int64(0)])[1].shape == (0,)
 
 
+def test_results_of_a_loop_last_when_the_request_runs_it_again() -> None:
+    request = loop_model().compiled().create_infer_request()
+    kept = [list(request.infer([np.float32([start]), np.int64(3)]).to_dict().values()) for start in range(5)]
+    for start, (total, sums) in enumerate(kept):
+        np.testing.assert_array_equal(total, [start + 3])
+        np.testing.assert_array_equal(sums, [start, start + 1, start + 3])
+
+
 def test_listeners_and_taps_see_the_layers_of_bodies() -> None:
     seen: list[tuple[str, float]] = []
 

@@ -23,7 +23,10 @@ class InferBody(Protocol):
 
 
 class RunBody(Protocol):
-    """Maps arrays for a body's parameters to arrays of its results, whose memory is separate from all other arrays."""
+    """Maps arrays for a body's parameters to arrays of its results, whose memory is separate from all other arrays.
+
+    The next call may overwrite them.
+    """
 
     @property
     def parameters(self) -> Sequence[TensorType]:

@@ -193,7 +193,7 @@ class IterationBase(BodyOperatorBase):
             done += 1
             for item_out in outputs:
                 if item_out.external in parts:
-                    parts[item_out.external].append(results[item_out.result])
+                    parts[item_out.external].append(results[item_out.result].copy())
             for edge in wiring.back_edges:
                 given[edge.parameter] = results[edge.result]
             if condition is not None and not is_true(results[condition]):
