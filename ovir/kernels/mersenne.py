@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -10,6 +11,8 @@ from ovir.core.arrays import Array
 
 _STATE = 624
 _BLOCK = 1 << 14
+# Words that are remembered, because making a generator takes much longer than generating them.
+_FEW = 1 << 12
 
 
 def generate(seed: int, count: int, consume: Callable[[int, Array], object]) -> None:
@@ -24,8 +27,20 @@ def generate(seed: int, count: int, consume: Callable[[int, Array], object]) -> 
 
 def seeded_by_sequence(seeds: Sequence[int], count: int) -> Array:
     """Return ``count`` words of a ``std::mt19937`` seeded by a ``std::seed_seq`` of these seeds."""
-    generator = np.random.MT19937()
-    key = np.array(_seed_sequence([seed % 2**32 for seed in seeds]), np.uint32)
+    lowest = tuple(seed % 2**32 for seed in seeds)
+    return _few_words(lowest, count) if count <= _FEW else _words(lowest, count)
+
+
+@lru_cache(maxsize=32)
+def _few_words(seeds: tuple[int, ...], count: int) -> Array:
+    words = _words(seeds, count)
+    words.flags.writeable = False
+    return words
+
+
+def _words(seeds: tuple[int, ...], count: int) -> Array:
+    generator = np.random.MT19937(0)
+    key = np.array(_seed_sequence(seeds), np.uint32)
     generator.state = {"bit_generator": "MT19937", "state": {"key": key, "pos": _STATE}}
     return generator.random_raw(count).astype(np.uint32)
 

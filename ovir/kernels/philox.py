@@ -6,6 +6,7 @@ TensorFlow uses it. Source: Salmon et al., Parallel random numbers: as easy as 1
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -18,9 +19,9 @@ GROUP = 4
 _ROUNDS = 10
 _LOW = np.uint64(0xFFFFFFFF)
 _HALF = np.uint64(32)
-_MULTIPLIERS = np.uint64(0xD2511F53), np.uint64(0xCD9E8D57)
+_MULTIPLIERS = np.array([[0xD2511F53], [0xCD9E8D57]], np.uint64)
 _KEY_STEPS = 0x9E3779B9, 0xBB67AE85
-# Groups per block: its eight arrays stay in a cache.
+# Groups per block: its arrays stay in a cache.
 _BLOCK = 1 << 12
 _LEAST_PER_THREAD = 4 * _BLOCK
 
@@ -40,27 +41,32 @@ def generate(key: int, counter: int, first: int, groups: int, consume: Callable[
 
 
 def _words(key: int, counter: int, first: int, groups: int) -> Array:
-    # A 128-bit block of four 32-bit words, each held in 64 bits so that products have room.
+    # A 128-bit block of four 32-bit words, each held in 64 bits so that products have room: two that are multiplied,
+    # and two that are combined with the products.
+    multiplied, others = np.empty((2, groups), np.uint64), np.empty((2, groups), np.uint64)
     position = np.arange(groups, dtype=np.uint64) + np.uint64(first % 2**64)
-    a, b = position & _LOW, position >> _HALF
-    c, d = (np.full(groups, half, np.uint64) for half in _halves(counter))
-    keys = _halves(key)
-    for step in range(_ROUNDS):
-        first_key, second_key = (
-            np.uint64((half + step * raised) % 2**32) for half, raised in zip(keys, _KEY_STEPS, strict=True)
-        )
-        p, q = a * _MULTIPLIERS[0], c * _MULTIPLIERS[1]
-        np.right_shift(q, _HALF, out=a)
-        np.bitwise_xor(a, b, out=a)
-        np.bitwise_xor(a, first_key, out=a)
-        np.right_shift(p, _HALF, out=c)
-        np.bitwise_xor(c, d, out=c)
-        np.bitwise_xor(c, second_key, out=c)
-        b, d = np.bitwise_and(q, _LOW, out=q), np.bitwise_and(p, _LOW, out=p)
+    np.bitwise_and(position, _LOW, out=multiplied[0])
+    np.right_shift(position, _HALF, out=others[0])
+    multiplied[1], others[1] = _halves(counter)
+    spare = np.empty_like(multiplied)
+    for keys in _round_keys(key):
+        np.multiply(multiplied, _MULTIPLIERS, out=multiplied)
+        np.right_shift(multiplied[::-1], _HALF, out=spare)
+        np.bitwise_xor(spare, others, out=spare)
+        np.bitwise_xor(spare, keys, out=spare)
+        np.bitwise_and(multiplied[::-1], _LOW, out=others)
+        multiplied, spare = spare, multiplied
     words = np.empty((groups, GROUP), np.uint32)
-    for i, column in enumerate((a, b, c, d)):
-        words[:, i] = column
+    words[:, ::2], words[:, 1::2] = multiplied.T, others.T
     return words.reshape(-1)
+
+
+@lru_cache(maxsize=32)
+def _round_keys(key: int) -> Array:
+    """Return the pair of keys of each round, [rounds, 2, 1]."""
+    pairs = zip(_halves(key), _KEY_STEPS, strict=True)
+    keys = [[(half + step * raised) % 2**32 for step in range(_ROUNDS)] for half, raised in pairs]
+    return np.array(keys, np.uint64).T[:, :, np.newaxis]
 
 
 def _halves(value: int) -> tuple[int, int]:

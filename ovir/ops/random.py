@@ -268,7 +268,7 @@ class Multinomial(RandomBase):
         return cumulative
 
     def _without_replacement(self, cumulative: Array, samples: Array, out: Array) -> Array:
-        places = np.arange(cumulative.shape[1])
+        places, rows = np.arange(cumulative.shape[1]), np.arange(len(cumulative))
         for i in range(samples.shape[1]):
             left = cumulative[:, -1] > 0
             if not left.all():
@@ -278,12 +278,12 @@ class Multinomial(RandomBase):
                 )
             # Rounding can leave the last one slightly below 1.
             sample = np.minimum(samples[:, i : i + 1], cumulative[:, -1:])
-            drawn = (sample <= cumulative).argmax(axis=1)[:, np.newaxis]
-            out[:, i : i + 1] = drawn
-            before = np.where(drawn > 0, np.take_along_axis(cumulative, np.maximum(drawn - 1, 0), axis=1), 0)
-            probability = np.take_along_axis(cumulative, drawn, axis=1) - before
-            np.subtract(cumulative, probability, out=cumulative, where=places > drawn)
-            np.put_along_axis(cumulative, drawn, before, axis=1)
+            drawn = (sample <= cumulative).argmax(axis=1)
+            out[:, i] = drawn
+            before = np.where(drawn > 0, cumulative[rows, drawn - 1], 0)
+            probability = (cumulative[rows, drawn] - before)[:, np.newaxis]
+            np.subtract(cumulative, probability, out=cumulative, where=places > drawn[:, np.newaxis])
+            cumulative[rows, drawn] = before
             with np.errstate(all="ignore"):  # once all classes are drawn, the divisor is 0
                 cumulative /= 1 - probability
         return out

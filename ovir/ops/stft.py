@@ -12,11 +12,12 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
-from ovir.kernels.blocked import BLOCK
+from ovir.kernels.blocked import BLOCK, compute_dtype
 from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.base.attributes import attribute
+from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, Between, Domain, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
@@ -126,6 +127,24 @@ class STFT(ShortTimeFourierBase):
             _transform_frames(frames, _framed(window, size), target.reshape(-1, *target.shape[-2:]))
         return stored(result, signal.dtype, out)
 
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        signal, window, frame_size, frame_step = inputs
+        if not (binder.is_constant(2) and binder.is_constant(3)) or compute_dtype(signal.dtype) != signal.dtype:
+            return False
+        if 0 in binder.output_shape() or not (signal.dtype == window.dtype and signal.flags.c_contiguous):
+            return False
+        out = binder.output()
+        target = as_complex(out)
+        target = target.swapaxes(-1, -2) if self.transpose_frames else target
+        size, step = int(frame_size.item()), int(frame_step.item())
+        source = signal.reshape(-1, signal.shape[-1])
+        frames = np.lib.stride_tricks.sliding_window_view(source, size, axis=1)[:, ::step]
+        whole = np.zeros(size, signal.dtype)
+        first = (size - window.size) // 2
+        binder.call(np.copyto, whole[first : first + window.size], window)
+        binder.call(_transform_frames, frames, whole, target.reshape(-1, *target.shape[-2:]))
+        return True
+
 
 def _transform_frames(frames: Array, window: Array, out: Array) -> None:
     """Compute out[b, f] = RDFT of frames[b, f] * window, a block of frames at a time."""
@@ -216,14 +235,26 @@ class ISTFT(ShortTimeFourierBase):
     ) -> Array:
         given = [constant_type(a) for a in (frame_size, frame_step, signal_length) if a is not None]
         shape = self.infer(constant_type(data), constant_type(window), *given).shape.to_tuple()
-        size, step = int(frame_size.item()), int(frame_step.item())
         result = work_array(shape, data.dtype, out)
-        if not result.size:
-            return stored(result, data.dtype, out)
+        if result.size:
+            self._restore(data, window, int(frame_size.item()), int(frame_step.item()), result)
+        return stored(result, data.dtype, out)
+
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        data, window, frame_size, frame_step = inputs[:4]
+        if not all(map(binder.is_constant, range(2, len(inputs)))) or compute_dtype(data.dtype) != data.dtype:
+            return False
+        if 0 in binder.output_shape():
+            return False
+        binder.call(self._restore, data, window, int(frame_size.item()), int(frame_step.item()), binder.output())
+        return True
+
+    def _restore(self, data: Array, window: Array, size: int, step: int, out: Array) -> None:
+        """Compute the signals of spectra, of which there is at least one."""
         spectra = as_complex(as_computed(data)).swapaxes(-1, -2)
-        signals = result.reshape(-1, shape[-1])
+        signals = out.reshape(-1, out.shape[-1])
         spectra = spectra.reshape(len(signals), *spectra.shape[-2:])
-        frames = spectra.shape[1]
+        frames, length = spectra.shape[1], out.shape[-1]
         weight = _framed(window, size)
         norm = _Rows(size, step, frames, weight.dtype)
         norm.add(np.broadcast_to(weight * weight, (frames, size)))
@@ -238,12 +269,11 @@ class ISTFT(ShortTimeFourierBase):
                     rows = _Rows(size, step, frames, weight.dtype)
                     for first in range(0, frames, count):
                         rows.add(np.fft.irfft(spectra[batch, first : first + count], size) * weight, first)
-                    total, squares = (r.samples[wanted][: shape[-1]] for r in (rows, norm))
+                    total, squares = (r.samples[wanted][:length] for r in (rows, norm))
                     signals[batch] = 0
                     np.divide(total, squares, out=signals[batch, : total.size], where=squares != 0)
 
         run_blocks(restore, len(signals), -(-_LEAST_PER_THREAD // max(size * frames, 1)))
-        return stored(result, data.dtype, out)
 
 
 class _Rows:
