@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,15 +24,17 @@ from ovir.ops.base.registry import operator
 # Elements sampled at a time, and positions whose taps are computed at a time.
 _BLOCK = 1 << 18
 _PLACES = 1 << 15
+# Elements of the taps of samples that are computed in one piece.
+_TOGETHER = 1 << 14
 # Output elements below which another thread does not pay.
 _LEAST_PER_THREAD = 1 << 14
 
 
 @dataclass(frozen=True)
-class _Tap:
-    """One of the pixels that make up a sample, for each position: its index and its weight.
+class _Taps:
+    """The pixels that make up samples, [taps, positions]: their indices and weights.
 
-    ``weight`` None means 1. ``outside`` marks positions without a pixel, which count as zero.
+    ``weight`` None means 1. ``outside`` marks positions without a pixel, which count as zero; None means none.
     """
 
     index: NDArray[np.int64]
@@ -144,67 +145,72 @@ class GridSample(Operator):
 
     def _taps(
         self, places: Array, height: int, width: int, dtype: np.dtype[Any], begin: NDArray[np.int64] | int = 0
-    ) -> list[_Tap]:
+    ) -> _Taps:
         """Return the pixels of an image that make up the samples; ``dtype`` is the type of their weights.
 
         ``begin`` is where the image of each place begins, if there are several.
         """
-        places = as_computed(places)
-        rows = self._axis_taps(places[:, 1], height, dtype)
-        columns = self._axis_taps(places[:, 0], width, dtype)
-        starts = [replace(row, index=row.index * width + begin) for row in rows]
-        return [_crossed(row, column) for row, column in product(starts, columns)]
+        places = np.ascontiguousarray(as_computed(places).T[::-1])  # y, x
+        sizes = np.array([[height], [width]])
+        index, weight = self._axis_taps(places, sizes.astype(places.dtype), dtype)
+        outside = index.view(np.uint64) >= sizes
+        has_outside = outside.any()
+        if has_outside:
+            is_mirrored = self.padding_mode == "reflection"
+            index = self._reflected(index, sizes) if is_mirrored else np.clip(index, 0, sizes - 1)
+        rows, columns = index[:, np.newaxis, 0] * width + begin, index[np.newaxis, :, 1]
+        crossed = (rows + columns).reshape(-1, places.shape[1])
+        if weight is not None:
+            weight = (weight[:, np.newaxis, 0] * weight[np.newaxis, :, 1]).reshape(crossed.shape)
+        if not has_outside or self.padding_mode != "zeros":
+            return _Taps(crossed, weight, None)
+        outside = outside[:, np.newaxis, 0] | outside[np.newaxis, :, 1]
+        return _Taps(crossed, weight, outside.reshape(crossed.shape))
 
-    def _axis_taps(self, place: Array, size: int, dtype: np.dtype[Any]) -> list[_Tap]:
-        """Return the taps of one axis; indices count along the axis."""
-        position = (place + 1) * (size - 1) / 2 if self.align_corners else ((place + 1) * size - 1) / 2
+    def _axis_taps(
+        self, places: Array, sizes: Array, dtype: np.dtype[Any]
+    ) -> tuple[NDArray[np.int64], NDArray[Any] | None]:
+        """Return indices and weights of the taps on both axes, [taps, axis, positions]."""
+        position = (places + 1) * (sizes - 1) / 2 if self.align_corners else ((places + 1) * sizes - 1) / 2
         if self.mode == "nearest":
-            return [self._axis_tap(as_index(np.rint(position)), None, size)]
+            return as_index(np.rint(position))[np.newaxis], None
         low = np.floor(position)
         share = (position - low).astype(dtype, copy=False)
-        first = as_index(low)
         if self.mode == "bilinear":
-            return [self._axis_tap(first, 1 - share, size), self._axis_tap(first + 1, share, size)]
-        weights = (_keys_far(1 + share), _keys_near(share), _keys_near(1 - share), _keys_far(2 - share))
-        return [self._axis_tap(first + i, weight, size) for i, weight in enumerate(weights, -1)]
+            first, weights = 0, np.array([1 - share, share])
+        else:
+            far, near = _keys_far(np.array([1 + share, 2 - share])), _keys_near(np.array([share, 1 - share]))
+            first, weights = -1, np.array([far[0], near[0], near[1], far[1]])
+        steps = np.arange(first, first + len(weights)).reshape(-1, 1, 1)
+        return as_index(low) + steps, weights
 
-    def _axis_tap(self, index: NDArray[np.int64], weight: Array | None, size: int) -> _Tap:
-        outside = index.view(np.uint64) >= size
-        if not outside.any():
-            return _Tap(index, weight, None)
-        if self.padding_mode == "reflection":
-            return _Tap(self._reflected(index, size), weight, None)
-        index = np.clip(index, 0, size - 1)
-        return _Tap(index, weight, outside if self.padding_mode == "zeros" else None)
-
-    def _reflected(self, index: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        period = max(2 * (size - 1), 1) if self.align_corners else 2 * size
+    def _reflected(self, index: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        period = np.maximum(2 * (sizes - 1), 1) if self.align_corners else 2 * sizes
         index = index % period
         mirrored = period - index if self.align_corners else period - 1 - index
-        return np.where(index >= size, mirrored, index)
+        return np.where(index >= sizes, mirrored, index)
 
     # ----- the pixels
 
-    def _sample(self, pixels: Array, taps: list[_Tap], out: Array) -> None:
+    def _sample(self, pixels: Array, taps: _Taps, out: Array) -> None:
         """Compute out[c, p] = the sum over the taps of pixels[c, index[p]] * weight[p]."""
-        taken = np.empty(out.shape, pixels.dtype)
-        total = None
-        for tap in taps:
-            pixels.take(tap.index, 1, taken, "clip")
-            if tap.outside is not None:
-                np.copyto(taken, np.zeros((), taken.dtype), where=tap.outside)
-            if tap.weight is None:
-                out[...] = taken
-                return
-            values = half.converted(taken, tap.weight.dtype)
-            if total is None:
-                # A temporary is faster than ``out``, whose rows are often a power of 2 apart, of which a cache holds
-                # few.
-                total = np.multiply(values, tap.weight)
-            else:
-                np.multiply(values, tap.weight, out=values)
+        if taps.weight is None:
+            taken = _taken(pixels, taps, 0, np.empty(out.shape, pixels.dtype))
+            out[...] = taken
+            return
+        count = len(taps.index)
+        if out.size * count <= _TOGETHER:
+            every = slice(None)
+            taken = _taken(pixels, taps, every, np.empty((len(pixels), *taps.index.shape), pixels.dtype))
+            total = (half.converted(taken, taps.weight.dtype) * taps.weight).sum(axis=1)
+        else:
+            taken = np.empty(out.shape, pixels.dtype)
+            # A temporary is faster than ``out``, whose rows are often a power of 2 apart, of which a cache holds few.
+            total = half.converted(_taken(pixels, taps, 0, taken), taps.weight.dtype) * taps.weight[0]
+            for tap in range(1, count):
+                values = half.converted(_taken(pixels, taps, tap, taken), taps.weight.dtype)
+                np.multiply(values, taps.weight[tap], out=values)
                 np.add(total, values, out=total)
-        assert total is not None
         element_type = self._element_type(pixels)
         if not element_type.is_real:
             _make_integral(total, element_type)
@@ -214,15 +220,12 @@ class GridSample(Operator):
         return self.output_types[0] if self.output_types else ElementType.from_dtype(data.dtype)
 
 
-def _crossed(row: _Tap, column: _Tap) -> _Tap:
-    """Combine the taps of two axes; ``starts`` are the positions of the rows in the image."""
-    outside = row.outside
-    if outside is None or column.outside is None:
-        outside = column.outside if outside is None else outside
-    else:
-        outside = outside | column.outside
-    weight = None if row.weight is None or column.weight is None else row.weight * column.weight
-    return _Tap(row.index + column.index, weight, outside)
+def _taken(pixels: Array, taps: _Taps, tap: int | slice, out: Array) -> Array:
+    """Fill ``out`` with the pixels of one tap, or of several."""
+    pixels.take(taps.index[tap], 1, out, "clip")
+    if taps.outside is not None:
+        np.copyto(out, np.zeros((), out.dtype), where=taps.outside[tap])
+    return out
 
 
 def _keys_near(x: Array) -> Array:
