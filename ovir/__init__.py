@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from ovir.analysis.diff import diff
     from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
     from ovir.analysis.feeds import random_inputs
+    from ovir.build.code.program import to_python
+    from ovir.build.generic import create_layer
     from ovir.checks.checker import check
     from ovir.core.dimensions import Dimension
     from ovir.core.element_types import ElementType
@@ -58,16 +60,20 @@ __all__ = [
     "attribute",
     "check",
     "compile_model",
+    "create_layer",
     "diff",
     "random_inputs",
     "read_model",
     "register",
+    "to_python",
 ]
 
 _NAMES = {
     "ovir.analysis.diff": ("diff",),
     "ovir.analysis.diff_result": ("Affected", "Change", "Diff", "LayerDiff"),
     "ovir.analysis.feeds": ("random_inputs",),
+    "ovir.build.code.program": ("to_python",),
+    "ovir.build.generic": ("create_layer",),
     "ovir.checks.checker": ("check",),
     "ovir.core.dimensions": ("Dimension",),
     "ovir.core.element_types": ("ElementType",),

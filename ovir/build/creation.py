@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -15,6 +15,7 @@ from ovir import ops
 from ovir.build.types import Info, TensorNames
 from ovir.build.values import as_array, is_plain
 from ovir.core.element_types import ElementType
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -74,34 +75,69 @@ def caller() -> Place:
 # --------------------------------------------------------------------------- layers
 
 
+@dataclass(frozen=True)
+class Options:
+    """What every function takes besides inputs and attributes."""
+
+    name: str | None = None
+    tensor_names: TensorNames | None = None
+    rt_info: Info | None = None
+
+
 def create(
     call: Call,
     op: Operator,
-    sources: Sequence[Port],
+    sources: Iterable[Port],
     attributes: Mapping[str, Any],
+    options: Options = Options(),  # it is immutable
     *,
-    name: str | None = None,
-    tensor_names: TensorNames | None = None,
-    rt_info: Info | None = None,
+    version: str | None = None,
     kind: type[Layer] = Layer,
-    is_complete: bool = True,
 ) -> Layer:
     """Return a new layer that reads these ports and belongs to no model, with its outputs inferred.
 
-    ``attributes`` are those that a file would give. A layer that is not complete is inferred later, when it has its
-    bodies. Raises ModelError, at the line of the caller, if inference fails.
+    ``attributes`` are those that a file would give. A layer with bodies is inferred later, when it has them. Raises
+    ModelError, at the line of the caller, if inference fails.
     """
-    if name is not None and not isinstance(name, str):
-        call.fail(f"argument 'name': expected a text, got {name!r}")
-    place = caller()
-    layer = kind(next(_numbers), name or "", op.type, f"opset{op.opset}", dict(attributes), op)
-    layer.line, layer.file = place.line, place.file
-    layer.rt_info_source = rt_info_of(call, rt_info)
+    layer = _new_layer(call, kind, (op.type, version or f"opset{op.opset}"), attributes, options)
+    layer.operator = op
     for source in sources:
         add_input(layer, source)
-    if is_complete:
+    if kind is Layer:
         infer(layer, call)
-    _name_tensors(call, layer, tensor_names)
+        _name_tensors(call, layer, options.tensor_names)
+    return layer
+
+
+def create_unknown(
+    call: Call,
+    operation: tuple[str, str],
+    sources: Iterable[Port],
+    attributes: Mapping[str, Any],
+    outputs: Iterable[TensorType],
+    options: Options,
+) -> Layer:
+    """Return a new layer of an operation (type and version) that ovir does not know, with outputs of these types."""
+    layer = _new_layer(call, Layer, operation, attributes, options)
+    for source in sources:
+        add_input(layer, source)
+    for index, tensor in enumerate(outputs):
+        port = Port(layer, index, len(layer.inputs) + index, True, tensor.shape, tensor.element_type)
+        layer.outputs.append(port)
+    infer(layer, call)
+    _name_tensors(call, layer, options.tensor_names)
+    return layer
+
+
+def _new_layer(
+    call: Call, kind: type[Layer], operation: tuple[str, str], attributes: Mapping[str, Any], options: Options
+) -> Layer:
+    if options.name is not None and not isinstance(options.name, str):
+        call.fail(f"argument 'name': expected a text, got {options.name!r}")
+    place = caller()
+    layer = kind(next(_numbers), options.name or "", *operation, dict(attributes))
+    layer.line, layer.file = place.line, place.file
+    layer.rt_info_source = rt_info_of(call, options.rt_info)
     return layer
 
 
@@ -179,9 +215,9 @@ def constant(call: Call, argument: str, value: Any, element_type: ElementType | 
     return constant_layer(call, Const.of(array, own, copy=copy)).outputs[0]
 
 
-def constant_layer(call: Call, op: Const, **options: Any) -> Layer:
+def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer:  # it is immutable
     """Return the layer of a constant."""
-    return create(call, op, (), {"element_type": op.element_type, "shape": op.shape}, **options)
+    return create(call, op, (), {"element_type": op.element_type, "shape": op.shape}, options)
 
 
 def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> dict[int, Port]:
@@ -230,4 +266,4 @@ def apply(type_name: str, *operands: Any) -> Layer:
     assert cls is not None
     names = ("a", "b")[: len(operands)]
     call = Call(type_name, dict(zip(names, operands, strict=True)))
-    return create(call, cls(), [*ports_of(call, cls, names, operands).values()], {})
+    return create(call, cls(), ports_of(call, cls, names, operands).values(), {})

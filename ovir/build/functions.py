@@ -9,7 +9,7 @@ from typing import Any
 from ovir import ops
 from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of, inputs_of, signature_of
-from ovir.build.creation import Call, constant, create, ports_of
+from ovir.build.creation import Call, Options, constant, create, ports_of
 from ovir.build.signatures import FILLERS
 from ovir.build.values import as_attribute
 from ovir.core.element_types import ElementType
@@ -82,17 +82,15 @@ class _Creator:
             self.cls.from_parsed({spec.field: value for spec, value in attributes.values()}),
             self._sources(call),
             {name: value for name, (_, value) in attributes.items()},
-            name=given.get("name"),
-            tensor_names=given.get("tensor_names"),
-            rt_info=given.get("rt_info"),
+            Options(given.get("name"), given.get("tensor_names"), given.get("rt_info")),
         )
 
     # ----- inputs
 
     def _sources(self, call: Call) -> list[Port]:
-        for argument in self.arguments:
-            if argument.kind is Kind.INPUTS:
-                return self._listed(call, argument)
+        more = [argument for argument in self.arguments if argument.kind is Kind.INPUTS]
+        if more:
+            return self._listed(call, more[0])
         values = [call.arguments.get(argument.name) for argument in self.inputs]
         while values and values[-1] is None:
             values.pop()
@@ -113,10 +111,13 @@ class _Creator:
         return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
-        values = call.arguments[argument.name]
-        if not isinstance(values, Sequence) or isinstance(values, str):
-            call.fail(f"argument '{argument.name}': expected a list of layers, got {values!r}")
-        names = [f"{argument.name}[{index}]" for index in range(len(values))]
+        """Return the ports for the named inputs and those of a list behind them."""
+        listed = call.arguments[argument.name]
+        if not isinstance(listed, Sequence) or isinstance(listed, str):
+            call.fail(f"argument '{argument.name}': expected a list of layers, got {listed!r}")
+        names = [a.name for a in self.inputs]
+        values = [*(call.arguments[name] for name in names), *listed]
+        names += [f"{argument.name}[{index}]" for index in range(len(listed))]
         return list(ports_of(call, self.cls, names, values).values())
 
     # ----- attributes

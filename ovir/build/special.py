@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.creation import Call, constant_layer, create, ports_of
+from ovir.build.creation import Call, Options, constant_layer, create, ports_of
 from ovir.build.types import Info, Shape, Tensor, TensorNames, Type
 from ovir.build.values import as_array, as_element_type
 from ovir.core.shapes import as_shape
@@ -36,7 +36,7 @@ def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
         except (ValueError, TypeError) as error:
             call.fail(str(error))
         attributes = {"element_type": op.element_type, "shape": op.shape}
-        return create(call, op, (), attributes, name=name, tensor_names=tensor_names, rt_info=rt_info)
+        return create(call, op, (), attributes, Options(name, tensor_names, rt_info))
 
     return parameter
 
@@ -57,7 +57,7 @@ def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
         except (ValueError, TypeError, OverflowError) as error:
             call.fail(str(error))
         op = Const.of(array, element_type, copy=not shared_memory)
-        return constant_layer(call, op, name=name, tensor_names=tensor_names, rt_info=rt_info)
+        return constant_layer(call, op, Options(name, tensor_names, rt_info))
 
     return constant
 
@@ -93,8 +93,8 @@ def _tensor_iterator(cls: type[Operator], path: str) -> Callable[..., IterationL
 def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], name: str | None) -> Layer:
     """Return a layer with these inputs, whose bodies and outputs are added later."""
     call = Call(path, tensors)
-    ports = list(ports_of(call, cls, list(tensors), list(tensors.values())).values())
-    return create(call, cls(), ports, {}, name=name, kind=kind, is_complete=False)
+    ports = ports_of(call, cls, list(tensors), list(tensors.values()))
+    return create(call, cls(), ports.values(), {}, Options(name), kind=kind)
 
 
 _MAKERS: dict[str, Callable[[type[Operator], str], Callable[..., Layer]]] = {

@@ -44,7 +44,7 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
     """
     if element_type is not None and element_type.is_dynamic:
         raise ValueError("a constant must have an element type, not dynamic")
-    array = np.asarray(value)
+    array = _integers(value, element_type) if is_plain(value) else np.asarray(value)
     if array.dtype == object and any(not isinstance(item, str) for item in array.flat):
         raise ValueError(f"{value!r} is neither numbers nor strings")
     if element_type is None:
@@ -53,6 +53,14 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
     if array.dtype == element_type.to_dtype() and (array.dtype != np.uint8 or element_type.bits == 8):
         return array, element_type
     return _converted(array, element_type), element_type
+
+
+def _integers(value: Any, element_type: ElementType | None) -> Array:
+    """Return a list as an array; integers of more than 63 bits stay exact, which NumPy makes floating-point numbers."""
+    array = np.asarray(value)
+    if array.dtype.kind == "f" and array.size and all(type(item) is int for item in np.asarray(value, object).flat):
+        return np.asarray(value, np.uint64 if element_type is None else element_type.to_dtype())
+    return array
 
 
 def _converted(array: Array, element_type: ElementType) -> Array:

@@ -134,7 +134,8 @@ def check_target(option: str, text: str, ending: str = "") -> None:
     if path.is_dir():
         raise_usage_error(f"{option} {path}: this is a directory; give the name of a file in it")
     if ending and path.suffix.lower() not in ("", ending):
-        raise_usage_error(f"{option} {path}: the arrays are written as {ending}; give a name that ends in {ending}")
+        what = "arrays are" if ending == ".npz" else "file is"
+        raise_usage_error(f"{option} {path}: the {what} written as {ending}; give a name that ends in {ending}")
     if not path.parent.is_dir():
         raise_usage_error(f"{option} {path}: there is no directory {path.parent}")
     if not os.access(path if path.exists() else path.parent, os.W_OK):

@@ -19,7 +19,7 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
-COMMANDS = ("run", "infer", "show", "check", "diff", "explain", "ops")
+COMMANDS = ("run", "infer", "show", "check", "diff", "explain", "ops", "python")
 """Each is a module of this package."""
 
 _EXAMPLES = """\

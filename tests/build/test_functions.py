@@ -125,6 +125,7 @@ def test_outputs_are_unpacked_and_indexed() -> None:
         ("text", "string[]"),
         (["a", "b"], "string[2]"),
         (np.array([1, 2], ml_dtypes.int4), "i4[2]"),
+        ([2**64 - 1, 0], "u64[2]"),
     ],
 )
 def test_constants_have_the_type_of_their_value(value: Any, expected: str) -> None:
@@ -264,6 +265,7 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
         (lambda: ops.constant([300], "u8"), "300 is not a value of u8"),
         (lambda: ops.constant([1.5], "i32"), "1.5 is not a value of i32"),
         (lambda: ops.constant([2], "u1"), "2 is not a value of u1"),
+        (lambda: ops.constant([2**64 - 1, -1], "u64"), "out of bounds"),
         (lambda: ops.constant(1, "dynamic"), "a constant must have an element type, not dynamic"),
         (lambda: x(2, dtype="i32") + 0.5, r"Add\(a=i32\[2\], b=0.5\): argument 'b': 0.5 is not a value of i32"),
         (lambda: ops.relu(ops.result(x(2))), "argument 'node': Result has no output that can be read"),

@@ -1,0 +1,1 @@
+"""Python code that builds a model that exists."""

@@ -1,0 +1,107 @@
+"""Python code that builds a model, and the file of its large constants."""
+
+from __future__ import annotations
+
+import os
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ovir.build.code.literals import as_stored, literal
+from ovir.build.code.opsets import Functions, version_of
+from ovir.build.code.statements import Statements, assignment
+from ovir.build.code.variables import Variables, identifier, unique
+from ovir.build.code.wiring import FIXED_INPUTS, wiring_statements
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+
+
+def to_python(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write Python code that builds the model; running it leaves the Model in ``model``.
+
+    Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
+    variables are kept; layers that no result depends on are left out.
+    """
+    program = Program(model)
+    target = Path(path)
+    target.write_text(program.text, encoding="utf-8")
+    if program.arrays:
+        with open(target.with_suffix(".npz"), "wb") as file:
+            np.savez(file, **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
+
+
+class Program:
+    """The code for a model."""
+
+    def __init__(self, model: Model) -> None:
+        self.arrays: dict[str, Array] = {}
+        """The large constants by their names in the .npz."""
+        self._functions = Functions(model.walk())
+        self._taken = {"Path", "model", "np", "ops", "ovir", "weights"}
+        """All names in the code, so that no function hides a name of the module."""
+        self._bodies: list[str] = []
+        body = list(self._statements(model, Variables(self._taken), "model = "))
+        end = ["weights.close()"] if self.arrays else []
+        statements = [*self._bodies, *([""] if self._bodies else []), *body, *end]
+        self.text = "\n".join([*self._head(model, statements), *statements, ""])
+
+    def store(self, name: str, array: Array, element_type: ElementType) -> str:
+        """Keep a large constant, and return the expression that loads it."""
+        key = unique(identifier(name), set(self.arrays))
+        self.arrays[key] = as_stored(array, element_type)
+        return f'weights["{key}"]'
+
+    def _head(self, model: Model, statements: Sequence[str]) -> Iterator[str]:
+        yield f'"""Build the model {literal(model.name)}."""' if model.name else '"""Build a model."""'
+        yield ""
+        if self.arrays:
+            yield from ("from pathlib import Path", "")
+        if self.arrays or any("np." in line for line in statements):
+            yield from ("import numpy as np", "")
+        yield from ("import ovir", *self._functions.imports, "")
+        if self.arrays:
+            yield from ('weights = np.load(Path(__file__).with_suffix(".npz"))', "")
+
+    def _statements(self, model: Model, variables: Variables, start: str) -> Iterator[str]:
+        """Yield the statements that create the layers of a model or body, and the model."""
+        statements = Statements(self._functions, variables, self)
+        alive = [layer for layer in model.layers if not layer.is_dead or layer.type == "Parameter"]
+        for layer in alive:
+            if layer.bodies:
+                yield from self._with_bodies(layer, statements)
+            else:
+                yield from statements.layer(layer)
+        results = [variables[port.layer] for port in model.outputs]
+        parameters = [variables[port.layer] for port in model.inputs]
+        sinks = [variables[layer] for layer in alive if layer.type == "Assign"]
+        lists = [f"[{', '.join(names)}]" for names in (results, *([sinks] if sinks else []), parameters)]
+        yield assignment("", f"{start}ovir.Model", [*lists, *([literal(model.name)] if model.name else [])])
+
+    def _with_bodies(self, layer: Layer, statements: Statements) -> Iterator[str]:
+        name = statements.variables.add(layer)
+        bodies = {}
+        for key, body in layer.bodies.items():
+            function = unique(f"make_{name}_{key}".removesuffix("_body") + "_body", self._taken)
+            self._add_function(function, body)
+            bodies[key] = unique(f"{name}_{key}", self._taken)
+            yield f"{bodies[key]} = {function}()"
+        sources = [statements.source(port) for port in layer.inputs]
+        version = version_of(layer)
+        assert version is not None
+        function = statements.functions.name(version)
+        arguments = [*sources[: FIXED_INPUTS[layer.type]], f"name={literal(layer.name)}"]
+        yield assignment(name, function, arguments)
+        yield from wiring_statements(layer, name, bodies, sources)
+        for port in layer.outputs:
+            if port.own_names:
+                yield f"{name}[{port.index}].names = {literal(port.own_names)}"
+
+    def _add_function(self, name: str, body: Model) -> None:
+        """Add the function that returns a body, behind those of the bodies inside of it."""
+        lines = list(self._statements(body, Variables(self._taken), "return "))
+        text = textwrap.indent("\n".join(lines), "    ")
+        self._bodies.extend(["", f"def {name}() -> ovir.Model:", text, ""])
