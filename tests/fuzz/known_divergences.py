@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fuzz.graph_recipes import Graph, Made
+from fuzz.graph_recipes import FLOATS, Graph, Made
 
 Array = np.ndarray[Any, Any]
 
@@ -23,6 +23,8 @@ class Seen:
     """One layer in a run."""
 
     made: Made
+    before: list[Made]
+    """The layers that feed it."""
     inputs: list[Array]
     outputs: list[Array]
     is_dynamic: bool
@@ -48,7 +50,7 @@ EXACT: dict[str, Callable[..., Any]] = {
 NAN_KINDS = re.compile(
     "ReLU|Clamp|Maximum|Minimum|Equal|NotEqual|Less.*|Greater.*|Convert|FakeQuantize|ReduceM..|MaxPool|SoftMax|LogSoftmax"
     "|TopK|HardSigmoid|Selu|Elu|PReLU|Sign|SoftPlus|Mod|FloorMod|Round|HSigmoid|HSwish|Scatter.*|NonZero|ReduceProd|Power"
-    "|Erf|Mish|Gelu|Swish|Sigmoid|SoftSign|NormalizeL2|MVN|GroupNormalization"
+    "|Erf|Exp|Mish|Gelu|Swish|Sigmoid|SoftSign|NormalizeL2|MVN|GroupNormalization"
 )
 
 
@@ -114,7 +116,7 @@ def _bytes_of_squared_difference(seen: Seen) -> bool:
 
 def _equal_elements(seen: Seen) -> bool:
     """Return whether elements among which TopK chooses are equal; the CPU's order of them is not stable."""
-    if seen.kind != "TopK" or not seen.is_dynamic:
+    if seen.kind != "TopK" or not (seen.is_dynamic or seen.made.attributes["sort"] == "index"):
         return False
     ordered = np.sort(seen.inputs[0], axis=seen.made.attributes["axis"])
     return bool((np.diff(ordered, axis=seen.made.attributes["axis"]) == 0).any())
@@ -122,6 +124,52 @@ def _equal_elements(seen: Seen) -> bool:
 
 def _window_without_data(seen: Seen) -> bool:
     return seen.kind in ("AvgPool", "MaxPool") and seen.made.attributes["rounding_type"] == "ceil"
+
+
+def _slope_of_product(seen: Seen) -> bool:
+    """Return whether the slopes of PReLU belong to the rows of a product, and could belong to its columns."""
+    if seen.kind != "PReLU" or seen.before[0].kind != "MatMul" or seen.inputs[1].ndim != 1:
+        return False
+    shape = seen.inputs[0].shape
+    return len(shape) > 2 and shape[1] == shape[-1] == seen.inputs[1].size > 1
+
+
+def _pointwise_convolution_with_pads(seen: Seen) -> bool:
+    if seen.kind != "Convolution" or seen.before[0].kind in ("Parameter", "Const"):
+        return False
+    attributes = seen.made.attributes
+    is_pointwise = all(size == 1 for size in seen.inputs[1].shape[2:])
+    return is_pointwise and max(attributes["strides"]) > 1 and any(attributes["pads_begin"] + attributes["pads_end"])
+
+
+def _fused_with_quantization(seen: Seen) -> bool:
+    return seen.kind in ("FakeQuantize", "Clamp") and seen.before[0].kind == "FakeQuantize"
+
+
+def _converted_quotient(seen: Seen) -> bool:
+    if seen.kind != "Convert" or seen.before[0].kind != "Divide" or not seen.is_dynamic:
+        return False
+    return seen.inputs[0].dtype.itemsize == 1 and seen.outputs[0].dtype.kind == "f"
+
+
+def _nonzero_of_converted(seen: Seen) -> bool:
+    return (
+        seen.kind == "NonZero"
+        and seen.before[0].kind == "Convert"
+        and seen.before[0].inputs[0].type in FLOATS
+        and seen.inputs[0].dtype.kind in "iu"
+    )
+
+
+def _linear_beyond_numbers(seen: Seen) -> bool:
+    is_linear = seen.kind == "Interpolate" and seen.made.attributes["mode"] == "linear"
+    return is_linear and not bool(np.isfinite(seen.inputs[0]).all())
+
+
+def _transposed_reduction(seen: Seen) -> bool:
+    if seen.kind != "Transpose" or not seen.before[0].kind.startswith("Reduce"):
+        return False
+    return not seen.before[0].attributes["keep_dims"] and 1 in seen.inputs[0].shape
 
 
 def _half_overflows(seen: Seen) -> bool:
@@ -138,13 +186,22 @@ RULES: dict[str, Rule] = {
     "Tile of unknown sizes by several repeats": _tile_of_dynamic,
     "MaxPool of unknown sizes with auto_pad same_lower or same_upper": _indices_of_auto_pad,
     "SquaredDifference of 8-bit integers": _bytes_of_squared_difference,
-    "TopK of equal elements and unknown sizes": _equal_elements,
+    "TopK of equal elements": _equal_elements,
     "a window that contains no data": _window_without_data,
+    "PReLU of a MatMul, as many rows as columns": _slope_of_product,
+    "Convolution 1x1 with strides and pads": _pointwise_convolution_with_pads,
+    "FakeQuantize and an elementwise operation behind it": _fused_with_quantization,
+    "Divide of 8-bit integers of unknown sizes that is converted": _converted_quotient,
+    "NonZero of numbers that were converted to integers": _nonzero_of_converted,
+    "Interpolate linear of infinities and NaN": _linear_beyond_numbers,
+    "Transpose of a Reduce that moves only dimensions of size 1": _transposed_reduction,
     "f16 beyond its range": _half_overflows,
 }
 REFUSED = {
     "Default output not supported": "Convert of one of several outputs to boolean is refused",
     "failed at src/core/src/op/select.cpp": "Select of boolean tensors that are computed is refused",
+    "unsupported dst_prc: boolean": "Select of boolean tensors that are computed is refused",
+    "failed at src/plugins/intel_cpu/src/dnnl_postops_composer.cpp": "Multiply of the rows of a MatMul is refused",
     "Unsupported operation of type: GroupNormalization": "GroupNormalization of unknown sizes is refused",
 }
 _COMPARISONS = ("Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual")
@@ -186,7 +243,8 @@ def reason_of_value(graph: Graph, layers: set[int], arrays: Mapping[tuple[int, i
         ):
             dynamic.add(number)
         outputs = [array for (layer, _), array in arrays.items() if layer == number]
-        seen = Seen(graph.layers[number], [arrays[end] for end in ends], outputs, number in dynamic)
+        before = [graph.layers[source] for source, _ in ends]
+        seen = Seen(graph.layers[number], before, [arrays[end] for end in ends], outputs, number in dynamic)
         if seen.kind in ("Parameter", "Const"):
             continue
         reasons += [reason for reason, rule in RULES.items() if rule(seen)]
