@@ -226,11 +226,19 @@ class SampledRegions:
             inside = (places >= -1) & (places <= limits)
             inside = inside if exists is None else inside & exists
             weight = around.weight * inside[..., np.newaxis]
-            rows, columns = (
-                Neighbours(*parts)
-                for parts in zip(self._split(around.index, most), self._split(weight, most), strict=True)
+            end = self.bins[0] * most[0]
+            count = 4 * prod(self.bins) * prod(most)
+            rows, columns = (_crossing if count <= _KEPT_CROSSING else _crossing.__wrapped__)(*self.bins, *most)
+            row, column = (
+                values.reshape(len(members), -1) for values in (around.index[:, :end], around.index[:, end:])
             )
-            return Neighbours.crossed(rows, columns, width, first.reshape(-1, 1, 1, 1, 1, 1))
+            index = (row * width + first[:, np.newaxis]).take(rows, axis=1)
+            index += column.take(columns, axis=1)
+            share, part = (values.reshape(len(members), -1) for values in (weight[:, :end], weight[:, end:]))
+            weight = share.take(rows, axis=1)
+            weight *= part.take(columns, axis=1)
+            shape = len(members), *self.bins, *most, 4
+            return Neighbours(index.reshape(shape), weight.reshape(shape))
         y, x = self.turn(members, *self._split(places, most))
         inside = (y >= -1) & (y <= height) & (x >= -1) & (x <= width)
         if exists is not None:
@@ -270,6 +278,20 @@ def _layout(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array,
     return np.repeat([0, 1], [rows * along_y, columns * along_x]), bins, within
 
 
+@lru_cache(maxsize=64)
+def _crossing(rows: int, columns: int, along_y: int, along_x: int) -> tuple[Array, Array]:
+    """Return for each neighbour of each sample, in order, the number of its row and of its column: pixels along an axis
+    are counted bin by bin, and in each bin sample by sample, two for each."""
+    shape = rows, columns, along_y, along_x, 2, 2
+    y = np.arange(rows * along_y * 2).reshape(rows, 1, along_y, 1, 2, 1)
+    x = np.arange(columns * along_x * 2).reshape(1, columns, 1, along_x, 1, 2)
+    return np.broadcast_to(y, shape).reshape(-1), np.broadcast_to(x, shape).reshape(-1)
+
+
+_KEPT_CROSSING = 1 << 14
+"""The largest number of neighbours for which the crossing is kept."""
+
+
 # --------------------------------------------------------------------------- boxes of whole pixels
 
 
@@ -306,20 +328,30 @@ def pool_boxes(planes: Array, rows: Span, columns: Span, width: int, pixels: Arr
         groups = [filled[group] for group in equal_groups(heights[filled], widths[filled])]
 
     def pool(members: Array) -> None:
-        own = heights[members, np.newaxis], widths[members, np.newaxis]
-        # In smaller bins than the largest one, the last row and column come again, without weight.
-        row, column = (np.arange(sizes.max()) for sizes in own)
-        rows = first[members, np.newaxis] + np.minimum(row, own[0] - 1) * width
-        index = rows[:, :, np.newaxis] + np.minimum(column, own[1] - 1)[:, np.newaxis]
-        index = index.reshape(len(members), -1)
+        index, counted = _pixels_of_boxes(first[members], heights[members], widths[members], width)
         pooled = np.empty((len(members), pixels.shape[1]), pixels.dtype)
         if mean:
-            weight = (row < own[0])[:, :, np.newaxis] & (column < own[1])[:, np.newaxis]
-            add_rows(pixels, index, weight.reshape(index.shape).astype(pixels.dtype), pooled)
-            pooled /= (own[0] * own[1]).astype(pixels.dtype)
+            weight = counted.astype(pixels.dtype)
+            add_rows(pixels, index, weight, pooled)
+            pooled /= weight.sum(axis=1, keepdims=True)
         else:
             largest_rows(pixels, index, pooled)
         bins[members] = pooled
 
     sizes = [int(heights[group].max() * widths[group].max()) for group in groups]
     pool_groups(pool, groups, sizes, pixels.shape[1])
+
+
+def _pixels_of_boxes(first: Array, heights: Array, widths: Array, width: int) -> tuple[Array, Array]:
+    """Return the pixels of boxes in planes of a width, [boxes, pixels], and which of them count.
+
+    In smaller boxes than the largest one, the last row and column come again and do not count.
+    """
+    rows, columns = np.arange(heights.max())[:, np.newaxis], np.arange(widths.max())
+    shape = len(first), rows.size * columns.size
+    if heights.min() == rows.size and widths.min() == columns.size:
+        return first[:, np.newaxis] + (rows * width + columns).reshape(-1), np.ones(shape, bool)
+    heights, widths = (sizes.reshape(-1, 1, 1) for sizes in (heights, widths))
+    places = np.minimum(rows, heights - 1) * width + np.minimum(columns, widths - 1)
+    counted = (rows < heights) & (columns < widths)
+    return first[:, np.newaxis] + places.reshape(shape), counted.reshape(shape)
