@@ -20,7 +20,7 @@ from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.dense import bind_dense
-from ovir.ops.base.images import Axis, bind_depthwise, border_of
+from ovir.ops.base.images import Axis, bind_depthwise, border_of, without_idle_taps
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -114,25 +114,31 @@ class ForwardConvolutionBase(ConvolutionBase):
         data, filters = inputs
         if not binder.is_constant(1) or data.dtype not in (np.float32, np.float64) or not data.size:
             return False
-        grouped = self.grouped(filters)
+        axes, taps = self._axes(data.shape, filters.shape)
+        kernel: tuple[Any, ...] = ..., *taps
+        grouped = self.grouped(filters)[kernel]
         _, outputs, depth, *_ = grouped.shape
-        axes = self._axes(data.shape, filters.shape)
+        if grouped.size < filters.size and not np.isfinite(filters).all():
+            return False  # zeros times infinity are NaN
         if 0 in grouped.shape or 0 in binder.output_shape() or any(a.pad_begin < 0 for a in axes):
             return False
         if depth == outputs == 1 < len(grouped):
-            weights = binder.prepared("depthwise", lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
+            form = f"depthwise of taps {taps}"
+            weights = binder.prepared(form, lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
             bind_depthwise(binder, data, weights, axes)
             return True
-        bind_dense(binder, data, grouped, axes)
+        bind_dense(binder, data, grouped, axes, f"taps {taps}")
         return True
 
-    def _axes(self, data: Sequence[int], filters: Sequence[int]) -> list[Axis]:
-        """Return how windows move along each spatial axis."""
+    def _axes(self, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
+        """Return how windows move along each spatial axis, and the taps that read data and not only zeros around it."""
         spans = self.windows(data[2:], filters[len(filters) - len(data) + 2 :])
-        return [
-            Axis(w.kernel, w.stride, w.dilation, w.pad_begin, size)
-            for w, size in zip(spans, self._window_counts(data, spans), strict=True)
+        counts = self._window_counts(data, spans)
+        found = [
+            without_idle_taps(Axis(w.kernel, w.stride, w.dilation, w.pad_begin, count), size)
+            for w, count, size in zip(spans, counts, data[2:], strict=True)
         ]
+        return [axis for axis, _ in found], [taps for _, taps in found]
 
     def _window_counts(self, data: Sequence[int], spans: Sequence[Window]) -> list[int]:
         return [
@@ -141,7 +147,7 @@ class ForwardConvolutionBase(ConvolutionBase):
         ]
 
     def border(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...] | None:
-        axes = self._axes(*shapes)
+        axes, _ = self._axes(*shapes)
         return None if any(a.pad_begin < 0 for a in axes) else border_of(shapes[0], axes)
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:

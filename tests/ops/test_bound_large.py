@@ -258,6 +258,22 @@ def test_depthwise_convolutions(stride: int, kernel: int, channels_last: bool) -
 
 
 @pytest.mark.parametrize("channels_last", [False, True])
+@pytest.mark.parametrize("size", [(1, 1), (2, 3), (3, 40), (1, 7)])
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("dilation", [1, 3])
+def test_images_smaller_than_the_filters(
+    dilation: int, stride: int, size: tuple[int, int], channels_last: bool
+) -> None:
+    data = sample(2, 12, *size, channels_last=channels_last)
+    for pads in ((2, 2), (4, 3), (7, 6)):
+        settings: dict[str, Any] = {"pads_begin": pads, "pads_end": pads[::-1], "dilations": (dilation, dilation)}
+        settings["strides"] = (stride, stride)
+        if min(n + sum(pads) for n in size) > 4 * dilation:
+            assert_bound_like_run(Convolution(**settings), data, sample(9, 12, 5, 5), error=1e-5)
+            assert_bound_like_run(GroupConvolution(**settings), data, sample(12, 1, 1, 5, 5), error=1e-5)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
 @pytest.mark.parametrize(
     ("kernel", "settings"),
     [

@@ -28,8 +28,11 @@ Product = Callable[[Array, Array, bool], list[Call]]
 """Returns the calls that multiply rows with the filters, shared among threads or not."""
 
 
-def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]) -> None:
-    """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel]."""
+def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str) -> None:
+    """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel].
+
+    ``name`` tells these filters from others that come from the same constant.
+    """
     groups, outputs, channels, *kernel = filters.shape
     out = channels_last(binder.output(order=channels_last_order(data.ndim)))
     image = channels_last(data)
@@ -37,21 +40,21 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
         rows = _rows(image)
         if rows is not None:
-            product = _product(binder, "dense", lambda: _matrices(filters), (1, channels, outputs), rows)
+            product = _product(binder, name, lambda: _matrices(filters), (1, channels, outputs), rows)
             call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
             return
     *others, last = axes
     count = _windows_at_once(last, outputs, channels * prod(kernel[:-1])) if groups == 1 else 1
     if count == 1:
         shape = groups, prod(kernel) * channels, outputs
-        _bind_columns(binder, image, axes, "dense", lambda: _matrices(filters), shape, out)
+        _bind_columns(binder, image, axes, name, lambda: _matrices(filters), shape, out)
         return
     wide = _widened(last, count)
     shape = 1, prod(kernel[:-1]) * wide.kernel * channels, count * outputs
     wanted = out.shape
     is_whole = last.windows % count == 0
     target = out if is_whole else binder.scratch((*wanted[:-2], wide.windows * count, outputs), out.dtype)
-    form = f"dense, {count} windows at a time"
+    form = f"{name}, {count} windows at a time"
     grouped = target.reshape(*wanted[:-2], wide.windows, count * outputs)
     _bind_columns(binder, image, [*others, wide], form, lambda: _side_by_side(filters, last, count), shape, grouped)
     if not is_whole:

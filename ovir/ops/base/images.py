@@ -40,6 +40,34 @@ _SUMMED = 400_000
 # Elements of the parts of rows that are computed together: the weights of all taps, repeated for these, have to stay in
 # a cache, and each part costs a call of NumPy's inner loop.
 _SHORTEST, _LONGEST = 512, 2048
+# Taps that read only zeros are left out for each window if no more than this part of all remains.
+_MOST_USED = 0.85
+
+Term = tuple[Array, Array]
+"""A view of an image for some of the taps along the last axis, and their weights."""
+
+
+def without_idle_taps(axis: Axis, size: int) -> tuple[Axis, slice]:
+    """Return an axis of data without the first and last taps that read only zeros around the data, and the taps that
+    remain."""
+    used = [taps for _, taps in _runs_of_windows(axis, size)]
+    first, last = min((taps.start for taps in used), default=0), max((taps.stop for taps in used), default=axis.kernel)
+    pad_begin = axis.pad_begin - first * axis.dilation
+    if pad_begin < 0:
+        return axis, slice(0, axis.kernel)
+    return axis._replace(kernel=last - first, pad_begin=pad_begin), slice(first, last)
+
+
+def _runs_of_windows(axis: Axis, size: int) -> list[tuple[slice, slice]]:
+    """Return runs of windows along an axis of data, each with the taps that do not read only zeros around the data."""
+    runs: list[tuple[slice, slice]] = []
+    for window in range(axis.windows):
+        start = window * axis.stride - axis.pad_begin
+        inside = [tap for tap in range(axis.kernel) if 0 <= start + tap * axis.dilation < size] or [0]
+        taps = slice(inside[0], inside[-1] + 1)
+        begin = runs.pop()[0].start if runs and runs[-1][1] == taps else window
+        runs.append((slice(begin, window + 1), taps))
+    return runs
 
 
 def channels_last(data: Array) -> Array:
@@ -130,7 +158,15 @@ def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[A
         assert len(steps) <= 1
         step = next(iter(steps), 0)
         terms.append((_with_taps(runs[0], axes[:-1], len(taps), step), np.ascontiguousarray(tiles[..., taps, :])))
-    _bind_sums(binder, terms, target, len(axes))
+    _bind_sums(binder, terms, target, len(axes), _edges(axes, data.shape[2]) if np.isfinite(weights).all() else [])
+
+
+def _edges(axes: Sequence[Axis], size: int) -> list[tuple[slice, slice]]:
+    """Return runs of windows along the first axis with the taps that they need; none if nearly all taps are needed."""
+    first, *others = axes
+    runs = _runs_of_windows(first, size) if others else []
+    used = sum((windows.stop - windows.start) * (taps.stop - taps.start) for windows, taps in runs)
+    return runs if used <= _MOST_USED * first.windows * first.kernel else []
 
 
 def _windows_of_part(windows: int, channels: int) -> int:
@@ -184,30 +220,34 @@ def _with_taps(runs: Array, axes: Sequence[Axis], taps: int, step: int) -> Array
     )
 
 
-def _bind_sums(binder: Binder, terms: Sequence[tuple[Array, Array]], out: Array, spatial: int) -> None:
+def _bind_sums(
+    binder: Binder, terms: Sequence[Term], out: Array, spatial: int, runs: Sequence[tuple[slice, slice]]
+) -> None:
     """Bind the sum of products over all taps, for views [N, *windows, parts, *kernel, row] and weights [*kernel,
-    row]."""
+    row].
+
+    ``runs`` are the windows along the first spatial axis that need only some of the taps along it.
+    """
     places, taps = "abcd"[: spatial + 1], "ijk"[:spatial]
     sums = partial(_sum_products, f"{places}{taps}z,{taps}z->{places}z")
     term = binder.scratch(out.shape, out.dtype) if len(terms) > 1 else out
     work = out.size * sum(prod(weights.shape[:-1]) for _, weights in terms)
     workers = min(work // _SUMMED, threads())
-    axis = max(range(out.ndim - 1), key=lambda axis: out.shape[axis])
-    if workers < 2 or out.shape[axis] < workers:
-        call_shares(binder, [_sum_calls(sums, terms, out, term)])
-        return
-    step = -(-out.shape[axis] // workers)
-    places_of = [(slice(None),) * axis + (slice(i, i + step),) for i in range(0, out.shape[axis], step)]
-    shares = [
-        _sum_calls(sums, [(view[place], weights) for view, weights in terms], out[place], term[place])
-        for place in places_of
-    ]
+    axis = max((i for i in range(out.ndim - 1) if i != 1 or not runs), key=lambda axis: out.shape[axis])
+    step = -(-out.shape[axis] // max(workers, 1)) if out.shape[axis] >= workers else out.shape[axis]
+    shares: list[list[Call]] = []
+    for start in range(0, out.shape[axis], step):
+        place = (slice(None),) * axis + (slice(start, start + step),)
+        parts = [(view[place], weights) for view, weights in terms]
+        shares.append([])
+        for windows, used in runs or [(slice(None), slice(None))]:
+            inner = slice(None), windows, *[slice(None)] * (spatial - 1), used
+            some = [(view[inner], weights[used]) for view, weights in parts]
+            shares[-1] += _sum_calls(sums, some, out[place][:, windows], term[place][:, windows])
     call_shares(binder, shares)
 
 
-def _sum_calls(
-    sums: Callable[..., object], terms: Sequence[tuple[Array, Array]], out: Array, term: Array
-) -> list[Call]:
+def _sum_calls(sums: Callable[..., object], terms: Sequence[Term], out: Array, term: Array) -> list[Call]:
     (view, weights), *others = terms
     calls: list[Call] = [(sums, (view, weights, out))]
     for view, weights in others:
