@@ -16,16 +16,17 @@ from ovir.core.arrays import Array
 from ovir.kernels.parallel import threads
 from ovir.ops.base.binding import Binder, Call, call_shares
 from ovir.ops.base.images import Axis, channels_last, channels_last_order, padded_image, windows
-from ovir.ops.base.packed import SHARED, packed, packed_calls, piece_calls
-from ovir.ops.base.products import in_pieces, product_calls
+from ovir.ops.base.packed import SHARED
+from ovir.ops.base.planes import Product, bind_planes, filter_product
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20
 # Filters of one tap that take more bytes than this stay where they are; a copy by rows is multiplied a little faster.
 _LARGEST_COPY = 1 << 20
 
-Product = Callable[[Array, Array, bool], list[Call]]
-"""Returns the calls that multiply rows with the filters, shared among threads or not."""
+# Images are copied by planes if the rows of their windows have at most so many elements, for all channels together; the
+# second number counts if the planes have to be copied first.
+_SHORT_RUN, _SHORTEST_RUN = 16, 9
 
 
 def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str) -> None:
@@ -40,9 +41,12 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
         rows = _rows(image)
         if rows is not None:
-            product = _product(binder, name, lambda: _matrices(filters), (1, channels, outputs), rows)
+            product = filter_product(binder, name, lambda: _matrices(filters), (1, channels, outputs), rows)
             call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
             return
+    if groups == 1 and _has_few_planes(data, kernel):
+        bind_planes(binder, data, filters, axes, name, out)
+        return
     *others, last = axes
     count = _windows_at_once(last, outputs, channels * prod(kernel[:-1])) if groups == 1 else 1
     if count == 1:
@@ -59,6 +63,13 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     _bind_columns(binder, image, [*others, wide], form, lambda: _side_by_side(filters, last, count), shape, grouped)
     if not is_whole:
         binder.call(np.copyto, out, target[..., : last.windows, :])
+
+
+def _has_few_planes(data: Array, kernel: Sequence[int]) -> bool:
+    """Return whether the windows of data [N, C, *spatial] have so short rows, for all channels, that it is faster to
+    copy them by planes."""
+    most = _SHORT_RUN if data.flags.c_contiguous else _SHORTEST_RUN
+    return bool(data.shape[-1] > 1 and data.shape[1] * kernel[-1] <= most)
 
 
 def _rows(image: Array) -> Array | None:
@@ -168,21 +179,6 @@ def _bind_columns(
             columns, result = columns[:, 0], result[:, 0]
         else:
             columns, result = columns.swapaxes(0, 1), result.swapaxes(0, 1)
-        product = product or _product(binder, form, make, shape, columns)
+        product = product or filter_product(binder, form, make, shape, columns)
         shares[index % len(memory)] += [(np.copyto, (target, source)), *product(columns, result, False)]
     call_shares(binder, shares)
-
-
-def _product(binder: Binder, form: str, make: Callable[[], Array], shape: tuple[int, int, int], rows: Array) -> Product:
-    """Return what multiplies rows [rows, length], or [groups, rows, length], with matrices [groups, length, depth]."""
-    groups, length, depth = shape
-    if groups == 1 and rows.dtype == np.float32 and rows.strides[-1] == rows.itemsize:
-        matrix = packed(binder, lambda: make()[0], (length, depth), len(rows), form)
-        if matrix is not None:
-            return lambda a, out, shared: (packed_calls if shared else piece_calls)(a, matrix, out)
-    weights = binder.prepared(form, make)
-    if groups > 1:
-        return lambda a, out, shared: [(np.matmul, (a, weights, out))]
-    return lambda a, out, shared: (
-        product_calls(a, weights[0], out) if shared else [(np.matmul, in_pieces(a, weights[0], out))]
-    )
