@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from ovir.core.tensor_types import TensorType
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
-    from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError
+    from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError, WriteError
     from ovir.graph.layers import Layer, Port
     from ovir.graph.model import Model
     from ovir.ir.reader import read_model
+    from ovir.ir.writing.save import save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
@@ -57,6 +58,7 @@ __all__ = [
     "RunError",
     "Severity",
     "TensorType",
+    "WriteError",
     "attribute",
     "check",
     "compile_model",
@@ -65,6 +67,7 @@ __all__ = [
     "random_inputs",
     "read_model",
     "register",
+    "save_model",
     "to_python",
 ]
 
@@ -81,10 +84,11 @@ _NAMES = {
     "ovir.core.tensor_types": ("TensorType",),
     "ovir.diagnostics.codes": ("Severity",),
     "ovir.diagnostics.diagnostic": ("Diagnostic",),
-    "ovir.diagnostics.errors": ("InputError", "ModelError", "OvirError", "ReadError", "RunError"),
+    "ovir.diagnostics.errors": ("InputError", "ModelError", "OvirError", "ReadError", "RunError", "WriteError"),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.graph.model": ("Model",),
     "ovir.ir.reader": ("read_model",),
+    "ovir.ir.writing.save": ("save_model",),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),

@@ -28,6 +28,10 @@ class ReadError(OvirError):
     """A file that is missing, not readable or not XML."""
 
 
+class WriteError(OvirError):
+    """A file that cannot be written."""
+
+
 class ModelError(OvirError):
     """A model with a wrong structure, attribute, shape or type."""
 

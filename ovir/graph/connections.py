@@ -70,6 +70,8 @@ class LayerGraph:
             if layer.bodies and self.own_key(layer) != layer.name:
                 set_scopes(layer)
         self._dependents: WeakSet[Dependent] = WeakSet()
+        self.needs_inference = True
+        """Whether layers or connections have changed since the last inference without errors, or there was none."""
 
     @property
     def layers(self) -> list[Layer]:
@@ -82,6 +84,11 @@ class LayerGraph:
     def _file_order(self) -> list[Layer]:
         """Return the layers in the order of the file."""
         return self._order.layers
+
+    @property
+    def file_order(self) -> list[Layer]:
+        """Return the layers in the order of the file, in which edits put new layers behind those that they follow."""
+        return ReadOnlyList(self._file_order)
 
     def _adopt(self, layer: Layer) -> None:
         """Make this model the owner of a layer, whose attributes are read-only from now on."""
@@ -242,6 +249,7 @@ class LayerGraph:
     def _clear_derived(self) -> None:
         """Clear everything that is derived from layers and connections, except what edits keep up to date."""
         self._layers = None
+        self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
 

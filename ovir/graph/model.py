@@ -211,6 +211,7 @@ class Model(EditableGraph):
             },
             "diagnostics": (list(self.read_diagnostics), list(self.inference_diagnostics)),
             "revision": self.revision,
+            "needs_inference": self.needs_inference,
         }
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -219,6 +220,7 @@ class Model(EditableGraph):
             Model.__init__(self, restore(layers), **state["settings"])
         self.read_diagnostics, self.inference_diagnostics = state["diagnostics"]
         self.revision = state["revision"]
+        self.needs_inference = state["needs_inference"]
 
     def __repr__(self) -> str:
         counts = {"layer": len(self._file_order), "input": len(self.inputs), "output": len(self.outputs)}

@@ -44,7 +44,7 @@ from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.attributes import ALWAYS_KNOWN, is_shared, misspelt_attributes, other_version
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, items_of, line_of, read_as, tag_of, unsigned
-from ovir.ir.rt_info import deferred_rt_info, read_rt_info
+from ovir.ir.rt_info import RtInfoText, read_rt_info
 from ovir.ir.weights import Weights
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import ChoiceError, split_names
@@ -122,7 +122,7 @@ class LayerReader:
                     self._repeated(child, layer)
             elif tag == "rt_info":
                 if layer.rt_info_source is None:
-                    layer.rt_info_source = deferred_rt_info(etree.tostring(child, encoding="unicode", with_tail=False))
+                    layer.rt_info_source = RtInfoText.of(child)
                 self._rt_info(child, layer)
         return data
 

@@ -215,8 +215,9 @@ def apply_legacy_io(model: Model) -> None:
     """Give the model the inputs and outputs that OpenVINO gives a file of version 10, after shapes have been inferred.
 
     An f16 input becomes f32. An output of i64, u64 or u32 becomes i32, any other output f32. Names of layers become
-    tensor names.
+    tensor names. A file of version 11 says the same without such rules, so the model is one of version 11 afterwards.
     """
+    model.version = 11
     for port in model.inputs:
         port.names |= {node_name(port)}
     outputs = [(port, port.source) for port in model.outputs if port.source is not None]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 
 from lxml import etree
 
-from ovir.graph.rt_info import DeferredRtInfo, RtElement, RtInfo
+from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.elements import items_of
 
 
@@ -24,15 +24,19 @@ def read_rt_info(element: etree._Element) -> RtInfo:
     return RtInfo(tuple(found))
 
 
-def deferred_rt_info(source: etree._Element | str) -> DeferredRtInfo:
-    """Return a function that reads an ``<rt_info>``, given as an element or its text, when it is called."""
-    return partial(_read, source)
+@dataclass(frozen=True, slots=True)
+class RtInfoText:
+    """The text of an ``<rt_info>`` as lxml writes it, which is parsed when it is called."""
 
+    text: str
 
-def _read(source: etree._Element | str) -> RtInfo:
-    if isinstance(source, str):
-        source = etree.fromstring(source, etree.XMLParser(huge_tree=True, resolve_entities=False, no_network=True))
-    return read_rt_info(source)
+    @classmethod
+    def of(cls, element: etree._Element) -> RtInfoText:
+        return cls(etree.tostring(element, encoding="unicode", with_tail=False))
+
+    def __call__(self) -> RtInfo:
+        parser = etree.XMLParser(huge_tree=True, resolve_entities=False, no_network=True)
+        return read_rt_info(etree.fromstring(self.text, parser))
 
 
 def write_rt_info(info: RtInfo) -> etree._Element:

@@ -1,7 +1,4 @@
-"""The .bin file: memory-mapped, with checked ranges and decoded packed types.
-
-docs/ir-format.md describes in which order values of less than a byte share bytes.
-"""
+"""The .bin file: memory-mapped, with checked ranges and decoded packed types."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ import mmap
 import os
 import stat
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, BinaryIO
@@ -19,7 +16,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, nf4, string, u1, u2, u3, u4, u6
+from ovir.core.element_types import ElementType, boolean, f4e2m1, i4, string, u2, u4
 from ovir.core.shapes import MAX_RANK
 from ovir.core.strings import split_strings
 from ovir.diagnostics.codes import (
@@ -36,6 +33,7 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError, ReadError
 from ovir.diagnostics.text import exact_size_text
+from ovir.ir.packing import UNPACK
 
 Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"
@@ -196,8 +194,8 @@ def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArr
     count = math.prod(shape)
     if element_type == string:
         array: NDArray[Any] = _decode_strings(raw, count)
-    elif element_type in _UNPACK:
-        array = _UNPACK[element_type](raw)[:count]
+    elif element_type in UNPACK:
+        array = UNPACK[element_type](raw)[:count]
         array = array.view(element_type.to_dtype()) if element_type in (u2, u4, f4e2m1) else array
         array = array.astype(element_type.to_dtype()) if element_type == i4 else array
     else:
@@ -226,64 +224,6 @@ def refuse_path_as_bytes(content: Any) -> None:
     if isinstance(content, bytes) and len(content) < 4096 and os.path.isfile(content):
         message = f"bytes must be the content of a file, got the path {content!r}"
         raise InputError(diagnose(USAGE, message, hint="pass the path as a text: os.fsdecode(path)"))
-
-
-# --------------------------------------------------------------------------- packed layouts
-
-
-def _padded(raw: Bytes, block: int) -> Bytes:
-    missing = -raw.size % block
-    return np.concatenate([raw, np.zeros(missing, np.uint8)]) if missing else raw
-
-
-def _unpack_u1(raw: Bytes) -> Bytes:
-    return np.unpackbits(raw)  # most significant bit first
-
-
-def _unpack_u2(raw: Bytes) -> Bytes:
-    return (raw[:, None] >> np.array([0, 2, 4, 6], np.uint8) & 3).ravel()
-
-
-def _unpack_4(raw: Bytes) -> Bytes:
-    out = np.empty(2 * raw.size, np.uint8)
-    np.bitwise_and(raw, 15, out=out[0::2])
-    np.right_shift(raw, 4, out=out[1::2])
-    return out
-
-
-def _unpack_i4(raw: Bytes) -> NDArray[np.int8]:
-    codes = _unpack_4(raw).view(np.int8)
-    return np.right_shift(np.left_shift(codes, 4), 4)  # the shift back extends the sign
-
-
-def _unpack_u3(raw: Bytes) -> Bytes:
-    """Unpack blocks of 8 values from 3 bytes: two bytes of low bit pairs, then one of high bits, most significant
-    first."""
-    blocks = _padded(raw, 3).reshape(-1, 3)
-    low = (blocks[:, :2, None] >> np.array([6, 4, 2, 0], np.uint8) & 3).reshape(-1, 8)
-    high = np.unpackbits(blocks[:, 2:], axis=1)
-    return (low | high << 2).ravel()
-
-
-def _unpack_u6(raw: Bytes) -> Bytes:
-    """Unpack blocks of 4 values from 3 bytes: two bytes of low nibbles, then one of high bit pairs, most significant
-    first."""
-    blocks = _padded(raw, 3).reshape(-1, 3)
-    low = (blocks[:, :2, None] >> np.array([4, 0], np.uint8) & 15).reshape(-1, 4)
-    high = blocks[:, 2:] >> np.array([6, 4, 2, 0], np.uint8) & 3
-    return (low | high << 4).ravel()
-
-
-_UNPACK: dict[ElementType, Callable[[Bytes], NDArray[Any]]] = {
-    u1: _unpack_u1,
-    u2: _unpack_u2,
-    u3: _unpack_u3,
-    u4: _unpack_4,
-    u6: _unpack_u6,
-    i4: _unpack_i4,
-    nf4: _unpack_4,
-    f4e2m1: _unpack_4,
-}
 
 
 def _decode_strings(raw: Bytes, count: int) -> NDArray[Any]:

@@ -46,6 +46,7 @@ class Broadcast3(Operator):
     guards_sizes = True
     carries = (0,)
     value_inputs = (1, 2)
+    exact_inputs = (1,)
 
     def infer(self, data: TensorType, target_shape: TensorType, axes_mapping: TensorType | None = None) -> TensorType:
         self._check_inputs(axes_mapping)
@@ -187,6 +188,7 @@ class Tile(Operator):
     carries = (0,)
     bind = bind_moves
     value_inputs = (1,)
+    exact_inputs = (1,)
 
     def infer(self, data: TensorType, repeats: TensorType) -> TensorType:
         self.require_integers("repeats", repeats.element_type)

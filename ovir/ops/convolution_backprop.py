@@ -39,6 +39,7 @@ class TransposedConvolutionBase(ConvolutionBase):
     output_padding: tuple[int, ...] = attribute(default=())
 
     value_inputs = (2,)
+    exact_inputs = (2,)
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return inputs["data"].size() * inputs["filters"].slice(self.weights_from).size()

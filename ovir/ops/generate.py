@@ -239,6 +239,7 @@ class OneHot1(Operator):
     axis: int = attribute(default=0, specified=True)
 
     value_inputs = (1,)
+    exact_inputs = (1,)
     same_types = (2, 3)
 
     def infer(self, indices: TensorType, depth: TensorType, on_value: TensorType, off_value: TensorType) -> TensorType:

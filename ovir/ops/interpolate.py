@@ -175,6 +175,7 @@ class Interpolate1(InterpolateBase):
     antialias: bool = attribute(default=False)
 
     value_inputs = (1,)
+    exact_inputs = (1,)
 
     def infer(self, data: TensorType, target_spatial_shape: TensorType) -> TensorType:
         self.require_integers("target_spatial_shape", target_spatial_shape.element_type)
@@ -265,6 +266,7 @@ class Interpolate4(Interpolate4Base):
 
     domains = by_input(sizes=SMALL, scales=SMALL, axes=Axis("data"))
     value_inputs = (1, 2, 3)
+    exact_inputs = (1, 2)
 
     def infer(
         self, data: TensorType, sizes: TensorType, scales: TensorType, axes: TensorType | None = None
@@ -300,6 +302,7 @@ class Interpolate11(Interpolate4Base):
     )
 
     value_inputs = (1, 2)
+    exact_inputs = (1,)
 
     def infer(self, image: TensorType, scales_or_sizes: TensorType, axes: TensorType | None = None) -> TensorType:
         require = self.require_real if self.by_scales else self.require_integers

@@ -218,6 +218,7 @@ class Pad1(Operator):
     carries = (0, 3)
     same_types = (0, 3)
     value_inputs = (1, 2)
+    exact_inputs = (1, 2)
     bind = bind_moves
 
     def infer(

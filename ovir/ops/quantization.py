@@ -46,6 +46,7 @@ class FakeQuantize(ElementwiseBase):
 
     levels: int = attribute(minimum=2)
 
+    quantizes = True
     same_types = ALL
     inplace = (0,)
 
@@ -236,6 +237,8 @@ class FakeConvert(Operator):
     """
 
     destination_type: str = attribute(choices=("f8e4m3", "f8e5m2"))
+
+    quantizes = True
 
     def infer(self, data: TensorType, scale: TensorType, shift: TensorType | None = None) -> TensorType:
         others = {"scale": scale} if shift is None else {"scale": scale, "shift": shift}

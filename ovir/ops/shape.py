@@ -83,6 +83,7 @@ class Reshape(Operator):
     guards_sizes = True
     carries = (0,)
     value_inputs = (1,)
+    exact_inputs = (1,)
     bind = bind_reshaped
 
     def infer(self, data: TensorType, shape: TensorType) -> TensorType:

@@ -286,6 +286,7 @@ class StridedSlice(SlicingBase):
     views = True
     carries = (0,)
     value_inputs = (1, 2, 3)
+    exact_inputs = (1, 2, 3)
 
     def infer(
         self, data: TensorType, begin: TensorType, end: TensorType, stride: TensorType | None = None

@@ -43,6 +43,7 @@ class TopK3(Operator):
     index_element_type: ElementType = attribute(default=i32)
 
     value_inputs = (1,)
+    exact_inputs = (1,)
 
     def infer(self, data: TensorType, k: TensorType) -> tuple[TensorType, TensorType]:
         self.require_integers("k", k.element_type)

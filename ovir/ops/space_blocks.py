@@ -31,6 +31,7 @@ class BatchSpaceBase(Operator):
     carries = (0,)
     bind = bind_moves
     value_inputs = (1, 2, 3)
+    exact_inputs = (1, 2, 3)
 
     def known_items(self, data: TensorType, **items: TensorType) -> list[list[int]] | None:
         """Return the items of the three inputs if all are known, after checking their shapes and signs."""

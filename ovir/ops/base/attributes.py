@@ -56,6 +56,13 @@ class Attribute:
         """Return the typed value of a text; raise ValueError with the reason if there is none."""
         return self.check(_PARSERS[self.type](text))
 
+    def format(self, value: Any) -> str:
+        """Return the text of a value, as OpenVINO writes it; the inverse of ``parse``.
+
+        Raises ValueError if no text stands for the value: an item of a list of texts cannot have commas.
+        """
+        return _FORMATTERS[self.type](value)
+
     def check(self, value: Any) -> Any:
         """Return the value in canonical form; raise ValueError if the attribute does not allow it."""
         if self.choices:
@@ -167,10 +174,10 @@ def split_list(text: str) -> list[str]:
 
 
 def split_names(text: str) -> list[str]:
-    r"""Split comma-separated names, in which ``\,`` stands for a comma of the name itself."""
+    r"""Split comma-separated names, in which ``\,`` stands for a comma of the name itself, as OpenVINO does."""
     if "\\" not in text:
         return [name for name in text.split(",") if name]
-    return [re.sub(r"\\(.)", r"\1", name) for name in re.findall(r"(?:\\.|[^,\\])+", text)]
+    return [name.replace("\\,", ",") for name in re.split(r"(?<!\\),", text) if name]
 
 
 def _parse_numbers(text: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:
@@ -195,4 +202,41 @@ _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     tuple[int, ...]: lambda text: _parse_numbers(text, parse_integer),
     tuple[float, ...]: lambda text: _parse_numbers(text, parse_float),
     tuple[str, ...]: lambda text: tuple(split_list(text)),
+}
+
+
+# --------------------------------------------------------------------------- values as texts
+
+
+def _format_float(value: float) -> str:
+    return f"{value:.17g}"  # OpenVINO writes 17 digits, which determine a value of f64
+
+
+def _format_floats(values: Iterable[float]) -> str:
+    return ", ".join(repr(float(value)).removesuffix(".0") for value in values)
+
+
+def _format_ints(values: Iterable[int]) -> str:
+    return ", ".join(str(int(value)) for value in values)
+
+
+def _format_texts(values: Iterable[str]) -> str:
+    items = tuple(values)
+    text = ", ".join(items)
+    if tuple(split_list(text)) != items:
+        raise ValueError(f"no text stands for the list {shown(items)}: its items are joined by commas")
+    return text
+
+
+_FORMATTERS: Mapping[Any, Callable[[Any], str]] = {
+    int: lambda value: str(int(value)),
+    float: _format_float,
+    bool: lambda value: "true" if value else "false",
+    str: str,
+    ElementType: str,
+    PartialShape: lambda shape: str(shape)[1:-1],
+    Dimension: str,
+    tuple[int, ...]: _format_ints,
+    tuple[float, ...]: _format_floats,
+    tuple[str, ...]: _format_texts,
 }

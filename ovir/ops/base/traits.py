@@ -50,6 +50,10 @@ class Traits:
     """Whether input 1 is a factor of input 0."""
     offsets: ClassVar[bool] = False
     """Whether input 1 is subtracted from input 0."""
+    quantizes: ClassVar[bool] = False
+    """Whether the output is input 0 rounded to the few values of a smaller type."""
+    exact_inputs: ClassVar[tuple[int, ...]] = ()
+    """The inputs that give sizes or positions, so that what they are computed from must not be rounded to f16."""
     decompresses: ClassVar[tuple[int, ...]] = ()
     """The inputs through which compressed weights may come. When the plan decompresses such weights, it computes the
     layer in f32, by rows if ``rows_from`` allows it."""

@@ -1,0 +1,1 @@
+"""Writes a Model as a pair of .xml and .bin."""

@@ -1,0 +1,244 @@
+"""Stores constants of f32 and f64 as f16, with a Convert behind each, as ``openvino.save_model`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir import ops
+from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
+from ovir.core.shapes import static_shape
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import F16_OVERFLOW
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.ir.writing.sources import Source, source_of
+from ovir.ops.infrastructure import Const
+
+_STEP = 1 << 20
+"""Bytes of f16 that are examined at a time."""
+_LARGEST = 65504.0
+_SMALLEST = 2.0**-24
+"""The largest finite and the smallest positive number of f16."""
+
+_MOST_OUTSIDE = 0.75
+"""The share of numbers outside of the range of f16 from which on a constant is kept."""
+_LARGEST_ERROR = 1.0
+"""The largest rounding error of a number that is accepted."""
+_LARGEST_RELATIVE_ERROR = 1e-4
+"""The same for constants of one number, in relation to it: they are often scales that all other numbers depend on."""
+
+
+def compress_to_f16(model: Model) -> list[Diagnostic]:
+    """Store constants of f32 and f64 as f16 where OpenVINO does; return warnings about those that stay.
+
+    OpenVINO changes no model with quantized or compressed weights, and no constant that sizes depend on, that would
+    lose too much by rounding, or has many numbers outside of the range of f16. Numbers above the range it clips; here,
+    a constant with one stays as it is. The model must have been inferred, and remains so.
+    """
+    if any(map(_is_optimized, _with_bodies(model))):
+        return []
+    warnings: list[Diagnostic] = []
+    for part in _with_bodies(model):
+        sensitive = _sensitive_constants(part)
+        for layer in part.layers:
+            op = layer.operator
+            if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
+                _compress(part, layer, op, warnings)
+        part.needs_inference = False
+    return warnings
+
+
+def _with_bodies(model: Model) -> Iterator[Model]:
+    yield model
+    for layer in model.layers:
+        for body in layer.bodies.values():
+            yield from _with_bodies(body)
+
+
+# --------------------------------------------------------------------------- what OpenVINO leaves as it is
+
+
+_COMPRESSED = (i4, u4, i8, u8, nf4, f8e4m3, f8e5m2)
+
+
+def _is_optimized(model: Model) -> bool:
+    """Return whether the model is quantized, or has weights that are decompressed with a scale."""
+    return any(
+        op.quantizes or (op.scales and _is_scaled(layer))
+        for layer in model.layers
+        if (op := layer.operator) is not None
+    )
+
+
+def _is_scaled(layer: Layer) -> bool:
+    """Return whether a product applies a constant scale to the numbers of a compressed constant."""
+    one, other = (port.source for port in layer.inputs)
+    return any(_is_const(b) and _is_widened(a) for a, b in ((one, other), (other, one)))
+
+
+def _is_widened(port: Port | None) -> bool:
+    """Return whether a tensor consists of the numbers of a compressed constant in another type, without zero points."""
+    if port is not None and _has(port, "offsets"):
+        zero = port.layer.inputs[1].source
+        zero = _unconverted(zero) or zero
+        port = port.layer.inputs[0].source if _is_const(zero) else None
+    source = _unconverted(port)
+    return _is_const(source) and source is not None and source.element_type in _COMPRESSED
+
+
+def _unconverted(port: Port | None) -> Port | None:
+    """Return what a tensor is converted from, None if it is not converted."""
+    return port.layer.inputs[0].source if port is not None and _has(port, "converts") else None
+
+
+def _has(port: Port, trait: str) -> bool:
+    return bool(getattr(port.layer.operator, trait, False))
+
+
+def _is_const(port: Port | None) -> bool:
+    return port is not None and port.layer.type == "Const"
+
+
+def _sensitive_constants(model: Model) -> set[Layer]:
+    """Return the constants from which sizes are computed. The search ends where a size is read from a shape."""
+    pending = [
+        layer.inputs[index]
+        for layer in model.layers
+        if layer.operator is not None
+        for index in layer.operator.exact_inputs
+        if index < len(layer.inputs)
+    ]
+    found: set[Layer] = set()
+    while pending:
+        source = pending.pop().source
+        if source is not None and source.layer not in found and not _has(source, "value_from_shapes"):
+            found.add(source.layer)
+            pending.extend(source.layer.inputs)
+    return {layer for layer in found if layer.type == "Const"}
+
+
+# --------------------------------------------------------------------------- one constant
+
+
+@dataclass(eq=False)
+class HalfSource:
+    """The numbers of a constant of f32 or f64 as f16, converted while they are written."""
+
+    numbers: Source
+    dtype: np.dtype[Any]
+
+    @property
+    def size(self) -> int:
+        return self.numbers.size // self.dtype.itemsize * 2
+
+    def piece(self, start: int, stop: int) -> NDArray[Any]:
+        return self._halves(self._numbers(start, stop)).view(np.uint8)
+
+    def _halves(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        with np.errstate(over="ignore", invalid="ignore"):
+            halves = numbers.astype(np.float16)
+        if numbers.dtype == np.float64:
+            halves[np.abs(numbers) < _SMALLEST] = 0  # as OpenVINO does, for f64 only
+        return halves
+
+    def release(self, start: int, stop: int) -> None:
+        self.numbers.release(*self._range(start, stop))
+
+    def _range(self, start: int, stop: int) -> tuple[int, int]:
+        return start // 2 * self.dtype.itemsize, stop // 2 * self.dtype.itemsize
+
+    def _numbers(self, start: int, stop: int) -> NDArray[Any]:
+        raw = self.numbers.piece(*self._range(start, stop))
+        return np.frombuffer(raw, self.dtype) if raw.size else np.empty(0, self.dtype)
+
+    def loss(self) -> Loss:
+        """Return what the conversion loses."""
+        count = self.size // 2
+        outside, largest, error = 0, 0.0, 0.0
+        for start in range(0, self.size, _STEP):
+            stop = min(start + _STEP, self.size)
+            numbers = self._numbers(start, stop)
+            size = np.abs(numbers)
+            above = size > _LARGEST
+            is_outside = above | ((size < _SMALLEST) & (size > 0))
+            outside += int(np.count_nonzero(is_outside))
+            largest = max(largest, float(size[above & np.isfinite(size)].max(initial=0)))
+            with np.errstate(invalid="ignore"):
+                errors = np.abs(numbers - self._halves(numbers))
+            error = max(error, float(errors[~is_outside & np.isfinite(size)].max(initial=0)))
+            self.release(start, stop)
+        relative = error / float(size[0]) if count == 1 and error else 0.0
+        return Loss(outside / count, largest, error, relative)
+
+
+class Loss(NamedTuple):
+    """What the numbers of a constant lose as f16."""
+
+    outside: float
+    """The share of numbers outside of the range."""
+    largest: float
+    """The largest finite number above the range, 0 if there is none."""
+    error: float
+    """The largest rounding error of a number inside of the range."""
+    relative_error: float
+    """The rounding error of a constant of one number in relation to it, 0 for other constants."""
+
+    @property
+    def is_much(self) -> bool:
+        """Return whether OpenVINO keeps the constant."""
+        is_inexact = self.error > _LARGEST_ERROR or self.relative_error > _LARGEST_RELATIVE_ERROR
+        return is_inexact or self.outside >= _MOST_OUTSIDE
+
+
+def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic]) -> None:
+    """Replace a Const by one of f16 and a Convert, which gets its name and its readers, if OpenVINO does so."""
+    source = HalfSource(source_of(layer, op), op.element_type.to_dtype())
+    if not source.size:
+        return
+    loss = source.loss()
+    if loss.largest:
+        kind, largest = op.element_type, loss.largest
+        message = f"the constant stays {kind}: it has numbers of up to {largest:g}, and f16 ends at {_LARGEST:g}"
+        warnings.append(diagnose(F16_OVERFLOW, message, layer.place))
+    if loss.largest or loss.is_much:
+        return
+    tensor = layer.outputs[0].type
+    half = TensorType(f16, static_shape(op.shape))
+    const = _layer(model.next_id, f"{layer.name}_compressed", layer, half)
+    const.operator = Const(element_type=f16, shape=op.shape)
+    const.operator.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes
+    const.outputs[0].names = layer.outputs[0].own_names
+    const.rt_info_source = layer.rt_info_source
+    info = layer.rt_info
+    model.replace_layer(layer, const)
+    convert = _layer(layer.id, layer.name, layer, tensor)
+    convert.type = "Convert"
+    convert.attributes = {"destination_type": op.element_type}
+    cls = ops.resolve(convert.type, convert.version)
+    assert cls is not None
+    convert.operator = cls(destination_type=op.element_type)
+    convert.inputs = [Port(convert, 0, 0, False)]
+    convert.rt_info_source = _with_decompression(info)
+    model.insert_after(const.outputs[0], convert)
+
+
+def _layer(number: int, name: str, origin: Layer, tensor: TensorType) -> Layer:
+    """Return a Const with one output, in place of another one."""
+    layer = Layer(number, name, "Const", "opset1", line=origin.line, file=origin.file)
+    layer.outputs = [Port(layer, 0, 0, True, inferred=tensor)]
+    return layer
+
+
+def _with_decompression(info: RtInfo) -> RtInfo:
+    """Return runtime information with the mark by which devices recognize a decompression."""
+    mark = RtElement(1, "attribute", (("name", "decompression"), ("version", "0")))
+    root, *inner = info.elements or (RtElement(0, "rt_info"),)
+    place = next((i for i, item in enumerate(inner) if item.depth == 1 and item.key > "decompression"), len(inner))
+    return RtInfo((root, *inner[:place], mark, *inner[place:]))

@@ -1,0 +1,125 @@
+"""The two files of a saved model, which replace an older pair together or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+from ovir.diagnostics.codes import UNWRITABLE, USAGE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, WriteError
+
+
+class Pair(NamedTuple):
+    """The open files of a model that is being saved."""
+
+    xml: BinaryIO
+    bin: BinaryIO
+
+
+class _Paths(NamedTuple):
+    """Two paths that belong to one model: those of the target, or of the temporary files."""
+
+    xml: str
+    bin: str
+
+
+def target_paths(path: str | os.PathLike[str]) -> _Paths:
+    """Return the paths of both files; InputError for a path that is not one of an .xml."""
+    if not isinstance(path, (str, os.PathLike)):
+        message = f"the path of the saved model must be a text or a path, got {type(path).__name__}"
+        raise InputError(diagnose(USAGE, message))
+    name = os.fsdecode(path)
+    stem, extension = os.path.splitext(name)
+    if extension.lower() != ".xml":
+        message = f"the path of a saved model must end in .xml, got {name!r}"
+        raise InputError(diagnose(USAGE, message, hint="the weights go to the .bin next to it"))
+    return _Paths(name, f"{stem}.bin")
+
+
+@contextlib.contextmanager
+def writing_pair(path: str | os.PathLike[str]) -> Iterator[Pair]:
+    """Open temporary files next to a target; they replace it at the end of the ``with`` block.
+
+    If anything is raised before, the target is what it was, and no temporary file is left. This includes Ctrl-C and a
+    full disk. Raises WriteError if a file cannot be written.
+    """
+    target = target_paths(path)
+    for name in target:
+        _require_writable(name)
+    token = secrets.token_hex(6)
+    folder, base = os.path.split(target.xml)
+    base = os.path.splitext(base)[0]
+    new = _Paths(*(os.path.join(folder, f".{base}.{token}{end}.tmp") for end in (".xml", ".bin")))
+    backup = os.path.join(folder, f".{base}.{token}.bin.old")
+    try:
+        try:
+            with open(new.xml, "xb") as xml, open(new.bin, "xb", buffering=1 << 20) as weights:
+                yield Pair(xml, weights)
+            for old, name in zip(target, new, strict=True):
+                _keep_mode(old, name)
+            _publish(new, target, backup)
+        finally:
+            for name in (*new, backup):
+                with contextlib.suppress(FileNotFoundError):
+                    os.remove(name)
+    except OSError as error:
+        raise _cannot_write(target.xml, error.strerror or str(error)) from error
+
+
+def _require_writable(name: str) -> None:
+    """Raise WriteError for a target that is read-only or not a file, or whose folder is missing."""
+    folder = os.path.dirname(name) or "."
+    if not os.path.isdir(folder):
+        state = "is not a folder" if os.path.exists(folder) else "does not exist"
+        raise _cannot_write(name, f"the folder {folder} {state}")
+    try:
+        mode = os.stat(name).st_mode
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _cannot_write(name, error.strerror or str(error)) from error
+    if not stat.S_ISREG(mode):
+        raise _cannot_write(name, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+    # The user root may write to any file, but who has made it read-only does not want it replaced.
+    if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(name, os.W_OK):
+        raise _cannot_write(name, "it is read-only")
+
+
+def _cannot_write(name: str, reason: str) -> WriteError:
+    return WriteError(diagnose(UNWRITABLE, f"cannot save the model: {reason}", Place(name)))
+
+
+def _keep_mode(old: str, new: str) -> None:
+    """Give a new file the permissions of the one that it replaces."""
+    with contextlib.suppress(FileNotFoundError):
+        os.chmod(new, stat.S_IMODE(os.stat(old).st_mode))
+
+
+def _publish(new: _Paths, target: _Paths, backup: str) -> None:
+    """Replace the target by both new files; if the second cannot follow the first, restore the first."""
+    replaced = os.path.exists(target.bin)
+    try:
+        if replaced:
+            _keep_reachable(target.bin, backup)
+        os.replace(new.bin, target.bin)
+        os.replace(new.xml, target.xml)
+    except BaseException:
+        if os.path.exists(new.xml):  # otherwise both are in place
+            if os.path.exists(backup):
+                os.replace(backup, target.bin)
+            elif not replaced and not os.path.exists(new.bin):
+                os.remove(target.bin)
+        raise
+
+
+def _keep_reachable(name: str, backup: str) -> None:
+    """Give a file, which is about to be replaced, a second name."""
+    try:
+        os.link(name, backup, follow_symlinks=False)
+    except (OSError, NotImplementedError):  # not all file systems have links
+        os.rename(name, backup)

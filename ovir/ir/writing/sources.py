@@ -1,0 +1,83 @@
+"""The bytes of constants, produced piece by piece."""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ovir.diagnostics.codes import NO_WEIGHTS
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.graph.layers import Layer
+from ovir.ir.packing import encode
+from ovir.ir.weights import Constant
+from ovir.ops.infrastructure import Const
+
+Bytes = NDArray[Any]
+
+CHUNK = 1 << 24
+"""Bytes that are read, converted and written at a time."""
+
+
+class Source(Protocol):
+    """The bytes of one constant."""
+
+    @property
+    def size(self) -> int:
+        """Return the number of bytes."""
+
+    def piece(self, start: int, stop: int) -> Bytes:
+        """Return the bytes [start, stop); both are multiples of 8, or the end."""
+
+    def release(self, start: int, stop: int) -> None:
+        """Let the system take back the memory of these bytes, if they come from a file."""
+
+
+@dataclass(eq=False)
+class RawSource:
+    """Bytes that are written as they are."""
+
+    data: Bytes
+
+    @property
+    def size(self) -> int:
+        return int(self.data.size)
+
+    def piece(self, start: int, stop: int) -> Bytes:
+        return self.data[start:stop]
+
+    def release(self, start: int, stop: int) -> None:
+        _release_pages(self.data[start:stop])
+
+
+def source_of(layer: Layer, op: Const) -> Source:
+    """Return the bytes of a constant: those of its file if it has one."""
+    data: Any = op.constant_data
+    if isinstance(data, Constant):
+        return RawSource(data.data[data.offset : data.offset + data.size])
+    if hasattr(data, "piece"):
+        found: Source = data
+        return found
+    if data is None and op._data is None:
+        raise ModelError(diagnose(NO_WEIGHTS, "the constant has no data", layer.data_place))
+    return RawSource(encode(op.data, op.element_type))
+
+
+def _release_pages(data: Bytes) -> None:
+    """Drop the pages of a memory-mapped file from the memory of this process, if ``data`` is part of one.
+
+    The system reads them again on the next access. Otherwise the whole file would be in memory after it is copied.
+    """
+    base: Any = data
+    while isinstance(base, np.ndarray):
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else base
+    if isinstance(mapped, mmap.mmap) and data.size and hasattr(mapped, "madvise"):
+        whole = np.frombuffer(mapped, np.uint8)
+        start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+        first = start // mmap.PAGESIZE * mmap.PAGESIZE
+        mapped.madvise(mmap.MADV_DONTNEED, first, start + data.size - first)

@@ -1,0 +1,352 @@
+"""Saved models: what is in the .xml, and that reading gives back what was saved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net, document, layer_text
+
+import ovir
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.ops.infrastructure import Const, Parameter, Result
+from ovir.ops.pooling import MaxPool1
+
+EXAMPLES = sorted(path for path in (Path(__file__).parents[2] / "examples" / "xml").glob("*.xml"))
+
+
+def saved(model: Model, folder: Path, **options: Any) -> tuple[Model, str, bytes]:
+    """Save a model, and return what is read from the files, and both files. A second save changes nothing."""
+    path = folder / "saved.xml"
+    ovir.save_model(model, path, **options)
+    again = ovir.read_model(path)
+    ovir.save_model(again, folder / "second.xml")
+    assert (folder / "second.xml").read_text() == path.read_text()
+    assert (folder / "second.bin").read_bytes() == path.with_suffix(".bin").read_bytes()
+    return again, path.read_text(), path.with_suffix(".bin").read_bytes()
+
+
+def described(model: Model) -> list[object]:
+    """All that is known of a model, except lines and places in the .bin."""
+    found: list[object] = [model.name, model.rt_info.to_dict()]
+    for layer in model.file_order:
+        attributes = {key: value for key, value in layer.attributes.items() if key not in ("offset", "size")}
+        ports = [
+            (
+                str(port.type),
+                port.own_names if port.is_output or layer.type == "Result" else None,
+                port.rt_info.to_dict(),
+            )
+            for port in (*layer.inputs, *layer.outputs)
+        ]
+        sources = [(p.source.layer.id, p.source.index) for p in layer.inputs if p.source is not None]
+        data = layer.operator.data.tolist() if isinstance(layer.operator, Const) else None
+        found.append(
+            (layer.id, layer.name, layer.type, layer.version, attributes, ports, sources, data, layer.rt_info.to_dict())
+        )
+        found.extend((key, described(body)) for key, body in layer.bodies.items())
+    return found
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_are_the_same_after_a_round_trip(path: Path, tmp_path: Path) -> None:
+    model = ovir.read_model(path)
+    assert described(saved(model, tmp_path)[0]) == described(model)
+
+
+def test_the_file_is_written_as_openvino_writes_it(tmp_path: Path) -> None:
+    net = Net()
+    x = net.op("Parameter", name="x", shape="?,2..5", element_type="f32", names=["a\\,b,c"])
+    sum_ = net.op("Add", x, net.const(np.float32([[1, 2]]), name="c"), name="sum", auto_broadcast="numpy")
+    net.result(sum_, name="out")
+    _, text, data = saved(net.model(), tmp_path)
+    assert text == EXPECTED
+    assert data == np.float32([1, 2]).tobytes()
+
+
+EXPECTED = """\
+<?xml version="1.0"?>
+<net name="test" version="11">
+	<layers>
+		<layer id="0" name="x" type="Parameter" version="opset1">
+			<data shape="?,2..5" element_type="f32" />
+			<output>
+				<port id="0" precision="FP32" names="a\\,b,c">
+					<dim>-1</dim>
+					<dim>-1</dim>
+				</port>
+			</output>
+		</layer>
+		<layer id="1" name="c" type="Const" version="opset1">
+			<data element_type="f32" shape="1, 2" offset="0" size="8" />
+			<output>
+				<port id="0" precision="FP32" names="c">
+					<dim>1</dim>
+					<dim>2</dim>
+				</port>
+			</output>
+		</layer>
+		<layer id="2" name="sum" type="Add" version="opset1">
+			<data auto_broadcast="numpy" />
+			<input>
+				<port id="0" precision="FP32">
+					<dim>-1</dim>
+					<dim>-1</dim>
+				</port>
+				<port id="1" precision="FP32">
+					<dim>1</dim>
+					<dim>2</dim>
+				</port>
+			</input>
+			<output>
+				<port id="2" precision="FP32" names="sum">
+					<dim>-1</dim>
+					<dim>2</dim>
+				</port>
+			</output>
+		</layer>
+		<layer id="3" name="out" type="Result" version="opset1">
+			<input>
+				<port id="0" precision="FP32">
+					<dim>-1</dim>
+					<dim>2</dim>
+				</port>
+			</input>
+		</layer>
+	</layers>
+	<edges>
+		<edge from-layer="0" from-port="0" to-layer="2" to-port="0" />
+		<edge from-layer="1" from-port="0" to-layer="2" to-port="1" />
+		<edge from-layer="2" from-port="2" to-layer="3" to-port="0" />
+	</edges>
+	<rt_info />
+</net>
+"""
+
+
+def test_scalars_unknown_ranks_and_types_without_dimensions(tmp_path: Path) -> None:
+    net = Net()
+    for name, shape, kind in (("s", "", "boolean"), ("r", "...", "bf16"), ("b", "2", "u1")):
+        net.result(net.parameter(name, shape, kind))
+    model, text, _ = saved(net.model(), tmp_path)
+    assert [str(port.type) for port in model.inputs] == ["boolean[]", "bf16[...]", "u1[2]"]
+    assert '<data shape="..." element_type="bf16" />' in text
+    assert '<port id="0" precision="BOOL" names="s" />' in text
+    assert 'precision="BIN"' in text
+
+
+def test_inferred_shapes_replace_declared_ones(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "?,3"), name="y"))
+    model = net.model()
+    model.reshape([4, 3])
+    again, text, _ = saved(model, tmp_path)
+    assert str(again.outputs[0].declared_shape) == "[4,3]"
+    assert '<data shape="4,3" element_type="f32" />' in text
+    assert ovir.check(tmp_path / "saved.xml") == []
+
+
+def test_an_edited_model_is_inferred_first(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2,3"), name="y"))
+    model = net.model()
+    twice = Layer(
+        model.next_id, "twice", "Concat", "opset1", {"axis": 0}, ovir.read_model(_concat()).layer("j").operator
+    )
+    twice.inputs = [Port(twice, i, i, False) for i in range(2)]
+    twice.outputs = [Port(twice, 0, 2, True)]
+    model.insert_after(model.layer("y").outputs[0], twice, [model.inputs[0]])
+    again, text, _ = saved(model, tmp_path)
+    assert str(again.outputs[0].shape) == "[4,3]"
+    assert text.index('name="y"') < text.index('name="twice"') < text.index('type="Result"')
+
+
+def _concat() -> bytes:
+    net = Net()
+    net.result(net.op("Concat", net.parameter("a", "1"), net.parameter("b", "1"), name="j", axis=0))
+    return net.xml().encode()
+
+
+def test_attributes_that_no_operation_declares_and_dead_layers_are_kept(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    net.op("Sigmoid", x, name="dead")
+    net.result(net.op("ReLU", x, name="y", PrimitivesPriority="cpu:ref", alt_width="128"))
+    model, text, _ = saved(net.model(), tmp_path)
+    assert model.layer("dead").is_dead
+    assert '<data PrimitivesPriority="cpu:ref" alt_width="128" />' in text
+
+
+def test_operations_of_extensions_are_kept(tmp_path: Path) -> None:
+    port = '<port id="{}" precision="FP32"><dim>2</dim><dim>4</dim></port>'
+    text = f'<data alpha="0.10" mode=" a, b "/><input>{port.format(0)}</input><output>{port.format(1)}</output>'
+    unknown = layer_text(1, "Whirl", text).replace("opset1", "extension")
+    result = layer_text(2, "Result", f"<input>{port.format(0)}</input>")
+    model = ovir.read_model(document(unknown, result, edges="0.0-1.0 1.1-2.0"))
+    again, text, _ = saved(model, tmp_path)
+    assert described(again) == described(model)
+    assert '<data alpha="0.10" mode=" a, b " />' in text
+
+
+def test_the_type_of_an_operation_is_written_in_its_usual_spelling(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("relu", net.parameter("x", "2")))
+    assert 'type="ReLU"' in saved(net.model(), tmp_path)[1]
+
+
+# --------------------------------------------------------------------------- layers built by a program
+
+
+def test_a_model_built_by_a_program_has_all_attributes(tmp_path: Path) -> None:
+    parameter = Layer(0, "x", "Parameter", "opset1", operator=Parameter(shape=ovir.PartialShape([1, 2, 8, -1])))
+    parameter.outputs = [Port(parameter, 0, 0, True)]
+    pool = Layer(
+        3,
+        "pool",
+        "MaxPool",
+        "opset1",
+        operator=MaxPool1(strides=(2, 2), kernel=(3, 3), pads_begin=(0, 0), pads_end=(0, 0)),
+    )
+    pool.inputs, pool.outputs = [Port(pool, 0, 0, False)], [Port(pool, 0, 0, True)]
+    result = Layer(5, "y", "Result", "opset1", operator=Result())
+    result.inputs = [Port(result, 0, 0, False)]
+    model = Model([parameter, pool, result], name="built")
+    model.connect(parameter.outputs[0], pool.inputs[0])
+    model.connect(pool.outputs[0], result.inputs[0])
+    again, text, _ = saved(model, tmp_path)
+    assert '<data element_type="dynamic" shape="1,2,8,?" />' in text
+    assert all(item in text for item in ('strides="2, 2"', 'kernel="3, 3"', 'auto_pad="explicit"'))
+    assert '<edge from-layer="3" from-port="1" to-layer="5" to-port="0" />' in text
+    assert str(again.outputs[0].shape) == "[1,2,3,1..]"
+
+
+def test_an_attribute_that_no_text_stands_for_is_an_error(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Gelu", net.parameter("x", "2"), opset=7, approximation_mode="erf"))
+    model = net.model()
+    name = "a\x01b"
+    model.rename_layers({model.inputs[0].layer.name: name})
+    with pytest.raises(ovir.WriteError, match="has the character U\\+0001, which XML cannot hold"):
+        ovir.save_model(model, tmp_path / "a.xml")
+    assert list(tmp_path.iterdir()) == []
+
+
+# --------------------------------------------------------------------------- names
+
+
+@pytest.mark.parametrize("name", ['a"b', "<a>&b", "tab\tline\nend", "ein Übel", "日本", " a ", "a/b:0;1"])
+def test_names_of_layers_tensors_and_models_are_escaped(name: str, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2"), name="y"))
+    model = net.model()
+    model.name = name
+    model.rename_layers({"y": name})
+    model.rename_tensors({"y": name})
+    again, _, _ = saved(model, tmp_path)
+    assert again.name == name
+    assert again.layer(name).outputs[0].names == {name}
+
+
+def test_names_with_commas_and_backslashes(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    model = net.model()
+    names = frozenset({"a,b", ",", "c\\d", "e\\,f", "z\\"})
+    model.inputs[0].names = names
+    assert saved(model, tmp_path)[0].inputs[0].names == names
+
+
+@pytest.mark.parametrize("names", [{"a\\", "b"}, {"", "b"}])
+def test_names_that_a_file_cannot_tell_apart_are_an_error(names: set[str], tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    model = net.model()
+    model.inputs[0].names = frozenset(names)
+    with pytest.raises(ovir.WriteError, match="cannot be told apart in a file"):
+        ovir.save_model(model, tmp_path / "a.xml")
+
+
+def test_the_names_of_results_are_written_as_output_names(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2"), name="y"))
+    model = net.model()
+    model.outputs[0].names = frozenset({"one", "t,wo"})
+    again, text, _ = saved(model, tmp_path)
+    assert 'type="Result" version="opset1" output_names="one,t\\,wo">' in text
+    assert again.outputs[0].names == {"one", "t,wo", "y"}
+
+
+# --------------------------------------------------------------------------- versions
+
+
+def test_version_10_is_upgraded_to_what_openvino_makes_of_it(tmp_path: Path) -> None:
+    net = Net(version=10)
+    x = net.op("Parameter", name="x", shape="2", element_type="f16")
+    net.result(net.op("Convert", x, name="y", destination_type="i64"))
+    model = net.model()
+    again, text, _ = saved(model, tmp_path)
+    assert '<net name="test" version="11">' in text
+    assert [str(port.type) for port in (*again.inputs, *again.outputs)] == ["f32[2]", "i32[2]"]
+    legacy = ovir.read_model(net.xml().encode(), bytes(net.blob), legacy_io=True)
+    assert [port.names for port in again.outputs] == [port.names for port in legacy.outputs]
+    assert str(model.inputs[0].type) == "f16[2]"  # the model itself is as it was
+    assert described(saved(legacy, tmp_path)[0]) == described(again)
+
+
+def test_pre_processing_becomes_part_of_the_model(tmp_path: Path) -> None:
+    channels = "".join(f'<channel id="{i}"><mean value="{i + 0.5}"/></channel>' for i in range(2))
+    net = Net(version=10)
+    net.result(net.parameter("x", "1,2,1,1"))
+    text = net.xml().replace("</net>", f'<pre-process reference-layer-name="x">{channels}</pre-process></net>')
+    again, text, data = saved(ovir.read_model(text.encode()), tmp_path)
+    assert "pre-process" not in text
+    assert data == np.float32([0.5, 1.5]).tobytes()
+    result = ovir.compile_model(again)([np.zeros((1, 2, 1, 1), np.float32)])[0]
+    assert result.ravel().tolist() == [-0.5, -1.5]
+
+
+def test_the_runtime_information_of_version_10_gets_its_present_names(tmp_path: Path) -> None:
+    net = Net(version=10)
+    net.result(net.parameter("x", "1"))
+    info = '<meta_data><MO_version value="2021"/><cli_parameters><a value="1"/></cli_parameters></meta_data>'
+    again, _, _ = saved(ovir.read_model(net.xml().replace("<rt_info/>", info).encode()), tmp_path)
+    assert again.rt_info.to_dict() == {"MO_version": "2021", "conversion_parameters": {"a": "1"}}
+
+
+# --------------------------------------------------------------------------- arguments
+
+
+def test_a_path_can_be_saved(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.parameter("x", "2"))
+    path = net.write(tmp_path)
+    assert ovir.save_model(path, str(tmp_path / "copy.xml")) == []
+    assert described(ovir.read_model(tmp_path / "copy.xml")) == described(ovir.read_model(path))
+
+
+def test_equal_models_give_equal_files(tmp_path: Path) -> None:
+    texts = []
+    for number in range(2):
+        net = Net()
+        net.result(net.op("Add", net.parameter("x", "2"), net.const(np.float32([1, 2]))))
+        ovir.save_model(net.model().clone() if number else net.model(), tmp_path / "a.xml")
+        texts.append(((tmp_path / "a.xml").read_bytes(), (tmp_path / "a.bin").read_bytes()))
+    assert texts[0] == texts[1]
+
+
+def test_what_is_no_model_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match=r"expected a Model or the path of an \.xml, got int"):
+        ovir.save_model(3, tmp_path / "a.xml")  # type: ignore[arg-type]
+
+
+def test_a_wrong_model_is_an_error_and_nothing_is_written(tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "2"), name="y"))
+    model = net.model()
+    model.disconnect(model.layer("y").inputs[0])
+    with pytest.raises(ovir.ModelError, match="input port 0"):
+        ovir.save_model(model, tmp_path / "a.xml")
+    assert list(tmp_path.iterdir()) == []

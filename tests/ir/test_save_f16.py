@@ -1,0 +1,168 @@
+"""``save_model(..., compress_to_fp16=True)``: constants as f16, with a Convert behind each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.core.arrays import Array
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.model import Model
+
+
+def added(*constants: Array, **names: str) -> Net:
+    """A model that adds constants to its input."""
+    net = Net()
+    x = net.parameter("x", "...", str(ovir.ElementType.from_dtype(constants[0].dtype)))
+    for number, array in enumerate(constants):
+        x = net.op("Add", x, net.const(array, name=f"c{number}"))
+    net.result(x, name="out")
+    return net
+
+
+def compressed(net: Net, folder: Path) -> tuple[Model, list[Diagnostic]]:
+    found = ovir.save_model(net.model(), folder / "a.xml", compress_to_fp16=True)
+    first = (folder / "a.xml").read_bytes(), (folder / "a.bin").read_bytes()
+    model = ovir.read_model(folder / "a.xml")
+    ovir.save_model(model, folder / "b.xml")
+    assert ((folder / "b.xml").read_bytes(), (folder / "b.bin").read_bytes()) == first
+    return model, found
+
+
+def stored(model: Model, name: str = "c0") -> str:
+    """The element type of a constant in the file."""
+    layer = model.layer(name)
+    return str(layer.outputs[0].element_type if layer.type == "Const" else layer.inputs[0].element_type)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_constant_becomes_one_of_f16_and_a_convert(dtype: type, tmp_path: Path) -> None:
+    values = np.linspace(-3, 3, 50, dtype=dtype)
+    net = added(values)
+    text = net.xml().replace(
+        "<output>", '<rt_info><attribute name="a" version="0"/><attribute name="z" version="0"/></rt_info><output>'
+    )
+    model = ovir.read_model(text.encode(), bytes(net.blob))
+    before = [layer.id for layer in model.layers]
+    assert ovir.save_model(model, tmp_path / "a.xml", compress_to_fp16=True) == []
+    assert [layer.id for layer in model.layers] == before  # the model itself is as it was
+    saved = ovir.read_model(tmp_path / "a.xml")
+    const, convert = saved.layer("c0_compressed"), saved.layer("c0")
+    assert (const.type, str(const.outputs[0].type)) == ("Const", "f16[50]")
+    assert (convert.type, convert.outputs[0].type) == ("Convert", model.layer("c0").outputs[0].type)
+    assert convert.id == model.layer("c0").id
+    assert convert.inputs[0].source is const.outputs[0]
+    assert list(const.rt_info) == ["a", "z"]
+    assert list(convert.rt_info) == ["a", "decompression", "z"]
+    assert (tmp_path / "a.bin").read_bytes() == values.astype(np.float16).tobytes()
+    order = [layer.name for layer in saved.file_order]
+    assert order.index("c0_compressed") + 1 == order.index("c0")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([0.1], "f32"),  # a single number may be a scale, and loses too much
+        ([0.5], "f16"),
+        ([0.1, 0.1], "f16"),
+        ([0], "f16"),
+        ([], "f32"),
+        ([4097.5, 1], "f32"),  # rounding errors above 1
+        ([2049, 1], "f16"),
+        ([1e-9, 1e-9, 1e-9, 1], "f32"),  # too many numbers below the range
+        ([1e-9, 1e-9, 1, 1], "f16"),
+        ([np.inf], "f32"),
+        ([-np.inf, 1], "f16"),
+        ([np.nan, 1], "f16"),
+        ([65504, 1], "f16"),
+    ],
+)
+def test_what_becomes_f16(values: list[float], kind: str, tmp_path: Path) -> None:
+    model, warnings = compressed(added(np.array(values, np.float32)), tmp_path)
+    assert stored(model) == kind
+    assert warnings == []
+
+
+def test_infinity_and_nan_remain(tmp_path: Path) -> None:
+    compressed(added(np.float32([np.inf, -np.inf, np.nan, 1, -0.0])), tmp_path)
+    halves = np.fromfile(tmp_path / "a.bin", np.float16)
+    np.testing.assert_array_equal(halves, np.float16([np.inf, -np.inf, np.nan, 1, 0]))
+    assert np.signbit(halves[-1])
+
+
+@pytest.mark.parametrize("values", [[65505, 1, 1, 1], [-1e6, 1, 1, 1], [np.finfo(np.float32).max]])
+def test_values_above_the_range_stay_and_are_reported(values: list[float], tmp_path: Path) -> None:
+    model, (warning,) = compressed(added(np.array(values, np.float32)), tmp_path)
+    assert stored(model) == "f32"
+    assert (warning.code, warning.severity) == ("OVIR512", "warning")
+    assert warning.layer == "layer 1 'c0' (Const, opset1)"
+    assert (
+        warning.message == f"the constant stays f32: it has numbers of up to {abs(values[0]):g}, and f16 ends at 65504"
+    )
+
+
+@pytest.mark.parametrize("kind", ["f16", "bf16", "i32", "u8"])
+def test_constants_of_other_types_stay(kind: str, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.const([1, 2], kind, name="c0"))
+    assert stored(compressed(net, tmp_path)[0]) == kind
+
+
+def test_constants_that_sizes_depend_on_stay(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "4,6")
+    half = net.op(
+        "Multiply",
+        net.op("Convert", net.op("ShapeOf", x), destination_type="f32"),
+        net.const(np.float32([0.5, 2]), name="size"),
+    )
+    shape = net.op("Convert", half, destination_type="i64")
+    net.result(
+        net.op("Reshape", net.op("Add", x, net.const(np.float32([[2]]), name="weights")), shape, special_zero="false")
+    )
+    model, _ = compressed(net, tmp_path)
+    assert (stored(model, "size"), stored(model, "weights")) == ("f32", "f16")
+
+
+def test_quantized_and_compressed_models_stay(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    low, high = net.const(np.float32(0)), net.const(np.float32(1))
+    x = net.op("FakeQuantize", x, low, high, low, high, levels=256)
+    net.result(net.op("Add", x, net.const(np.float32([1, 2, 3]), name="c0")))
+    assert stored(compressed(net, tmp_path)[0]) == "f32"
+
+
+@pytest.mark.parametrize("zero", ["none", "direct", "converted"])
+def test_weights_with_scales_stay(zero: str, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2,3")
+    weights = net.op("Convert", net.const(np.uint8([[1, 2, 3]])), destination_type="f32")
+    if zero != "none":
+        point = (
+            net.const(np.float32(1))
+            if zero == "direct"
+            else net.op("Convert", net.const(np.uint8(1)), destination_type="f32")
+        )
+        weights = net.op("Subtract", weights, point)
+    scaled = net.op("Multiply", net.const(np.float32([[0.5]]), name="scale"), weights)
+    net.result(net.op("Add", net.op("Add", x, scaled), net.const(np.float32([1, 2, 3]), name="c0")))
+    assert stored(compressed(net, tmp_path)[0]) == "f32"
+
+
+def test_different_constants_that_become_equal_are_written_once(tmp_path: Path) -> None:
+    values = np.linspace(1, 2, 5000, dtype=np.float32)
+    compressed(added(values, np.nextafter(values, np.float32(3))), tmp_path)
+    assert (tmp_path / "a.bin").stat().st_size in (10_000, 20_000)
+    ovir.save_model(added(values, values.copy()).model(), tmp_path / "c.xml", compress_to_fp16=True)
+    assert (tmp_path / "c.bin").stat().st_size == 10_000
+
+
+def test_a_compressed_model_is_not_compressed_again(tmp_path: Path) -> None:
+    model, _ = compressed(added(np.linspace(0, 1, 9, dtype=np.float32)), tmp_path)
+    ovir.save_model(model, tmp_path / "again.xml", compress_to_fp16=True)
+    assert (tmp_path / "again.xml").read_bytes() == (tmp_path / "a.xml").read_bytes()

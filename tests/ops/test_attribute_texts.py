@@ -1,0 +1,116 @@
+"""Texts of attributes: what ``format`` writes, ``parse`` reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ovir import ops
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f32
+from ovir.core.shapes import PartialShape
+from ovir.ops.base import opsets
+from ovir.ops.base.attributes import REQUIRED, Attribute, split_names
+
+CLASSES = [
+    cls for kind, births in opsets.OPERATIONS.items() for birth in births if (cls := ops.find(kind, birth)) is not None
+]
+ATTRIBUTES = [
+    pytest.param(spec, id=f"{cls.type}-{cls.opset}-{spec.name}") for cls in CLASSES for spec in cls.attributes.values()
+]
+
+int64 = st.integers(-(2**63), 2**63 - 1)
+dimension = st.one_of(
+    st.builds(Dimension, st.integers(0, 99)),
+    st.builds(
+        lambda low, more: Dimension(low, None if more is None else low + more),
+        st.integers(0, 9),
+        st.one_of(st.none(), st.integers(1, 9)),
+    ),
+)
+texts = st.text(st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters=","), min_size=1)
+VALUES: dict[Any, st.SearchStrategy[Any]] = {
+    int: int64,
+    float: st.floats(allow_nan=False),
+    bool: st.booleans(),
+    str: st.text(),
+    ElementType: st.sampled_from(ELEMENT_TYPES),
+    PartialShape: st.builds(PartialShape, st.one_of(st.none(), st.lists(dimension, max_size=5))),
+    Dimension: dimension,
+    tuple[int, ...]: st.lists(int64).map(tuple),
+    tuple[float, ...]: st.lists(st.floats(allow_nan=False)).map(tuple),
+    tuple[str, ...]: st.lists(texts).map(tuple),
+}
+
+
+def spec_of(kind: Any) -> Attribute:
+    return Attribute("a", "a", kind, REQUIRED, (), None)
+
+
+@pytest.mark.parametrize("kind", VALUES, ids=str)
+@given(data=st.data())
+def test_every_value_is_read_as_it_was_written(kind: Any, data: st.DataObject) -> None:
+    value = data.draw(VALUES[kind])
+    assert spec_of(kind).parse(spec_of(kind).format(value)) == value
+
+
+@pytest.mark.parametrize("spec", ATTRIBUTES)
+def test_every_attribute_has_texts_for_its_default_and_choices(spec: Attribute) -> None:
+    assert spec.type in VALUES
+    values = [*spec.choices, *([] if spec.default in (REQUIRED, None) else [spec.default])]
+    for value in values:
+        try:
+            spec.check(value)
+        except ValueError:
+            continue  # the default stands for a missing attribute, which is not written
+        assert spec.parse(spec.format(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "text"),
+    [
+        (int, np.int64(-3), "-3"),
+        (float, 0.1, "0.10000000000000001"),
+        (float, float(np.float32(0.01)), "0.0099999997764825821"),
+        (float, 1.0, "1"),
+        (float, float("inf"), "inf"),
+        (bool, np.True_, "true"),
+        (bool, False, "false"),
+        (ElementType, f32, "f32"),
+        (PartialShape, PartialShape([1, -1, "2..5"]), "1,?,2..5"),
+        (PartialShape, PartialShape(None), "..."),
+        (PartialShape, PartialShape([]), ""),
+        (tuple[int, ...], [1, 2], "1, 2"),
+        (tuple[float, ...], (0.1, 16.0, 1e-7), "0.1, 16, 1e-07"),
+        (tuple[str, ...], ("sigmoid", "tanh"), "sigmoid, tanh"),
+        (tuple[str, ...], (), ""),
+    ],
+)
+def test_texts_are_those_of_openvino(kind: Any, value: Any, text: str) -> None:
+    assert spec_of(kind).format(value) == text
+
+
+@pytest.mark.parametrize("items", [("a,b",), (" a",), ("",)])
+def test_a_list_of_texts_that_no_text_stands_for(items: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="no text stands for the list"):
+        spec_of(tuple[str, ...]).format(items)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b", ["a", "b"]),
+        (r"a\,b,c\d", ["a,b", r"c\d"]),
+        (r"e\\,f,g", [r"e\,f", "g"]),
+        (r"x\,,y", ["x,", "y"]),
+        (",x,,", ["x"]),
+        ("z\\", ["z\\"]),
+        ("", []),
+    ],
+)
+def test_names_are_split_as_openvino_splits_them(text: str, names: list[str]) -> None:
+    assert split_names(text) == names
