@@ -86,7 +86,7 @@ def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Ar
         overlap = overlaps(block, block)
         chosen = _chosen(overlap, alive, limits) if limits.ndim == 0 else _chosen_by(overlap, alive, limits, taken)
         is_last = start + _BLOCK >= length
-        if not is_last or most < length:
+        if start or not is_last or np.count_nonzero(chosen) > most:
             rank = chosen.cumsum(axis=1) + taken
             chosen &= rank <= most
         yield block[chosen]
@@ -211,10 +211,14 @@ def soften(
             np.putmask(factor, overlap > removing, np.nan)
         return factor
 
-    parts = [(np.empty(0, np.intp), np.empty(0, scores.dtype))]
+    parts = []
     for grid, exists in grids(rows, _WIDEST_SOFT):
-        current = np.where(exists, scores[grid], -np.inf).astype(scores.dtype, copy=False)
+        current = scores[grid]
+        np.putmask(current, ~exists, -np.inf)
         parts.append(_softened(grid, current, factors, least, min(limit, grid.shape[1])))
+    if len(parts) == 1:
+        return parts[0]
+    parts.append((np.empty(0, np.intp), np.empty(0, scores.dtype)))
     taken, final = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(rows[taken], kind="stable")
     return taken[order], final[order]
