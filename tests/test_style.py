@@ -22,7 +22,7 @@ VERBS = re.findall(
     Fill Find Fix Follow Forget Format Gather Generate Give Group Handle Import Infer Insert Join Keep Leave Let Load
     Look Make Map Match Merge Multiply Open Parse Pickle Plan Prepare Print Raise Read Record Reduce Register Remove Rename
     Repeat Replace Report Resample Reset Resize Return Round Run Select Set Skip Sort Split Store Subtract Suggest Sum Take
-    Transform Turn Unpack Update Visit Wrap Write Yield
+    Transform Turn Undo Unpack Update Visit Wrap Write Yield
     """,
 )
 """The first words of docstrings of functions, methods and properties; add to it what is an imperative."""

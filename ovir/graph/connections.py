@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 from weakref import WeakSet
 
 from ovir.diagnostics.codes import USAGE
@@ -64,6 +64,8 @@ class LayerGraph:
         self._next_id: int | None = None
         self.scope = self._file_order[0].scope if self._by_id else ""
         """The names of the layers around this body, such as ``loop/body/``; empty for a model that is not a body."""
+        self.holder: Layer | None = None
+        """The layer that has this body; None for a model that is not a body."""
         for layer in self._file_order:
             self._adopt(layer)
         for layer in self._file_order:
@@ -93,6 +95,8 @@ class LayerGraph:
     def _adopt(self, layer: Layer) -> None:
         """Make this model the owner of a layer, whose attributes are read-only from now on."""
         layer.owner = self
+        for body in layer.bodies.values():
+            body.holder = layer
         if type(layer.attributes) is not ReadOnlyDict:
             layer.attributes = ReadOnlyDict(layer.attributes)
 
@@ -144,6 +148,13 @@ class LayerGraph:
             yield layer
             for body in layer.bodies.values():
                 yield from body.walk()
+
+    def around(self) -> Iterator[LayerGraph]:
+        """Yield this model and, if it is a body, the models around it, from the inside out."""
+        graph: Any = self
+        while graph is not None:
+            yield graph
+            graph = graph.holder.owner if graph.holder is not None else None
 
     @cached_property
     def _numbered(self) -> dict[Layer, str]:
@@ -230,6 +241,8 @@ class LayerGraph:
             for port in layer.outputs:
                 port._readers = None
             layer.owner = None
+            for body in layer.bodies.values():
+                body.holder = None
             layer.inputs.clear()
             layer.outputs.clear()
 
@@ -240,11 +253,12 @@ class LayerGraph:
         self._dependents.add(dependent)
 
     def _prepare_change(self) -> None:
-        """Call the dependents, which then no longer depend on this model."""
-        dependents = list(self._dependents)
-        self._dependents.clear()
-        for dependent in dependents:
-            dependent.before_change()
+        """Call the dependents of this model, and those of the models around it; they then no longer depend on it."""
+        for graph in self.around():
+            dependents = list(graph._dependents)
+            graph._dependents.clear()
+            for dependent in dependents:
+                dependent.before_change()
 
     def _clear_derived(self) -> None:
         """Clear everything that is derived from layers and connections, except what edits keep up to date."""

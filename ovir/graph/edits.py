@@ -1,6 +1,7 @@
-"""The edits of a model. Each edit checks everything first; if it raises, nothing has changed.
+"""The primitive edits of a model. Each edit checks everything first; if it raises, nothing has changed.
 
-Edits change layers, connections and names, but do not infer: call ``Model.infer_shapes`` after the last one.
+They change layers, connections and names, but do not infer: call ``Model.infer_shapes`` after the last one, or put them
+into a block of ``Model.editing``. The edits of ``ovir.graph.checked_edits`` infer.
 """
 
 from __future__ import annotations
@@ -196,11 +197,7 @@ class EditableGraph(LayerGraph):
             if layer.bodies:
                 holders.append(layer)
         self._check_names(names, by_name, shared, "layer")
-        for old, new in names.items():
-            by_name[old].name = new
-        self._forget_names()
-        for layer in holders:
-            set_scopes(layer)
+        self._set_names({by_name[old]: new for old, new in names.items()}, holders)
 
     def rename_tensors(self, names: Mapping[str, str]) -> None:
         """Rename tensors; ``names`` maps one of a tensor's present names to its new name.
@@ -213,6 +210,14 @@ class EditableGraph(LayerGraph):
         for port in ports:
             if not port.own_names.isdisjoint(names):
                 port.own_names = frozenset(names.get(name, name) for name in port.own_names)
+
+    def _set_names(self, names: Mapping[Layer, str], holders: Iterable[Layer]) -> None:
+        """Rename layers, after all checks; ``holders`` are the layers with bodies."""
+        for layer, new in names.items():
+            layer.name = new
+        self._forget_names()
+        for layer in holders:
+            set_scopes(layer)
 
     def _check_names(
         self, names: Mapping[str, str], present: Mapping[str, object], shared: Collection[str], kind: str

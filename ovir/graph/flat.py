@@ -38,7 +38,7 @@ class FlatEdge(NamedTuple):
 
 
 class FlatLayer(NamedTuple):
-    """A layer with its ports; ``sources`` has one entry per input, None for an input without a source."""
+    """A layer with its ports; ``sources`` has one entry per input, None for one without a source among the layers."""
 
     id: int
     name: str
@@ -60,7 +60,9 @@ def flatten(layers: Sequence[Layer]) -> list[FlatLayer]:
 
     def edge(port: Port) -> FlatEdge | None:
         source = port.source
-        return None if source is None else FlatEdge(position[source.layer], source.index, port.edge_line)
+        if source is None or source.layer not in position:
+            return None
+        return FlatEdge(position[source.layer], source.index, port.edge_line)
 
     return [
         FlatLayer(

@@ -15,8 +15,8 @@ from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import plural
 from ovir.graph.building import builder
+from ovir.graph.checked_edits import CheckedEdits
 from ovir.graph.connections import Edge, set_scopes
-from ovir.graph.edits import EditableGraph
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
@@ -30,7 +30,7 @@ Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
 FindWeights = Callable[["Model"], list[Weights]]
 
 
-class Model(EditableGraph):
+class Model(CheckedEdits):
     """A named graph of layers, together with the diagnostics of reading and inferring it. ``read_model`` makes it.
 
     ``Model(results, parameters, name)`` makes it from layers that the functions of an opset have created, and infers
@@ -40,7 +40,8 @@ class Model(EditableGraph):
 
     ``Model(layers, name=name)`` has exactly these layers, whose ports are joined, and infers nothing.
 
-    The graph is acyclic. See ``LayerGraph`` for what can be read from it and ``EditableGraph`` for its edits.
+    The graph is acyclic. See ``LayerGraph`` for what can be read from it, ``CheckedEdits`` for its edits and
+    ``EditableGraph`` for the primitive edits that they are made of.
     """
 
     @overload
@@ -92,6 +93,8 @@ class Model(EditableGraph):
         """Warnings and infos of the last inference."""
         self.revision = 0
         """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
+        self.open_edits: Any = None
+        """The block of ``editing`` that has not ended, if there is one."""
         if parts:
             self._infer_assembled()
 
@@ -166,14 +169,7 @@ class Model(EditableGraph):
             return copy.deepcopy(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        layers = [
-            layer._replace(
-                attributes=copy.deepcopy(layer.attributes, memo),
-                operator=copy.deepcopy(layer.operator, memo),
-                bodies={key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()},
-            )
-            for layer in flatten(self._file_order)
-        ]
+        layers = independent(self._file_order, memo)
         clone = type(self).__new__(type(self))
         clone._restore({**self._own_state(), "layers": layers})
         memo[id(self)] = clone
@@ -225,6 +221,18 @@ class Model(EditableGraph):
     def __repr__(self) -> str:
         counts = {"layer": len(self._file_order), "input": len(self.inputs), "output": len(self.outputs)}
         return f"<Model {self.name!r}: {', '.join(plural(count, noun) for noun, count in counts.items())}>"
+
+
+def independent(layers: Sequence[Layer], memo: dict[int, Any]) -> list[FlatLayer]:
+    """Return copies of layers, with their bodies, that share only the data of weights with them."""
+    return [
+        layer._replace(
+            attributes=copy.deepcopy(layer.attributes, memo),
+            operator=copy.deepcopy(layer.operator, memo),
+            bodies={key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()},
+        )
+        for layer in flatten(layers)
+    ]
 
 
 def _without_value(port: FlatPort) -> FlatPort:

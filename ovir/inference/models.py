@@ -68,8 +68,12 @@ def _set_needs_inference(model: Model, needs: bool) -> None:
 def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> list[Diagnostic]:
     """Set the shapes of inputs, by name, position or Port, and infer again; return the warnings and infos.
 
-    If an error is raised, the model has not changed.
+    If an error is raised, the model has not changed. Within a block of edits, which infers at its end, only the shapes
+    are set.
     """
+    if model.open_edits is not None:
+        set_parameters(reshaped_parameters(model, shapes))
+        return model.inference_diagnostics
     before = {port.layer: port.layer.operator for port in model.inputs}
     wanted = reshaped_parameters(model, shapes)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import partial
 from math import prod
 from typing import Protocol, Self
@@ -72,6 +73,9 @@ class Const(Operator):
         if self.constant_data is not None:
             state.pop("_data", None)  # it can be decoded again
         return state
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return copy(self)  # shares the data, which is read-only and possibly large
 
     @classmethod
     def of(cls, array: Array, element_type: ElementType | None = None, *, copy: bool = True) -> Const:

@@ -79,6 +79,19 @@ def make_plan(
     return builder.finish()
 
 
+def known_tensors(model: Model, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
+    """Return the tensors of a model that are known before any run, with the values that runs use.
+
+    Tensors that follow from ``skipped`` layers are left out, as are those of dead layers, those inside of a
+    decompression, and those that are too large or take too long to be folded.
+    """
+    builder = _Builder(model, (), False, WeakValueDictionary())
+    for layer in model.layers:
+        if layer not in skipped:
+            builder.fold(layer)
+    return {builder.ports[slot]: array for slot, array in builder.constants.items()}
+
+
 @dataclass(frozen=True)
 class _Shown:
     """A kernel that returns the constant of a layer that is both folded and kept."""
@@ -202,6 +215,15 @@ class _Builder:
         self.steps.append(
             Step(layer, op, prepare, inputs, outputs, is_open=is_open, is_plain=kernel is None and bool(op.opset))
         )
+
+    def fold(self, layer: Layer) -> None:
+        """Make the outputs of a layer constants if possible; unlike ``add``, accept layers that cannot run."""
+        op = layer.operator
+        if op is None or not hasattr(op, "run") or layer not in self.needed or layer in self.decompressions.absorbed:
+            return
+        if layer.outputs and all(port.source is not None for port in layer.inputs):
+            inputs = tuple(self.slot(port.source) for port in layer.inputs if port.source is not None)
+            self._fold(layer, applied_operator(layer, op), inputs, tuple(map(self.slot, layer.outputs)))
 
     def _is_open(self, layer: Layer, op: Operator) -> bool:
         """Return whether the kernel relies on sizes of several inputs that inference did not know."""

@@ -269,8 +269,9 @@ def test_long_chains() -> None:
     first, last = model.layers[1], model.layers[-2]
     with pytest.raises(ovir.ModelError, match=r"close a cycle: .*\(\d+ more\)"):
         model.connect(last.outputs[0], first.inputs[0])
-    for layer in model.layers[1:1000]:
-        model.insert_after(layer.outputs[0], new_layer(model))
+    with model.editing():
+        for layer in model.layers[1:1000]:
+            model.insert_after(layer.outputs[0], new_layer(model))
     model.move_readers(first.outputs[0], model.inputs[0])
     assert len([layer for layer in model.layers if layer.is_dead]) == 1
     require_consistent(model)

@@ -1,0 +1,97 @@
+"""Constants with other data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ovir.core.arrays import Array
+from ovir.editing.keys import find_layer, refuse
+from ovir.editing.making import constant, constant_attributes
+from ovir.editing.transaction import editing, owner_of
+from ovir.graph.keys import LayerKey
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.graph.read_only import ReadOnlyDict
+from ovir.ops.infrastructure import Const
+
+
+def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
+    """Give a constant other data; see ``Model.set_constant``."""
+    found = find_layer(model, layer)
+    operator = _constant_of(found, array)
+    with editing(model):
+        if isinstance(found.operator, Const):
+            _set_data(found, operator)
+            return found
+        if len(found.outputs) != 1 or not follows_from_constants(found):
+            hint = "name a Const, or a layer with one output that is computed from constants alone"
+            refuse("the layer is no constant: it depends on inputs or the state of the model", found, hint)
+        return put_constant(found, operator)
+
+
+def _constant_of(layer: Layer, array: ArrayLike) -> Const:
+    try:
+        return Const.of(np.asarray(array))
+    except ValueError as error:
+        refuse(f"the constant cannot be set: {error}", layer)
+
+
+def _set_data(layer: Layer, operator: Const) -> None:
+    """Give a Const another operator; what the file declares of the old one is removed."""
+    layer.operator = operator
+    layer.attributes = ReadOnlyDict(constant_attributes(operator))
+    for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):
+        port.declared_shape = port.declared_element_type = None
+
+
+def follows_from_constants(layer: Layer) -> bool:
+    """Return whether a layer is computed from constants alone."""
+    seen, pending = {layer}, [layer]
+    while pending:
+        current = pending.pop()
+        op = current.operator
+        if op is None or not op.pure or current.bodies or not (isinstance(op, Const) or current.inputs):
+            return False
+        for port in current.inputs:
+            if port.source is None:
+                return False
+            if port.source.layer not in seen:
+                seen.add(port.source.layer)
+                pending.append(port.source.layer)
+    return True
+
+
+def put_constant(layer: Layer, operator: Const) -> Layer:
+    """Replace a layer with one output by a Const of the same name; remove the layers that only fed it."""
+    graph = owner_of(layer)
+    sources = [port.source for port in layer.inputs if port.source is not None]
+    new = constant(layer.id, layer.name, operator)
+    new.outputs[0].own_names = layer.outputs[0].own_names
+    new.outputs[0].rt_info = layer.outputs[0].rt_info
+    graph.replace_layer(layer, new, [])
+    remove_unread(graph, sources)
+    return new
+
+
+def remove_unread(graph: Model, ports: Collection[Port]) -> None:
+    """Remove the layers of these ports, and then those before them, if they are pure and nothing reads them."""
+    pending = [port.layer for port in ports]
+    while pending:
+        layer = pending.pop()
+        is_needed = layer.operator is None or not layer.operator.pure or any(port.readers for port in layer.outputs)
+        if layer.owner is not graph or is_needed:
+            continue
+        sources = [port.source for port in layer.inputs if port.source is not None]
+        graph.remove_layer(layer)
+        pending += [port.layer for port in sources]
+
+
+def as_constant(port: Port, array: Array) -> Const | None:
+    """Return the Const for the known value of a tensor; None if an array cannot hold its element type, as of u1."""
+    if port.element_type.is_dynamic or port.element_type.to_dtype() != array.dtype:
+        return None
+    operator = Const.of(array)
+    return operator if operator.element_type == port.element_type else None

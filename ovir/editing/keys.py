@@ -1,0 +1,158 @@
+"""Finds the layers and tensors that arguments of edits name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NoReturn, TypeGuard, cast
+
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import InputError, NotFoundError
+from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.text import plural
+from ovir.editing.transaction import outermost, owner_of
+from ovir.graph.keys import LayerKey, TensorKey, TensorKeys
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+
+
+def find_layer(model: Model, key: LayerKey) -> Layer:
+    """Return the layer of a model or its bodies with this name, key or id, or the layer itself."""
+    if not isinstance(key, Layer):
+        return model.layer(key)
+    if key.owner is None or outermost(owner_of(key)) is not outermost(model):
+        refuse("the layer is not in this model", key)
+    return key
+
+
+def find_tensors(model: Model, keys: TensorKeys) -> list[Port]:
+    """Return the output ports of tensors; a layer stands for all its outputs.
+
+    Raises InputError for a tensor that is given twice, and NotFoundError for one that does not exist.
+    """
+    names: dict[str, Port] = {}
+    found: dict[Port, None] = {}
+    for key in _as_list(keys):
+        if isinstance(key, str) and not names:
+            names = tensor_names(model)
+        for port in _tensors_of(model, key, names):
+            if port in found:
+                refuse(f"tensor '{port.any_name}' is given twice", port.layer)
+            found[port] = None
+    return list(found)
+
+
+def find_tensor(model: Model, key: TensorKey) -> Port:
+    """Return the output port of one tensor; InputError for a layer with several outputs."""
+    found = _tensors_of(model, key, tensor_names(model) if isinstance(key, str) else {})
+    if len(found) != 1:
+        layer = found[0].layer
+        refuse(f"the layer has {plural(len(found), 'output')}: give one of them, as ({layer.name!r}, 0)", layer)
+    return found[0]
+
+
+def _tensors_of(model: Model, key: TensorKey, names: Mapping[str, Port]) -> list[Port]:
+    """Return the output ports that a key stands for: at least one. Tensor names come before names of layers."""
+    if isinstance(key, Port):
+        find_layer(model, key.layer)
+        return [_read_by(key)]
+    if isinstance(key, Layer):
+        return _outputs_of(find_layer(model, key))
+    if _is_pair(key):
+        return [_output(find_layer(model, key[0]), key[1])]
+    if not isinstance(key, str):
+        _refuse_key(model, key)
+    return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
+
+
+def _as_list(keys: TensorKeys) -> list[TensorKey]:
+    if isinstance(keys, (str, Layer, Port)) or _is_pair(keys):
+        return [keys]
+    if not isinstance(keys, Iterable):
+        hint = "give names of tensors or layers, or pairs of a layer and the position of its output"
+        raise InputError(diagnose(USAGE, f"expected tensors, got {keys!r}", hint=hint))
+    return list(cast("Iterable[TensorKey]", keys))
+
+
+def _is_pair(key: object) -> TypeGuard[tuple[LayerKey, int]]:
+    """Return whether a key is a layer with the position of an output; a tuple of two names is none."""
+    return isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], int) and not isinstance(key[1], bool)
+
+
+def _outputs_of(layer: Layer) -> list[Port]:
+    if layer.type == "Result" and layer.inputs:
+        return [_read_by(layer.inputs[0])]
+    if not layer.outputs:
+        refuse("the layer has no outputs", layer)
+    return list(layer.outputs)
+
+
+def _output(layer: Layer, index: int) -> Port:
+    outputs = _outputs_of(layer)
+    if not 0 <= index < len(outputs):
+        message = f"the layer has no output {index}: it has {plural(len(outputs), 'output')}, counted from 0"
+        raise NotFoundError(diagnose(USAGE, message, layer.place))
+    return outputs[index]
+
+
+def _read_by(port: Port) -> Port:
+    """Return an output port; for an input port, the one that feeds it."""
+    if port.is_output:
+        return port
+    if port.source is None:
+        refuse(f"input {port.index} of this layer has no source", port.layer)
+    return port.source
+
+
+# --------------------------------------------------------------------------- names
+
+
+def graphs(model: Model) -> Iterator[Model]:
+    """Yield a model and all its bodies."""
+    yield model
+    for layer in model.layers:
+        for body in layer.bodies.values():
+            yield from graphs(body)
+
+
+def tensor_names(model: Model) -> dict[str, Port]:
+    """Return the output port of each tensor of a model and its bodies by its names.
+
+    The name of a tensor in a body follows those of the layers around it, as ``loop/body/name``.
+    """
+    found: dict[str, Port] = {}
+    for graph in graphs(model):
+        start = graph.scope.removeprefix(model.scope)
+        for layer in graph.layers:
+            for port in layer.outputs:
+                for name in port.own_names:
+                    found.setdefault(start + name, port)
+        for port in graph.outputs:
+            if port.source is not None:
+                for name in port.own_names:
+                    found.setdefault(start + name, port.source)
+    return found
+
+
+def _layer_named(model: Model, key: str) -> Layer:
+    try:
+        return model.layer(key)
+    except NotFoundError:
+        refuse_unknown(model, key)
+
+
+def refuse_unknown(model: Model, key: str) -> NoReturn:
+    """Raise NotFoundError for a name that neither a tensor nor a layer has."""
+    known = [*dict.fromkeys((*(layer.key for layer in model.walk()), *tensor_names(model)))]
+    message = f"no tensor and no layer is named {key!r}"
+    raise NotFoundError(diagnose(USAGE, message, Place(model.path), hint=did_you_mean(key, known)))
+
+
+def _refuse_key(model: Model, key: object) -> NoReturn:
+    hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
+    raise InputError(diagnose(USAGE, f"expected a tensor, got {key!r}", Place(model.path), hint=hint))
+
+
+def refuse(message: str, layer: Layer | None = None, hint: str | None = None) -> NoReturn:
+    """Raise InputError for arguments of an edit."""
+    raise InputError(diagnose(USAGE, message, None if layer is None else layer.place, hint=hint))

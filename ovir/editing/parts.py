@@ -1,0 +1,233 @@
+"""Parts of a model: the layers between given inputs and outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.editing.keys import find_tensors, refuse
+from ovir.editing.making import free_name, name_tensors, parameter, result, result_name
+from ovir.editing.transaction import infer_edited, owner_of, with_types
+from ovir.graph.connections import set_scopes
+from ovir.graph.flat import restore
+from ovir.graph.keys import TensorKeys
+from ovir.graph.layers import Layer, Port, join, path_text, separate
+from ovir.graph.model import Model, independent
+from ovir.ops.infrastructure import Parameter
+from ovir.ops.state import AssignBase, ReadValueBase
+
+
+def extract(model: Model, inputs: TensorKeys | None, outputs: TensorKeys | None) -> Model:
+    """Return the part of a model between inputs and outputs; see ``Model.extract``."""
+    with_types(model)
+    cut = None if inputs is None else find_tensors(model, inputs)
+    wanted = None if outputs is None else find_tensors(model, outputs)
+    graph = _graph_of(model, [*(cut or []), *(wanted or [])])
+    if wanted is None:
+        wanted = [port.source for port in graph.outputs if port.source is not None]
+    if not wanted:
+        refuse("a part needs at least one output")
+    needed = _Needed(cut or [], is_open=cut is None)
+    for port in wanted:
+        needed.require(port)
+    needed.add_assigns(layer for layer in graph.layers if layer.type == "Assign")
+    return _Part(graph, cut, needed.layers, has_own_results=outputs is None).model(wanted)
+
+
+def _graph_of(model: Model, ports: Sequence[Port]) -> Model:
+    """Return the model or body that all tensors are in."""
+    found = list(dict.fromkeys(owner_of(port.layer) for port in ports)) or [model]
+    if len(found) > 1:
+        names = " and ".join(f"'{graph.scope.rstrip('/')}'" if graph.scope else "the model itself" for graph in found)
+        hint = "give inputs and outputs that are in the same body"
+        raise InputError(
+            diagnose(USAGE, f"a part cannot cross the border of a body: got tensors of {names}", hint=hint)
+        )
+    return found[0]
+
+
+class _Needed:
+    """The layers that outputs depend on, without those before the cut."""
+
+    def __init__(self, cut: Collection[Port], *, is_open: bool) -> None:
+        self._cut = frozenset(cut)
+        self._is_open = is_open
+        """Whether every Parameter may be an input of the part."""
+        self.layers: set[Layer] = set()
+
+    def require(self, output: Port) -> None:
+        """Add the layers that an output depends on; raise InputError if it needs an input that is not given."""
+        if output in self._cut:
+            return
+        found, missing = self._before(output.layer)
+        if missing is not None:
+            path = path_text(_path(missing, output.layer, found))
+            message = f"the part leaves input '{missing.name}' undefined: '{output.any_name}' depends on it, by {path}"
+            hint = f"add '{missing.name}' to the inputs, or cut at another tensor between the two"
+            raise InputError(diagnose(USAGE, message, missing.place, hint=hint))
+        self.layers |= found
+
+    def add_assigns(self, assigns: Iterable[Layer]) -> None:
+        """Add the Assigns of variables that the part reads, with what they depend on, if the part can compute it."""
+        waiting = list(assigns)
+        while True:
+            variables = {op.variable_id for layer in self.layers if isinstance(op := layer.operator, ReadValueBase)}
+            ready = [layer for layer in waiting if _assigns(layer, variables)]
+            if not ready:
+                return
+            waiting = [layer for layer in waiting if layer not in ready]
+            for layer in ready:
+                found, missing = self._before(layer)
+                if missing is None:
+                    self.layers |= found
+
+    def _before(self, end: Layer) -> tuple[set[Layer], Layer | None]:
+        """Return the layers that ``end`` depends on and that are not needed yet, and a Parameter that is missing."""
+        found, pending = {end}, [end]
+        missing = None
+        while pending:
+            layer = pending.pop()
+            if layer.type == "Parameter" and not self._is_open:
+                missing = layer
+            for port in layer.inputs:
+                source = port.source
+                if source is None:
+                    refuse(f"input {port.index} of this layer has no source", layer)
+                if source not in self._cut and source.layer not in found and source.layer not in self.layers:
+                    found.add(source.layer)
+                    pending.append(source.layer)
+        return found, missing
+
+
+def _assigns(layer: Layer, variables: Collection[str]) -> bool:
+    return isinstance(layer.operator, AssignBase) and layer.operator.variable_id in variables
+
+
+def _path(start: Layer, end: Layer, among: Collection[Layer]) -> list[Layer]:
+    """Return a shortest path between two layers through the given ones."""
+    came_from: dict[Layer, Layer] = {}
+    pending = [start]
+    for layer in pending:
+        for port in layer.outputs:
+            for reader in port.readers:
+                if reader.layer in among and reader.layer not in came_from and reader.layer is not start:
+                    came_from[reader.layer] = layer
+                    pending.append(reader.layer)
+    path = [end]
+    while path[-1] is not start:
+        path.append(came_from[path[-1]])
+    return path[::-1]
+
+
+class _Part:
+    """The copy of some layers of a model."""
+
+    def __init__(
+        self, graph: Model, cut: Sequence[Port] | None, needed: Collection[Layer], *, has_own_results: bool
+    ) -> None:
+        self._graph = graph
+        self._cut = cut
+        self._has_own_results = has_own_results
+        own = {port.layer for port in cut or [] if port.layer.type == "Parameter"}
+        ends = ("Parameter", "Result")
+        self._inner = [layer for layer in graph._file_order if layer in needed and layer.type not in ends]
+        self._own_inputs = [port.layer for port in graph.inputs if port.layer in (needed if cut is None else own)]
+        self._next_id = graph.next_id
+        self._layer_names = {layer.name for layer in (*self._inner, *self._own_inputs)}
+
+    def model(self, wanted: Sequence[Port]) -> Model:
+        """Return the part as a model with these outputs."""
+        graph = self._graph
+        results = self._own_results(wanted)
+        kept = [*self._own_inputs, *self._inner, *dict.fromkeys(layer for layer in results if layer is not None)]
+        copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
+        for layer in copies.values():
+            layer.scope = ""
+            set_scopes(layer)
+        tensors = {a: b for old, new in copies.items() for a, b in zip(old.outputs, new.outputs, strict=True)}
+        inputs = self._inputs(copies, tensors)
+        for old, new in copies.items():
+            for a, b in zip(old.inputs, new.inputs, strict=True):
+                if a.source is not None and b.source is not tensors[a.source]:
+                    separate(b)
+                    join(tensors[a.source], b, a.edge_line)
+        ends = self._results(wanted, results, copies, tensors)
+        inner = [copies[layer] for layer in self._inner]
+        part = Model(
+            [*inputs, *inner, *ends],
+            name=graph.name,
+            version=graph.version,
+            path=graph.path,
+            rt_info=graph.rt_info,
+            has_gaps=graph.has_gaps,
+        )
+        infer_edited(part)
+        return part
+
+    def _inputs(self, copies: dict[Layer, Layer], tensors: dict[Port, Port]) -> list[Layer]:
+        """Return the Parameters of the part, and enter the tensors that they stand for in ``tensors``."""
+        for layer in self._own_inputs:
+            if self._graph.scope:  # what a body is fed need not be what its Parameter declares
+                _set_type(copies[layer], layer.outputs[0])
+        if self._cut is None:
+            return [copies[layer] for layer in self._own_inputs]
+        found = []
+        taken = {name for port in tensors.values() for name in port.own_names}
+        for port in self._cut:
+            if port.layer in copies and port.layer.type == "Parameter":
+                found.append(copies[port.layer])
+                continue
+            if port in tensors:  # another output of its layer is computed in the part
+                taken -= port.own_names
+                tensors[port].own_names = frozenset()
+            new = parameter(self._new_id(), port.layer.name, port.type)
+            new.outputs[0].own_names = port.own_names
+            if not port.own_names:
+                several = f"{port.layer.name}.{port.index}" if len(port.layer.outputs) > 1 else port.layer.name
+                new.outputs[0].own_names = frozenset({free_name(several, taken)})
+            if len(port.layer.outputs) > 1:
+                new.name = new.outputs[0].any_name
+            new.name = free_name(new.name, self._layer_names)
+            self._layer_names.add(new.name)
+            taken |= new.outputs[0].own_names
+            tensors[port] = new.outputs[0]
+            found.append(new)
+        return found
+
+    def _own_results(self, wanted: Sequence[Port]) -> list[Layer | None]:
+        """Return for each output the Result that the model has for it, if it has one."""
+        if self._has_own_results:
+            return [port.layer for port in self._graph.outputs if port.source is not None]
+        return [next((r.layer for r in port.readers if r.layer.type == "Result"), None) for port in wanted]
+
+    def _results(
+        self,
+        wanted: Sequence[Port],
+        own: Sequence[Layer | None],
+        copies: dict[Layer, Layer],
+        tensors: dict[Port, Port],
+    ) -> list[Layer]:
+        new_ones = [tensors[port] for port, layer in zip(wanted, own, strict=True) if layer is None]
+        name_tensors(new_ones, {name for port in tensors.values() for name in port.own_names})
+        found = []
+        for port, layer in zip(wanted, own, strict=True):
+            if layer is not None:
+                found.append(copies[layer])
+                continue
+            new = result(self._new_id(), free_name(result_name(tensors[port]), self._layer_names))
+            self._layer_names.add(new.name)
+            join(tensors[port], new.inputs[0])
+            found.append(new)
+        return found
+
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+
+def _set_type(layer: Layer, port: Port) -> None:
+    """Let a Parameter have the inferred type of a port."""
+    layer.operator = Parameter(element_type=port.element_type, shape=port.shape)
+    layer.attributes = {**layer.attributes, "element_type": port.element_type, "shape": port.shape}

@@ -1,0 +1,85 @@
+"""Edits that leave an inferred model, or raise and change nothing.
+
+``editing`` is a block of changes. It takes a snapshot of the model before them and infers the model after them; if
+either raises, it restores the snapshot. Blocks nest: only the outermost one takes a snapshot and infers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import cast
+
+from ovir.diagnostics.codes import DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_TYPE, OWN_TYPE
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.graph.snapshot import Snapshot
+from ovir.inference.declared import SHAPES
+from ovir.inference.models import infer_model
+
+_DECLARED = {code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, EXCHANGED_INPUTS)}
+"""The codes of differences between what a file declares and what is inferred."""
+
+
+class OpenEdits:
+    """A block of edits that has not ended."""
+
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None
+        """What an edit has raised halfway. The block must undo everything, even if the exception has been caught."""
+
+
+@contextmanager
+def editing(model: Model) -> Iterator[None]:
+    """Combine edits of a model, or of the model around a body, to one: see the module."""
+    root = outermost(model)
+    if root.open_edits is not None:
+        with _inner(root.open_edits):
+            yield
+        return
+    root._prepare_change()
+    snapshot = Snapshot(root)
+    edits = root.open_edits = OpenEdits()
+    try:
+        yield
+        if edits.failure is not None:
+            raise edits.failure
+        infer_edited(root)
+    except BaseException:
+        snapshot.restore()
+        raise
+    finally:
+        root.open_edits = None
+
+
+@contextmanager
+def _inner(edits: OpenEdits) -> Iterator[None]:
+    try:
+        yield
+    except BaseException as error:
+        edits.failure = error
+        raise
+
+
+def infer_edited(root: Model) -> None:
+    """Infer a model after edits. That the file declares other types than result from the edits is not reported."""
+    earlier = set(root.inference_diagnostics)
+    found = infer_model(root)
+    root.inference_diagnostics = [d for d in found if d.code not in _DECLARED or d in earlier]
+
+
+def with_types(model: Model) -> None:
+    """Infer a model if edits of an open block have changed it since its last inference."""
+    root = outermost(model)
+    if root.open_edits is not None:
+        infer_edited(root)
+
+
+def outermost(model: Model) -> Model:
+    """Return the model itself, or the one around a body and all bodies between."""
+    return cast("Model", list(model.around())[-1])
+
+
+def owner_of(layer: Layer) -> Model:
+    """Return the model or body that a layer is in."""
+    return cast("Model", layer.owner)

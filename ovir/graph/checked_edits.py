@@ -1,0 +1,132 @@
+"""The edits after which a model is inferred. What they do is in ``ovir.editing``, which works on models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from ovir.graph.edits import EditableGraph
+from ovir.graph.keys import LayerKey, TensorKey, TensorKeys
+from ovir.graph.layers import Layer, Port
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from ovir.graph.model import Model
+
+
+class CheckedEdits(EditableGraph):
+    """The edits of a model that leave it inferred, or raise an OvirError and change nothing.
+
+    A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
+    ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the
+    tensor. Names such as ``loop/body/name`` refer to bodies; an edit of a body infers the model around it.
+
+    Every edit copies the connections of the model and infers all of it. Put many edits into one block of ``editing``.
+    """
+
+    def editing(self) -> AbstractContextManager[None]:
+        """Combine edits to one: the model is inferred at the end of the ``with`` block.
+
+        If the block raises, or if the model cannot be inferred at its end, nothing has changed. Primitive edits of
+        ``EditableGraph`` can be part of it.
+        """
+        return cast("AbstractContextManager[None]", _call("transaction", "editing", self))
+
+    def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Model:
+        """Return a new model that computes ``outputs`` from ``inputs``; this model does not change.
+
+        Both are tensors in the order that they have in the new model. An input that no Parameter has becomes a new
+        Parameter of the inferred type. Without ``inputs``, the part has those Parameters of this model that it needs;
+        without ``outputs``, it has all Results. The layers in between keep names, ids and bodies, and share the data of
+        their weights. A ReadValue keeps its Assign if the part can compute what that assigns. Tensors of a body give a
+        part of that body.
+
+        Raises InputError if an output depends on a Parameter that is not among the inputs.
+        """
+        return cast("Model", _call("parts", "extract", self, inputs, outputs))
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Rename layers and tensors, inputs and outputs included; ``names`` maps present to new names.
+
+        A name that both a layer and a tensor have is changed for both. Names can be exchanged. Raises InputError for a
+        name that another layer or tensor has.
+        """
+        _call("names", "rename", self, names)
+
+    def add_outputs(self, outputs: TensorKeys) -> list[Port]:
+        """Make tensors outputs of the model, and return the ports of ``model.outputs`` that belong to them.
+
+        A tensor that already is an output keeps its Result. A tensor without a name gets that of its layer.
+        """
+        return cast("list[Port]", _call("outputs", "add_outputs", self, outputs))
+
+    def set_constant(self, layer: LayerKey, array: ArrayLike) -> Layer:
+        """Give a Const other data, and return it; the array decides on element type and shape.
+
+        For a layer that is computed from constants alone, such as the last one of a decompression, the array takes the
+        place of its output: the layer becomes a Const, and layers that only fed it are removed. To change the stored
+        numbers of compressed weights instead, name their Const.
+        """
+        return cast("Layer", _call("constants", "set_constant", self, layer, array))
+
+    def replace(self, layer: LayerKey, node: Layer) -> Layer:
+        """Replace a layer by ``node``, which belongs to no model, and return ``node``.
+
+        Inputs that are not connected yet read what those of the old layer read. Outputs without names get those of the
+        old layer. The layers that only fed the old one remain; see ``prune``.
+        """
+        return cast("Layer", _call("layers", "replace", self, layer, node))
+
+    def insert_after(
+        self, port: TensorKey, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
+    ) -> Layer:
+        """Insert a layer between a tensor and its readers, or only ``readers``, and return the layer.
+
+        The layer must belong to no model. The tensor feeds its first input, ``others`` feed the inputs after it. The
+        readers then read its first output. The tensor keeps its names, but the names of an output of the model go with
+        that output.
+        """
+        return cast("Layer", _call("layers", "insert_after", self, port, layer, others, readers))
+
+    def remove(self, layer: LayerKey) -> None:
+        """Remove a layer. If anything reads it, that reads the layer's first input instead.
+
+        The names of an output of the model go with that output.
+        """
+        _call("layers", "remove", self, layer)
+
+    def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
+        """Replace what is known before any run by constants, and return these.
+
+        The values are those of runs, which leave out what takes too much memory or time. Weights stay compressed unless
+        ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too: reshape
+        the model before.
+        """
+        return cast("list[Layer]", _call("folding", "fold_constants", self, decompress))
+
+    def decompress(self) -> list[Layer]:
+        """Replace compressed weights by constants of the decompressed numbers, and return these."""
+        return cast("list[Layer]", _call("folding", "decompress", self))
+
+    def prune(self) -> list[Layer]:
+        """Remove the dead layers of the model and its bodies, and return them.
+
+        Parameters remain, as they are part of the model's interface: ``remove`` removes one that nothing reads. A
+        ReadValue remains as long as there is an Assign of its variable.
+        """
+        return cast("list[Layer]", _call("cleaning", "prune", self))
+
+    def strip_rt_info(self) -> None:
+        """Remove all runtime information of the model, its layers, ports and bodies.
+
+        This includes what other programs act on, such as layouts and the marks of compressed weights.
+        """
+        _call("cleaning", "strip_rt_info", self)
+
+
+def _call(module: str, function: str, *arguments: Any) -> Any:
+    """Call a function of ``ovir.editing``, which is imported when it is first needed."""
+    return getattr(import_module(f"ovir.editing.{module}"), function)(*arguments)
