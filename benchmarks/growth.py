@@ -70,9 +70,10 @@ def _relu(model: ovir.Model) -> Layer:
 
 def insert(model: ovir.Model) -> None:
     """Insert a layer after the first output of each layer that has readers."""
-    for layer in list(model.layers):
-        if layer.outputs and layer.outputs[0].readers:
-            model.insert_after(layer.outputs[0], _relu(model))
+    with model.editing():
+        for layer in list(model.layers):
+            if layer.outputs and layer.outputs[0].readers:
+                model.insert_after(layer.outputs[0], _relu(model))
 
 
 def add_and_connect(model: ovir.Model) -> None:

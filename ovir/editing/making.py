@@ -57,14 +57,18 @@ def free_name(wanted: str, taken: Container[str]) -> str:
 def name_tensors(ports: Iterable[Port], taken: set[str]) -> None:
     """Give each tensor without a name that of its layer; ``taken`` has all names of tensors and gets the new ones.
 
-    The outputs of a layer with several of them are numbered as in OpenVINO: ``split.0``.
+    The outputs after the first one are numbered, as in ``split.1``.
     """
     for port in ports:
         if not port.own_names:
-            layer = port.layer
-            name = free_name(layer.name if len(layer.outputs) == 1 else f"{layer.name}.{port.index}", taken)
+            name = free_name(default_name(port), taken)
             taken.add(name)
             port.own_names = frozenset({name})
+
+
+def default_name(port: Port) -> str:
+    """Return the name of an output that has none."""
+    return f"{port.layer.name}.{port.index}" if port.index else port.layer.name
 
 
 def result_name(port: Port) -> str:

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import find_tensors, refuse
-from ovir.editing.making import free_name, name_tensors, parameter, result, result_name
+from ovir.editing.making import default_name, free_name, name_tensors, parameter, result, result_name
 from ovir.editing.transaction import infer_edited, owner_of, with_types
 from ovir.graph.connections import set_scopes
 from ovir.graph.flat import restore
@@ -163,7 +163,11 @@ class _Part:
             rt_info=graph.rt_info,
             has_gaps=graph.has_gaps,
         )
-        infer_edited(part)
+        try:
+            infer_edited(part)
+        except ModelError as error:
+            error.add_note("  hint: inference of the part knows less than that of the model: " + _UNKNOWN)
+            raise
         return part
 
     def _inputs(self, copies: dict[Layer, Layer], tensors: dict[Port, Port]) -> list[Layer]:
@@ -182,15 +186,11 @@ class _Part:
             if port in tensors:  # another output of its layer is computed in the part
                 taken -= port.own_names
                 tensors[port].own_names = frozenset()
-            new = parameter(self._new_id(), port.layer.name, port.type)
-            new.outputs[0].own_names = port.own_names
-            if not port.own_names:
-                several = f"{port.layer.name}.{port.index}" if len(port.layer.outputs) > 1 else port.layer.name
-                new.outputs[0].own_names = frozenset({free_name(several, taken)})
-            if len(port.layer.outputs) > 1:
-                new.name = new.outputs[0].any_name
-            new.name = free_name(new.name, self._layer_names)
-            self._layer_names.add(new.name)
+            wanted = default_name(port)
+            name = free_name(port.any_name if wanted in self._layer_names else wanted, self._layer_names)
+            self._layer_names.add(name)
+            new = parameter(self._new_id(), name, port.type)
+            new.outputs[0].own_names = port.own_names or frozenset({free_name(default_name(port), taken)})
             taken |= new.outputs[0].own_names
             tensors[port] = new.outputs[0]
             found.append(new)
@@ -225,6 +225,9 @@ class _Part:
     def _new_id(self) -> int:
         self._next_id += 1
         return self._next_id - 1
+
+
+_UNKNOWN = "the values of its inputs are unknown; cut at tensors that are no shapes"
 
 
 def _set_type(layer: Layer, port: Port) -> None:

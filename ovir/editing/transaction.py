@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import cast
 
 from ovir.diagnostics.codes import DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_TYPE, OWN_TYPE
+from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.graph.snapshot import Snapshot
@@ -62,9 +63,15 @@ def _inner(edits: OpenEdits) -> Iterator[None]:
 
 
 def infer_edited(root: Model) -> None:
-    """Infer a model after edits. That the file declares other types than result from the edits is not reported."""
+    """Infer a model after edits. That the file declares other types than result from the edits is not reported.
+
+    Raises ModelError with the first error only, because others usually follow from it.
+    """
     earlier = set(root.inference_diagnostics)
-    found = infer_model(root)
+    try:
+        found = infer_model(root)
+    except ModelError as error:
+        raise ModelError(error.diagnostic) from None
     root.inference_diagnostics = [d for d in found if d.code not in _DECLARED or d in earlier]
 
 

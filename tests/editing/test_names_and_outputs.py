@@ -1,0 +1,85 @@
+"""Renamed layers and tensors, and further outputs."""
+
+from __future__ import annotations
+
+import numpy as np
+from edited import run, sample, with_body
+
+import ovir
+
+
+def test_layer_and_tensor_of_a_name_are_renamed() -> None:
+    model = sample()
+    model.rename({"x": "photo", "add": "sum", "out": "result"})
+    assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("photo", {"photo"}), ("y", {"y"})]
+    assert model.layer("sum").outputs[0].names == {"sum"}
+    assert model.outputs[0].layer.name == "result"
+    ones = np.ones((2, 3), np.float32)
+    assert set(ovir.compile_model(model)({"photo": ones, "y": ones})[0].flat) == {2}
+
+
+def test_only_what_has_the_name_is_renamed() -> None:
+    model = sample()
+    model.layer("add").outputs[0].names = frozenset({"a tensor", "also"})
+    model.rename({"a tensor": "another", "add": "sum"})
+    assert model.layer("sum").outputs[0].names == {"another", "also"}
+
+
+def test_names_are_exchanged_and_kept() -> None:
+    model = sample()
+    model.rename({"x": "y", "y": "x", "add": "add"})
+    assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("y", {"y"}), ("x", {"x"})]
+
+
+def test_a_second_layer_of_a_name_is_renamed_by_its_key() -> None:
+    model = sample()
+    model.layer("dead").name = "relu"
+    model.rename({"relu#4": "other"})
+    assert [model.layer(number).name for number in (3, 4)] == ["relu", "other"]
+
+
+def test_names_in_bodies_with_and_without_those_around_them() -> None:
+    model = with_body()
+    model.rename({"n1/body/n1": "inner"})
+    assert model.layer("n1/body/inner").type == "ReLU"
+    model.rename({"n1/body/inner": "n1/body/rectified", "n1": "loop"})
+    assert model.layer("loop/body/rectified").type == "ReLU"
+    model.layer("loop/body/rectified").outputs[0].names = frozenset({"tensor"})
+    model.rename({"loop/body/tensor": "loop/body/other"})
+    assert model.layer("loop/body/rectified").outputs[0].names == {"other"}
+
+
+def test_outputs_are_added_behind_the_others() -> None:
+    model = sample()
+    expected = run(model)
+    added = model.add_outputs(["relu", ("split", 0)])
+    assert added == model.outputs[2:]
+    assert [port.layer.name for port in model.outputs] == ["out", "half", "relu/sink_port_0", "split/sink_port_0"]
+    results = ovir.compile_model(model)([np.ones((2, 3), np.float32)] * 2)
+    assert set(results["relu"].flat) == {2}
+    for array, wanted in zip(run(model)[:2], expected, strict=True):
+        np.testing.assert_array_equal(array, wanted)
+
+
+def test_an_output_is_not_added_twice() -> None:
+    model = sample()
+    assert model.add_outputs("product") == [model.outputs[0]]
+    assert model.add_outputs(model.outputs[1]) == [model.outputs[1]]
+    assert model.add_outputs("add") == model.add_outputs(("add", 0)) == [model.outputs[2]]
+    assert len(model.outputs) == 3
+
+
+def test_an_added_output_without_a_name_gets_that_of_its_layer() -> None:
+    model = sample()
+    model.layer("add").outputs[0].names = frozenset()
+    model.layer("split").outputs[0].names = frozenset()
+    model.layer("relu").outputs[0].names = frozenset({"add"})
+    added = model.add_outputs([model.layer("add"), ("split", 0)])
+    assert [set(port.names) for port in added] == [{"add_2"}, {"split"}]
+    assert [port.layer.name for port in added] == ["add_2/sink_port_0", "split/sink_port_0"]
+
+
+def test_a_dead_layer_lives_as_an_output() -> None:
+    model = sample()
+    model.add_outputs(["dead"])
+    assert not model.layer("dead").is_dead
