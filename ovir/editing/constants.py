@@ -90,8 +90,7 @@ def remove_unread(graph: Model, ports: Collection[Port]) -> None:
 
 
 def as_constant(port: Port, array: Array) -> Const | None:
-    """Return the Const for the known value of a tensor; None if an array cannot hold its element type, as of u1."""
+    """Return the Const for the known value of a tensor; None if the array has another type than inference expects."""
     if port.element_type.is_dynamic or port.element_type.to_dtype() != array.dtype:
         return None
-    operator = Const.of(array)
-    return operator if operator.element_type == port.element_type else None
+    return Const.of(array, port.element_type, copy=False)

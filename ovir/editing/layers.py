@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ovir.editing.keys import find_layer, find_tensor
+from ovir.diagnostics.text import plural
+from ovir.editing.keys import find_layer, find_tensor, refuse
+from ovir.editing.new_layers import NewLayers
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.edits import EditableGraph
 from ovir.graph.keys import LayerKey, TensorKey
@@ -15,8 +17,12 @@ from ovir.graph.model import Model
 def replace(model: Model, layer: LayerKey, node: Layer) -> Layer:
     """Replace a layer; see ``Model.replace``."""
     old = find_layer(model, layer)
-    with editing(model):
-        owner_of(old).replace_layer(old, node)
+    graph = owner_of(old)
+    new = NewLayers(graph, node, replaced=old)
+    is_connected = any(port.source is not None for port in node.inputs)
+    with new.kept(), editing(model):
+        sources = new.include([port.source for port in old.inputs])
+        graph.replace_layer(old, node, sources if is_connected else None)
         for before, after in zip(old.outputs, node.outputs, strict=False):
             after.own_names = after.own_names or before.own_names
     return node
@@ -27,8 +33,23 @@ def insert_after(
 ) -> Layer:
     """Insert a layer behind a tensor; see ``Model.insert_after``."""
     source = find_tensor(model, port)
-    with editing(model):
-        EditableGraph.insert_after(owner_of(source.layer), source, layer, others, readers=readers)
+    graph = owner_of(source.layer)
+    new = NewLayers(graph, layer)
+    if not (layer.inputs and layer.outputs):
+        refuse("the layer needs an input and an output to be inserted", layer)
+    if len(others) >= len(layer.inputs):
+        refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(1 + len(others), 'source')}", layer)
+    moved = source.readers if readers is None else tuple(readers)
+    with new.kept(), editing(model):
+        reads_source = source in new.reads
+        sources = new.include([source, *others])
+        if source not in sources and not reads_source:
+            refuse("the new layer does not read the tensor that it is inserted after", layer)
+        if sources[0] is source:
+            EditableGraph.insert_after(graph, source, layer, sources[1:], readers=moved)
+        else:
+            graph.add_layer(layer, sources)
+            graph.move_readers(source, layer.outputs[0], moved)
         if _feeds_result(layer.outputs[0]):
             _move_names(source, layer.outputs[0])
     return layer

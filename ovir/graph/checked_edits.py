@@ -75,8 +75,10 @@ class CheckedEdits(EditableGraph):
     def replace(self, layer: LayerKey, node: Layer) -> Layer:
         """Replace a layer by ``node``, which belongs to no model, and return ``node``.
 
-        Inputs that are not connected yet read what those of the old layer read. Outputs without names get those of the
-        old layer. The layers that only fed the old one remain; see ``prune``.
+        ``node`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
+        in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
+        those of the old layer read. Outputs without names get those of the old layer. The layers that only fed the old
+        one remain; see ``prune``.
         """
         return cast("Layer", _call("layers", "replace", self, layer, node))
 
@@ -85,9 +87,10 @@ class CheckedEdits(EditableGraph):
     ) -> Layer:
         """Insert a layer between a tensor and its readers, or only ``readers``, and return the layer.
 
-        The layer must belong to no model. The tensor feeds its first input, ``others`` feed the inputs after it. The
-        readers then read its first output. The tensor keeps its names, but the names of an output of the model go with
-        that output.
+        The layer must belong to no model. Functions of an opset make one that reads the tensor itself:
+        ``model.insert_after(tensor, ops.relu(tensor))``; it brings in the new layers that it depends on. If its inputs
+        are not connected, the tensor feeds the first one, and ``others`` those after it. The readers then read its
+        first output. The tensor keeps its names, but the names of an output of the model go with that output.
         """
         return cast("Layer", _call("layers", "insert_after", self, port, layer, others, readers))
 

@@ -203,9 +203,13 @@ class LayerGraph:
 
     def _find(self, key: str) -> Layer | None:
         """Return the first layer with this name, or else the layer with this key, with or without ``scope``."""
+        return self.named(key) or self._keyed(key) or self._keyed(key.removeprefix(self.scope))
+
+    def named(self, name: str) -> Layer | None:
+        """Return the first layer with this name, without looking at keys and bodies."""
         if self._first_named is None:
             self._first_named = {layer.name: layer for layer in reversed(self._file_order)}
-        return self._first_named.get(key) or self._keyed(key) or self._keyed(key.removeprefix(self.scope))
+        return self._first_named.get(name)
 
     def _keyed(self, key: str) -> Layer | None:
         """Return the layer of this model or one of its bodies with this key, which is without ``scope``."""
