@@ -83,7 +83,7 @@ def test_what_is_refused_changes_nothing(make, message: str) -> None:
 
 def test_the_replaced_layer_cannot_be_read() -> None:
     model = sample()
-    with pytest.raises(ovir.InputError, match="the new layer reads the one that it replaces\n  hint: .* insert_after"):
+    with pytest.raises(ovir.InputError, match=r"the new layer reads the one that it replaces\n  hint: .* insert_after"):
         model.replace("relu", ops.abs(ops.negative(model.layer("relu"))))
 
 
