@@ -111,30 +111,34 @@ class DeformableBase(ConvolutionBase):
         # Channels last: a sample, and everything that one output reads, is then contiguous.
         tap_first = filters.reshape(self.group, outputs // self.group, depth, taps).swapaxes(2, 3).astype(dtype)
         weights = tap_first.reshape(self.group, outputs // self.group, taps * depth)
-        pixels = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype, order="C")
-        pixels = pixels.reshape(images, prod(spatial) * moved, channels // moved)
-        places = offsets.reshape(images, moved, taps, 2, positions).transpose(0, 3, 4, 2, 1)
+        channels_last = data.reshape(images, channels, prod(spatial)).swapaxes(1, 2).astype(dtype, order="C")
+        pixels = channels_last.reshape(images * prod(spatial) * moved, channels // moved)
+        places = offsets.reshape(images, moved, taps, 2, positions).transpose(3, 0, 4, 2, 1)
         scales = None if mask is None else mask.reshape(images, moved, taps, positions).transpose(0, 3, 2, 1)
-        base = _tap_places(windows, sizes).astype(dtype)
+        base = _tap_places(windows, sizes).astype(dtype)[:, np.newaxis, :, :, np.newaxis]
         sums = np.empty((images, self.group, outputs // self.group, positions), dtype)
         count = max(_SAMPLE_BYTES // max(taps * channels * dtype.itemsize, 1), 1)
-        for image, start in product(range(images), range(0, positions, count)):
-            block = slice(start, start + count)
-            scale = None if scales is None else scales[image, block]
-            at = base[:, block, :, np.newaxis] + places[image, :, block].astype(dtype, copy=False)
-            samples = self._sampled(pixels[image], spatial, at, scale)
-            grouped = samples.reshape(-1, taps, self.group, depth).transpose(2, 1, 3, 0)
-            columns = grouped.reshape(self.group, taps * depth, -1)
-            np.matmul(weights, columns, out=sums[image, :, :, block])
+        several = max(count // max(positions, 1), 1)
+        for first, start in product(range(0, images, several), range(0, positions, count)):
+            rows, block = slice(first, first + several), slice(start, start + count)
+            scale = None if scales is None else scales[rows, block]
+            at = base[:, :, block] + places[:, rows, block].astype(dtype, copy=False)
+            begin = np.arange(images)[rows, np.newaxis, np.newaxis, np.newaxis] * prod(spatial) * moved
+            samples = self._sampled(pixels, begin, spatial, at, scale)
+            grouped = samples.reshape(*at.shape[1:3], taps, self.group, depth).transpose(0, 3, 2, 4, 1)
+            columns = grouped.reshape(len(grouped), self.group, taps * depth, at.shape[2])
+            np.matmul(weights, columns, out=sums[rows, :, :, block])
         return converted(sums.reshape(images, outputs, *sizes), data.dtype, out)
 
-    def _sampled(self, pixels: Array, spatial: Sequence[int], places: Array, scale: Array | None) -> Array:
-        """Return the pixels around places[axis, p, t, i] in part i of the channels, interpolated and multiplied by
-        scale[p, t, i], as [p, t, channels].
+    def _sampled(
+        self, pixels: Array, begin: Array, spatial: Sequence[int], places: Array, scale: Array | None
+    ) -> Array:
+        """Return the pixels around places[axis, n, p, t, i] in part i of the channels of image n, interpolated and
+        multiplied by scale[n, p, t, i], as [n, p, t, channels].
 
-        ``pixels`` are [height * width * parts, channels of a part].
+        ``pixels`` are [images * height * width * parts, channels of a part]; image n has those from ``begin[n]`` on.
         """
-        limits = np.array(spatial).reshape(2, 1, 1, 1)
+        limits = np.array(spatial).reshape(2, 1, 1, 1, 1)
         inside = (places > -1 if self.bilinear_interpolation_pad else places >= 0) & (places < limits)
         inside = inside[0] & inside[1]
         places = np.where(inside, places, 0)  # positions outside have weight 0; they may be NaN
@@ -142,8 +146,8 @@ class DeformableBase(ConvolutionBase):
         part = places - low
         first = low.astype(np.intp)
         factor = inside.astype(places.dtype) if scale is None else np.where(inside, scale, 0)
-        parts = inside.shape[2]
-        strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1)
+        parts = inside.shape[3]
+        strides = np.array([spatial[1] * parts, parts]).reshape(2, 1, 1, 1, 1)
         neighbours = []  # before and after on both axes: where pixels begin, their weights, and which of them exist
         for index, weight in ((first, 1 - part), (first + 1, part)):
             exists = (index >= 0) & (index < limits) if self.bilinear_interpolation_pad else (None, None)
@@ -154,11 +158,11 @@ class DeformableBase(ConvolutionBase):
             share = share_y * share_x * factor
             if row is not None:
                 share = np.where(row & column, share, 0)
-            samples = pixels.take(y + x + np.arange(parts), 0, mode="clip")
+            samples = pixels.take(begin + y + x + np.arange(parts), 0, mode="clip")
             samples *= share[..., np.newaxis]
             total = samples if total is None else np.add(total, samples, out=total)
         assert total is not None
-        return total.reshape(*total.shape[:2], parts * pixels.shape[1])
+        return total.reshape(*total.shape[:3], parts * pixels.shape[1])
 
 
 def _tap_places(windows: Sequence[Window], sizes: Sequence[int]) -> Array:
