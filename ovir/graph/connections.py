@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
 from weakref import WeakSet
 
-from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.codes import TOO_DEEP, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import NotFoundError
+from ovir.diagnostics.errors import ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.file_order import FileOrder
 from ovir.graph.layers import Layer, Port
@@ -20,6 +20,10 @@ from ovir.graph.read_only import ReadOnlyDict, ReadOnlyList
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+MAX_DEPTH = 32
+"""How deeply bodies may be nested; real models have two or three levels."""
 
 
 class Edge(NamedTuple):
@@ -176,6 +180,17 @@ class LayerGraph:
             taken.add(name)
             found[layer] = name
         return found
+
+    def require_depth(self) -> None:
+        """Raise ModelError if bodies are nested more deeply than functions that call themselves can follow."""
+        graphs: list[LayerGraph] = [self]
+        for _ in range(MAX_DEPTH + 1):
+            holders = [layer for graph in graphs for layer in graph._file_order if layer.bodies]
+            if not holders:
+                return
+            graphs = list({id(body): body for layer in holders for body in layer.bodies.values()}.values())
+        message = f"bodies are nested more than {MAX_DEPTH} deep"
+        raise ModelError(diagnose(TOO_DEEP, message, Place(self.path)))
 
     def own_key(self, layer: Layer) -> str:
         """Return the part of a layer's key that tells it from the other layers of this model."""

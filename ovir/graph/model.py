@@ -118,6 +118,7 @@ class Model(CheckedEdits):
 
         Raises ModelError if inference fails.
         """
+        self.require_depth()
         self._prepare_change()
         with without_garbage_collection():
             self.inference_diagnostics = _inference()[0](self)
@@ -129,6 +130,7 @@ class Model(CheckedEdits):
         shape. If an error is raised, the model has not changed.
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
+        self.require_depth()
         self._prepare_change()
         with without_garbage_collection():
             self.inference_diagnostics = _inference()[1](self, wanted)
@@ -176,6 +178,7 @@ class Model(CheckedEdits):
         return clone
 
     def __getstate__(self) -> dict[str, Any]:
+        self.require_depth()
         with without_garbage_collection():
             layers = [
                 layer._replace(

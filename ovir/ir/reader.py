@@ -28,6 +28,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.text import exact_size_text
+from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.graph.rt_info import NO_RT_INFO
@@ -42,9 +43,6 @@ from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.rt_info import read_rt_info
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
-
-MAX_DEPTH = 32
-"""The depth to which nested bodies are read; real models have two or three levels."""
 
 
 def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:

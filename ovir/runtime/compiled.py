@@ -79,6 +79,7 @@ class CompiledModel:
             return self._last_tapped[1]
 
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
+        model.require_depth()
         with without_garbage_collection():
             return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
 

@@ -13,7 +13,7 @@ from builder import RELU, RESULT, document, layer_text
 
 import ovir
 from ovir.cli.main import main
-from ovir.ir.reader import MAX_DEPTH
+from ovir.graph.connections import MAX_DEPTH
 
 _PORT = '<port id="{}" precision="FP32"><dim>2</dim></port>'
 _MAPS = '<input external_port_id="1" internal_layer_id="0"/><output external_port_id="2" internal_layer_id="2"/>'
@@ -99,3 +99,16 @@ def test_elements_deeper_than_the_parser_goes() -> None:
     with pytest.raises(ovir.OvirError, match="Excessive depth in document"):
         ovir.read_model(text)
     assert [d.code for d in ovir.check(text)] == ["OVIR102"]
+
+
+@pytest.mark.parametrize("action", [ovir.Model.infer_shapes, ovir.compile_model, lambda model: model.reshape([3]), pickle.dumps], ids=["infer", "compile", "reshape", "pickle"])  # fmt: skip
+def test_bodies_that_are_nested_in_memory_have_the_same_limit(action: Callable[[ovir.Model], object]) -> None:
+    """A model built layer by layer can have more levels than any file that is read."""
+    model = ovir.read_model(nested(1), b"\1")
+    for _ in range(150):
+        outer = ovir.read_model(nested(1), b"\1")
+        holder = next(layer for layer in outer.layers if layer.bodies)
+        holder.bodies[next(iter(holder.bodies))] = model
+        model = outer
+    with pytest.raises(ovir.ModelError, match=f"bodies are nested more than {MAX_DEPTH} deep"):
+        action(model)
