@@ -179,8 +179,10 @@ class Connections:
             pairs = [(i, self.matching.to_b[i]) for i in sorted(part)]
             if all(self.a.is_constant[i] for i in part):
                 continue
-            enters = any(self.changed_inputs(i, j) for i, j in pairs)
-            leaves = any(self._still_changed(i, reader) for i in part for reader in leaving[i])
+            enters = any(
+                item.old is None or item.old[0] not in part for pair in pairs for item in self.changed_inputs(*pair)
+            )
+            leaves = any(self._still_changed(i, other) for i in part for other in leaving[i] if other[0] not in part)
             if enters and leaves:
                 self._moved_a.update(i for i, _ in pairs)
                 self._moved_b.update(j for _, j in pairs)

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
+from itertools import chain
 
 from ovir.analysis.signatures import Side
 
@@ -40,6 +41,8 @@ class Matching:
         self.to_a = [NONE] * len(b.layers)
         self._queue: list[tuple[int, int, int]] = []
         self._worst = _EXACT
+        self._agree: Callable[[int, int], bool] | None = None
+        self._postponed: list[tuple[int, int, int]] = []
         self._by_name = _unique_names(a, b)
         self._run()
 
@@ -59,6 +62,7 @@ class Matching:
             self._match_names(self._is_plausible)
         self._grow()
         self._match_rest(rough=False)
+        self._match_ends(lambda i, j: self.a.exact[i] == self.b.exact[j])
         for radius in _RADII:
             if not self._is_done():
                 around_a = self.a.neighborhoods(self._anchors(self.to_b), radius)
@@ -67,6 +71,7 @@ class Matching:
         self._match_unique(*(_large_constants(side) for side in (self.a, self.b)))
         self._worst = _ROUGH + _UNSURE
         self._grow()
+        self._match_ends(lambda i, j: True)
         self._match_rest(rough=True)
         if not trusted:
             self._match_names(self._is_plausible)
@@ -91,28 +96,47 @@ class Matching:
 
     def _match_contexts(self, colors: _Colors) -> None:
         """Match layers that have the same layers before and behind them; of several such layers, those of one name."""
-        classes: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
-        for i, key in enumerate(zip(colors.up_a, colors.down_a, strict=True)):
-            classes[key][0].append(i)
-        for j, key in enumerate(zip(colors.up_b, colors.down_b, strict=True)):
-            classes[key][1].append(j)
-        whole = [group for group in classes.values() if len(group[0]) == len(group[1])]
-        for first, second in whole:
+        classes = self._classes(colors)
+        for first, second in classes:
             if len(first) == 1:
-                self._match(first[0], second[0])
+                if not self._is_doubtful(first[0], second[0]):
+                    self._match(first[0], second[0])
             else:
                 members = set(second)
                 for i in first:
-                    j = self._by_name.get(i, NONE)
-                    if j in members:
-                        self._match(i, j)
+                    if self._by_name.get(i, NONE) in members:
+                        self._match(i, self._by_name[i])
+        self._agree = lambda i, j: colors.up_a[i] == colors.up_b[j] and colors.down_a[i] == colors.down_b[j]
         self._grow()
-        for first, second in whole:  # any choice is right, but neighbors must follow it
+        for first, second in classes:  # any choice is right, but neighbors must follow it
             rest = iter(second)
             for i in first:
                 if self.to_b[i] == NONE:
-                    self._match(i, next(j for j in rest if self.to_a[j] == NONE))
-                    self._grow()
+                    j = next(j for j in rest if self.to_a[j] == NONE)
+                    if not self._is_doubtful(i, j):
+                        self._match(i, j)
+                        self._grow()
+        self._agree = None
+        for candidate in self._postponed:
+            heappush(self._queue, candidate)
+        self._postponed.clear()
+
+    def _is_doubtful(self, i: int, j: int) -> bool:
+        """Return whether two layers have other names, which both models know, and nothing before or behind them."""
+        return self._by_name.get(i, j) != j and not (self.a.sources[i] and self.a.readers[i])
+
+    def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
+        """Return the layers of equal colors, where both models have as many of them.
+
+        Equal inputs or outputs of a model are told apart by their order; they come first.
+        """
+        classes: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
+        for position, side in enumerate((self.a, self.b)):
+            ends = list(chain(*side.ends))
+            up, down = (colors.up_b, colors.down_b) if position else (colors.up_a, colors.down_a)
+            for i in dict.fromkeys(chain(ends, range(len(up)))):
+                classes[up[i], down[i]][position].append(i)
+        return [(first, second) for first, second in classes.values() if len(first) == len(second)]
 
     def _names_are_trusted(self, colors: _Colors) -> bool:
         """Return whether few layers of one name are elsewhere, as far as the structure shows."""
@@ -147,6 +171,15 @@ class Matching:
             return False
         same_type = self.a.layers[i].type == self.b.layers[j].type
         return same_type or (self.a.is_weight[i] and self.b.is_weight[j])
+
+    def _match_ends(self, agree: Callable[[int, int], bool]) -> None:
+        """Match the inputs and outputs of the models that have the same position."""
+        for first, second in zip(self.a.ends, self.b.ends, strict=True):
+            if len(first) == len(second):
+                for i, j in zip(first, second, strict=True):
+                    if self.to_b[i] == NONE and self.to_a[j] == NONE and agree(i, j):
+                        self._match(i, j)
+        self._grow()
 
     def _match_names(self, agree: Callable[[int, int], bool]) -> None:
         for i, j in self._by_name.items():
@@ -239,9 +272,12 @@ class Matching:
         Candidates that are alike only in type and place wait until all that is more certain has been matched.
         """
         while self._queue and self._queue[0][0] <= self._worst:
-            _, i, j = heappop(self._queue)
+            rank, i, j = heappop(self._queue)
             if self.to_b[i] == NONE and self.to_a[j] == NONE:
-                self._match(i, j)
+                if self._agree is None or self._agree(i, j):
+                    self._match(i, j)
+                else:
+                    self._postponed.append((rank, i, j))
 
 
 class _Colors:

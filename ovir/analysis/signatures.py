@@ -45,6 +45,9 @@ class Side:
         dead = model.dead_layers
         self.layers = [layer for layer in model.layers if layer not in dead]
         self.number = {layer: i for i, layer in enumerate(self.layers)}
+        ends = model.inputs, model.outputs
+        self.ends = [[self.number[port.layer] for port in ports] for ports in ends]
+        """The Parameters and the Results, in the order of the file."""
         self.sources: list[Sources] = []
         self.readers: list[Readers] = [[] for _ in self.layers]
         for i, layer in enumerate(self.layers):

@@ -26,7 +26,8 @@ class Node:
     data: dict[str, Any] = field(default_factory=dict)
     opset: int = 1
     array: np.ndarray[Any, Any] | None = None
-    element_type: str = ""
+    stored_as: str = ""
+    """The element type of a constant."""
     outputs: int = 1
     tensor_names: str = ""
     rt_info: str = ""
@@ -56,7 +57,7 @@ class Graph:
     def const(self, array: Any, name: str | None = None, element_type: str | None = None) -> Node:
         array = np.asarray(array)
         kind = element_type or str(ovir.ElementType.from_dtype(array.dtype))
-        return self.add("Const", name=name, array=array, element_type=kind)
+        return self.add("Const", name=name, array=array, stored_as=kind)
 
     def result(self, source: Node | tuple[Node, int], name: str | None = None) -> Node:
         return self.add("Result", source, name=name)
@@ -121,9 +122,9 @@ class Graph:
 def _layer(node: Node, number: int, name: str, blob: bytearray) -> str:
     data = dict(node.data)
     if node.array is not None:
-        raw = node.array.astype(ovir.ElementType.parse(node.element_type).to_dtype()).tobytes()
+        raw = node.array.astype(ovir.ElementType.parse(node.stored_as).to_dtype()).tobytes()
         shape = ",".join(map(str, node.array.shape))
-        data = {"element_type": node.element_type, "shape": shape, "offset": len(blob), "size": len(raw)}
+        data = {"element_type": node.stored_as, "shape": shape, "offset": len(blob), "size": len(raw)}
         blob += raw
     texts = " ".join(f"{key}={quoteattr(str(value))}" for key, value in data.items())
     parts = [
