@@ -99,6 +99,7 @@ class _Comparison:
         self.groups = groups
         self.matching = Matching(a, b)
         self.connections = Connections(self.matching)
+        self._bodies: dict[tuple[int, int, str], _Comparison] = {}
 
     def entries(self) -> list[LayerDiff]:
         """Return the layers that differ, in the order of the second model, and note which outputs are affected."""
@@ -189,16 +190,20 @@ class _Comparison:
 
     def _body_entries(self, i: int, j: int) -> Iterator[LayerDiff]:
         first, second = self.a.bodies[i], self.b.bodies[j]
-        for key in first.keys() & second.keys():
+        for key in [key for key in first if key in second]:
             yield from self._body(i, j, key).entries()
 
     def _body(self, i: int, j: int, key: str) -> _Comparison:
         """Return the comparison of the bodies of a matched layer."""
-        return _Comparison(self.a.bodies[i][key], self.b.bodies[j][key], self.result, self.options, self.groups)
+        place = i, j, key
+        if place not in self._bodies:
+            sides = self.a.bodies[i][key], self.b.bodies[j][key]
+            self._bodies[place] = _Comparison(*sides, self.result, self.options, self.groups)
+        return self._bodies[place]
 
     def _wiring_changes(self, i: int, j: int) -> Iterator[Change]:
         """Yield how port maps and back edges differ; bodies may list their parameters in another order."""
-        for key in self.a.bodies[i].keys() & self.b.bodies[j].keys():
+        for key in [key for key in self.a.bodies[i] if key in self.b.bodies[j]]:
             matching = self._body(i, j, key).matching
             names = {layer: name for name, layer in enumerate(matching.a.layers)}
             partner = {layer: matching.to_a[k] for k, layer in enumerate(matching.b.layers)}
