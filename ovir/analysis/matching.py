@@ -128,7 +128,7 @@ class Matching:
     def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
         """Return the layers of equal colors, where both models have as many of them.
 
-        Equal inputs or outputs of a model are told apart by their order; they come first.
+        Equal inputs or outputs of a model are distinguished by their order; they come first.
         """
         classes: dict[Hashable, tuple[list[int], list[int]]] = defaultdict(lambda: ([], []))
         for position, side in enumerate((self.a, self.b)):
