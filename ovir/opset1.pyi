@@ -1088,6 +1088,7 @@ def parameter(
     dtype: Type = 'f32',
     name: str | None = None,
     *,
+    layout: str | None = None,
     tensor_names: TensorNames | None = None,
     rt_info: Info | None = None,
 ) -> Layer:

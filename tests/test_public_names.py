@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import ovir
+from ovir.ops.base.opsets import NEWEST_OPSET
 
 
 def test_every_public_name_is_loaded_from_the_module_that_defines_it() -> None:
@@ -35,3 +36,12 @@ def test_dir_lists_only_public_names() -> None:
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'ovir' has no attribute 'read_modle'"):
         ovir.read_modle  # noqa: B018
+
+
+def test_opsets_are_loaded_when_they_are_first_used() -> None:
+    code = "import ovir; print(ovir.opset13.relu.__name__, ovir._NEWEST_OPSET, ovir.opset17.erfinv.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["relu", str(NEWEST_OPSET), "erfinv"]
+    for name in ("opset0", "opset18", "opset", "opsetx"):
+        with pytest.raises(AttributeError, match=f"module 'ovir' has no attribute '{name}'"):
+            getattr(ovir, name)

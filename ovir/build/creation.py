@@ -137,7 +137,8 @@ def _new_layer(
     place = caller()
     layer = kind(next(_numbers), options.name or "", *operation, dict(attributes))
     layer.line, layer.file = place.line, place.file
-    layer.rt_info_source = rt_info_of(call, options.rt_info)
+    if options.rt_info is not None:
+        layer.rt_info_source = rt_info_of(call, options.rt_info)
     return layer
 
 
@@ -178,10 +179,8 @@ def _name_tensors(call: Call, layer: Layer, names: TensorNames | None) -> None:
         port.names = frozenset(given)
 
 
-def rt_info_of(call: Call, info: Info | None) -> RtInfo | None:
+def rt_info_of(call: Call, info: Info) -> RtInfo:
     """Return the runtime information for a dictionary: of each name, the value or a dictionary of XML attributes."""
-    if info is None:
-        return None
     elements = [RtElement(0, "rt_info")]
     for name, value in info.items():
         own = value if isinstance(value, Mapping) else {"value": value} if value else {}

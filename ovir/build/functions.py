@@ -112,9 +112,10 @@ class _Creator:
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
         """Return the ports for the named inputs and those of a list behind them."""
-        listed = call.arguments[argument.name]
-        if not isinstance(listed, Sequence) or isinstance(listed, str):
-            call.fail(f"argument '{argument.name}': expected a list of layers, got {listed!r}")
+        given = call.arguments[argument.name]
+        if not isinstance(given, (Sequence, Layer)) or isinstance(given, str):
+            call.fail(f"argument '{argument.name}': expected a list of layers, got {given!r}")
+        listed = list(given)  # all outputs of a layer
         names = [a.name for a in self.inputs]
         values = [*(call.arguments[name] for name in names), *listed]
         names += [f"{argument.name}[{index}]" for index in range(len(listed))]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ovir.build.bodies import IfLayer, IterationLayer, LoopLayer
-from ovir.build.creation import Call, Options, constant_layer, create, ports_of
+from ovir.build.creation import Call, Options, constant_layer, create, ports_of, rt_info_of
 from ovir.build.types import Info, Shape, Tensor, TensorNames, Type
 from ovir.build.values import as_array, as_element_type
 from ovir.core.shapes import as_shape
@@ -27,6 +28,7 @@ def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
         dtype: Type = "f32",
         name: str | None = None,
         *,
+        layout: str | None = None,
         tensor_names: TensorNames | None = None,
         rt_info: Info | None = None,
     ) -> Layer:
@@ -36,9 +38,17 @@ def _parameter(cls: type[Operator], path: str) -> Callable[..., Layer]:
         except (ValueError, TypeError) as error:
             call.fail(str(error))
         attributes = {"element_type": op.element_type, "shape": op.shape}
-        return create(call, op, (), attributes, Options(name, tensor_names, rt_info))
+        layer = create(call, op, (), attributes, Options(name, tensor_names, rt_info))
+        if layout is not None:
+            layer.outputs[0].rt_info = rt_info_of(call, {"layout": {"layout": _layout_text(layout)}})
+        return layer
 
     return parameter
+
+
+def _layout_text(layout: str) -> str:
+    """Return a layout such as ``NCHW`` as files have it: ``[N,C,H,W]``."""
+    return layout if layout.startswith("[") else f"[{','.join(re.findall(r'[.]{3}|.', layout))}]"
 
 
 def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:

@@ -108,6 +108,7 @@ def test_outputs_are_unpacked_and_indexed() -> None:
     assert [str(port.shape) for port in split] == ["[2,2]"] * 3
     assert split[2] is split.output(2) is split.outputs[2]
     assert str(ops.relu(split).shape) == "[2,2]"  # the first output
+    assert str(ops.concat(split, 0).shape) == "[6,2]"  # all outputs
     with pytest.raises(IndexError, match="no output 3: the layer has 3 outputs"):
         split[3]
 
@@ -186,6 +187,13 @@ def test_tensor_names_and_rt_info_are_set() -> None:
     assert [port.names for port in y] == [{"a"}, {"b", "c"}]
     assert y.rt_info.to_dict() == {"decompression": "", "layout": {"layout": "[N]"}} or "decompression" in y.rt_info
     assert ops.result(y[0], tensor_names="out").inputs[0].names == {"a", "out"}
+
+
+def test_parameters_have_layouts() -> None:
+    for layout in ("NCHW", "[N,C,H,W]"):
+        port = ops.parameter([1, 3, 4, 4], layout=layout).output()
+        assert port.rt_info["layout", "layout"] == "[N,C,H,W]"
+    assert ops.parameter([1, 3], layout="N...C").output().rt_info["layout", "layout"] == "[N,...,C]"
 
 
 # --------------------------------------------------------------------------- arithmetic

@@ -165,6 +165,12 @@ def test_decompression_is_kept(tmp_path: Path) -> None:
     assert list(run(code(model), tmp_path).layer("y").rt_info) == ["decompression"]
 
 
+def test_layouts_are_kept(tmp_path: Path) -> None:
+    x = ops.parameter([1, 2], name="x", layout="NC")
+    again = run(code(ovir.Model([ops.relu(x)], [x], "m")), tmp_path)
+    assert again.inputs[0].rt_info == x.output().rt_info
+
+
 def test_layers_of_unknown_operations_keep_their_declared_types(tmp_path: Path) -> None:
     x = ops.parameter([2, 3], name="x")
     odd = ovir.create_layer("Odd", [x], {"amount": "3"}, version="mine", outputs=[("f32", [2, -1])], name="odd")

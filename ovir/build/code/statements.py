@@ -11,11 +11,12 @@ from ovir.build.code.literals import constant_arguments, literal
 from ovir.build.code.opsets import Functions, version_of
 from ovir.build.code.variables import Variables
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ElementType, f32
 from ovir.diagnostics.codes import NO_WEIGHTS, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer, Port
+from ovir.graph.rt_info import RtInfo
 from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
@@ -69,7 +70,7 @@ class Statements:
         op = layer.operator
         assert op is not None
         if isinstance(op, Parameter):
-            return [literal(op.shape), *([] if str(op.element_type) == "f32" else [literal(op.element_type)])]
+            return list(_parameter(op, layer))
         if isinstance(op, Const):
             return self._constant(op, layer)
         return [*self._inputs(layer, op), *_attributes(op)]
@@ -118,6 +119,15 @@ class Statements:
             outputs = ", ".join(f"({literal(p.element_type)}, {literal(p.shape)})" for p in layer.outputs)
             found.append(f"outputs=[{outputs}]")
         return found
+
+
+def _parameter(op: Parameter, layer: Layer) -> Iterator[str]:
+    yield literal(op.shape)
+    if op.element_type != f32:
+        yield literal(op.element_type)
+    layout = layer.outputs[0].rt_info.get("layout")
+    if isinstance(layout, RtInfo) and "layout" in layout:
+        yield f"layout={literal(layout['layout'])}"
 
 
 def _follows(arguments: Sequence[Argument], index: int) -> bool:
