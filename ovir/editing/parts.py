@@ -158,7 +158,6 @@ class _Part:
         part = Model(
             [*inputs, *inner, *ends],
             name=graph.name,
-            version=graph.version,
             path=graph.path,
             rt_info=graph.rt_info,
             has_gaps=graph.has_gaps,

@@ -1,0 +1,137 @@
+"""``ovir edit``: change a model and save it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ovir.cli import edit_steps
+from ovir.cli.arguments import add_command, add_model, file_name, raise_usage_error
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.output import print_diagnostics, say
+from ovir.cli.status import DONE
+from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.text import plural, readable
+from ovir.graph.model import Model
+from ovir.ir.reader import read_model
+from ovir.ir.writing.save import save_model
+
+
+class Edit(NamedTuple):
+    """An option that edits the model."""
+
+    option: str
+    metavar: str | None
+    help: str
+    apply: Any
+
+    @property
+    def has_value(self) -> bool:
+        return self.metavar is not None
+
+
+COMPRESS = Edit("--compress-to-fp16", None, "write weights of f32 and f64 as f16", edit_steps.compress)
+DECOMPRESS = Edit("--decompress", None, "replace compressed weights by the decompressed numbers", edit_steps.decompress)
+EDITS = (
+    Edit("--rename", "OLD=NEW", "rename a layer, a tensor, or both where they share the name", edit_steps.rename),
+    Edit("--shape", "NAME=1,3,?,2..5", "give an input another shape", edit_steps.shape),
+    Edit(
+        "--add-output", "NAME", "make a tensor an output: a name, or LAYER:1 for a second output", edit_steps.add_output
+    ),
+    Edit(
+        "--set-constant",
+        "NAME=VALUE",
+        "give a constant other data: NAME=file.npy, NAME=file.npz:key, NAME=1,2,3 or NAME=[[1,2],[3,4]]",
+        edit_steps.set_constant,
+    ),
+    Edit(
+        "--fold-constants",
+        None,
+        "compute what is known before a run; weights stay compressed",
+        edit_steps.fold_constants,
+    ),
+    Edit("--prune", None, "remove dead layers", edit_steps.prune),
+    Edit("--strip-rt-info", None, "remove all runtime information", edit_steps.strip_rt_info),
+    Edit("--name", "NAME", "rename the model", edit_steps.set_name),
+)
+_BY_OPTION = {edit.option: edit for edit in (*EDITS, COMPRESS, DECOMPRESS)}
+
+
+class _Append(argparse.Action):
+    """Appends an edit to one list, because edits apply in the order in which they are given."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        given = (self.option_strings[0], values if isinstance(values, str) else "")
+        namespace.edits = [*(namespace.edits or []), given]
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "edit",
+        run,
+        "change a model and save it: rename, reshape, set constants, add outputs, fold, prune",
+        "  ovir edit model.xml --rename image=photo -o renamed.xml\n"
+        "  ovir edit model.xml --set-constant target=-1,128 --shape image=4,1,8,8 -o four.xml\n"
+        "  ovir edit model.xml --fold-constants --prune --strip-rt-info -o model.xml\n"
+        "\nEdits apply in the given order, and are inferred together. If one fails, nothing is written.\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    parser.add_argument(
+        "-o", "--output", type=file_name, metavar="OUT.xml", help="where to save the model; may be the model itself"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
+    edits = parser.add_argument_group("edits, which may be repeated")
+    for edit in EDITS:
+        _add(edits, edit)
+    weights = edits.add_mutually_exclusive_group()
+    for edit in (COMPRESS, DECOMPRESS):
+        _add(weights, edit)
+    parser.set_defaults(edits=[])
+
+
+def _add(group: Any, edit: Edit) -> None:
+    values = {"metavar": edit.metavar} if edit.has_value else {"nargs": 0}
+    group.add_argument(edit.option, action=_Append, dest="edits", help=edit.help, **values)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    if arguments.output is None and not arguments.dry_run:
+        raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
+    model = read_model(arguments.model, arguments.weights)
+    for line in _apply(model, arguments.edits):
+        say(line)
+    if arguments.dry_run:
+        say("nothing is written (--dry-run)")
+        return DONE
+    is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
+    print_diagnostics(save_model(model, arguments.output, compress_to_fp16=is_compressed))
+    counts = (len(model.layers), "layer"), (len(model.inputs), "input"), (len(model.outputs), "output")
+    say(readable(f"{arguments.output}: {', '.join(plural(*count) for count in counts)}"))
+    return DONE
+
+
+def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[str]:
+    """Apply the edits as one, and return what to report of them."""
+    reports = []
+    option, value = "", ""
+    try:
+        with model.editing():
+            for option, value in edits:
+                reports.append(_BY_OPTION[option].apply(model, value))
+            option = ""
+    except OvirError as error:
+        cause = f"{option} {value}".rstrip() if option else "the edits together"
+        if cause not in str(error):
+            error.add_note(readable(f"  hint: this follows from {cause}; nothing is written"))
+        raise
+    return [readable(line) for report in reports for line in report().splitlines()]

@@ -1,0 +1,86 @@
+"""``ovir extract``: save the part of a model between given tensors."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ovir.cli.arguments import add_command, add_model, file_name
+from ovir.cli.edit_steps import is_layer, tensor_key
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.output import print_diagnostics, print_message, say, say_table
+from ovir.cli.status import DONE
+from ovir.diagnostics.text import readable
+from ovir.editing.keys import tensor_names
+from ovir.graph.keys import TensorKey
+from ovir.graph.model import Model
+from ovir.ir.reader import read_model
+from ovir.ir.writing.save import save_model
+from ovir.ops.state import AssignBase, ReadValueBase
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "extract",
+        run,
+        "save the part of a model between given tensors",
+        "  ovir extract model.xml --outputs relu1 -o part.xml         all that relu1 depends on\n"
+        "  ovir extract model.xml --inputs conv1,mask --outputs pool1 -o part.xml\n"
+        "\nA tensor is given by its name, by the name of its layer, or as LAYER:1 for the second output of a layer.\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    for side, left_out in (("inputs", "the inputs of the model that the part needs"), ("outputs", "all outputs")):
+        text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
+        parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
+    parser.add_argument(
+        "-o", "--output", type=file_name, metavar="PART.xml", required=True, help="where to save the part"
+    )
+
+
+def _names(text: str) -> str:
+    if not text.strip(","):
+        raise argparse.ArgumentTypeError("there is no name")
+    return text
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    model = read_model(arguments.model, arguments.weights)
+    part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
+    print_diagnostics(save_model(part, arguments.output))
+    ports = [("input", port) for port in part.inputs] + [("output", port) for port in part.outputs]
+    say_table(("", "tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
+    count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
+    whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
+    say()
+    say(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
+    for message in _notes(model, part):
+        print_message(readable(message))
+    return DONE
+
+
+def _tensors(model: Model, texts: Sequence[str] | None) -> list[TensorKey] | None:
+    """Return the tensors that an option lists; a name may contain commas if it is given alone."""
+    if texts is None:
+        return None
+    names = tensor_names(model)
+    found: list[TensorKey] = []
+    for text in texts:
+        is_one = text in names or is_layer(model, text)
+        found += [tensor_key(model, names, part) for part in ([text] if is_one else text.split(",")) if part]
+    return found
+
+
+def _notes(model: Model, part: Model) -> Iterator[str]:
+    """Yield what a user may not expect of the part."""
+    for port in part.inputs:
+        if not port.readers:
+            yield f"note: nothing in the part reads input '{port.any_name}'"
+    assigned = {op.variable_id for layer in model.layers if isinstance(op := layer.operator, AssignBase)}
+    kept = {op.variable_id for layer in part.layers if isinstance(op := layer.operator, AssignBase)}
+    for layer in part.layers:
+        if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in assigned - kept:
+            yield f"note: variable '{op.variable_id}' keeps its initial value: its Assign is not in the part"

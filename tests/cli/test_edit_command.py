@@ -1,0 +1,197 @@
+"""``ovir edit`` and ``ovir extract``: what they write, what they report, and that they write nothing on an error."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+from conftest import Cli
+
+import ovir
+
+DIGITS = "examples/xml/digits.xml"
+IMAGES = np.load("examples/xml/digits_input.npz")["image"]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def test_edits_apply_in_their_order(cli: Cli, tmp_path: Path) -> None:
+    new = tmp_path / "new.xml"
+    done = cli("edit", DIGITS, "--rename", "image=a", "--rename", "a=photo", "--name", "renamed", "-o", new)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "renamed 'image' to 'a'",
+        "renamed 'a' to 'photo'",
+        "the model was named 'digits' and is named 'renamed'",
+        f"{new}: 23 layers, 1 input, 1 output",
+    ]
+    model = ovir.read_model(new)
+    assert (model.name, model.inputs[0].layer.name, model.inputs[0].any_name) == ("renamed", "photo", "photo")
+    failed = cli("edit", DIGITS, "--rename", "a=photo", "--rename", "image=a", "-o", tmp_path / "other.xml")
+    assert failed.status == 2
+    assert "no tensor and no layer is named 'a'" in failed.err
+    assert "hint: this follows from --rename a=photo; nothing is written" in failed.err
+    assert not (tmp_path / "other.xml").exists()
+
+
+def test_all_edits_are_one(cli: Cli, tmp_path: Path) -> None:
+    """A shape and a constant that fit only together can be given in any order."""
+    one, four = tmp_path / "one.xml", tmp_path / "four.xml"
+    assert cli("edit", DIGITS, "--set-constant", "flatten/pattern=1,128", "--shape", "1,1,8,8", "-o", one).status == 0
+    failed = cli("edit", one, "--shape", "image=4,1,8,8", "-o", four)
+    assert failed.status == 1
+    assert "layer 16 'flatten' (Reshape, opset1): data of shape [4,32,2,2] cannot be reshaped to [1,128]" in failed.err
+    assert "hint: this follows from the edits together; nothing is written" in failed.err
+    np.save(tmp_path / "pattern.npy", np.array([4, 128]))
+    done = cli("edit", one, "--shape", "image=4,1,8,8", "--set-constant", f"flatten/pattern={tmp_path}/pattern.npy",
+               "-o", four)  # fmt: skip
+    assert done.out.splitlines()[:2] == [
+        "input 'image': [1,1,8,8] -> [4,1,8,8]",
+        "constant 'flatten/pattern': i64[2] -> i64[2]",
+    ]
+    assert ovir.compile_model(four)([IMAGES[:4]])[0].argmax(axis=1).tolist() == [0, 1, 2, 3]
+
+
+def test_further_edits(cli: Cli, tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "3")
+    scale = net.op("Exp", net.const(np.float32([1, 2, 3])), name="scale")
+    net.op("Abs", x, name="dead")
+    net.result(net.op("Multiply", x, scale, name="product"), "out")
+    path = net.write(tmp_path)
+    done = cli("edit", path, "--prune", "--fold-constants", "--strip-rt-info", "--add-output", "scale", "-o", path)
+    assert done.out.splitlines()[:4] == [
+        "removed 1 dead layer: dead",
+        "folded 2 layers into 1 constant",
+        "removed the runtime information",
+        "output 'scale': f32[3]",
+    ]
+    model = ovir.read_model(path)
+    assert [layer.type for layer in model.layers] == ["Parameter", "Const", "Multiply", "Result", "Result"]
+    np.testing.assert_allclose(
+        ovir.compile_model(model)([np.ones(3, np.float32)])["scale"], np.exp([1, 2, 3]), rtol=1e-6
+    )
+
+
+def test_compression_and_decompression(cli: Cli, tmp_path: Path) -> None:
+    small, wide = tmp_path / "small.xml", tmp_path / "wide.xml"
+    done = cli("edit", DIGITS, "--compress-to-fp16", "-o", small)
+    assert done.out.splitlines()[0] == "weights of f32 and f64 are written as f16"
+    assert small.with_suffix(".bin").stat().st_size < 13000
+    done = cli("edit", small, "--decompress", "-o", wide)
+    assert done.out.startswith("decompressed ")
+    assert not [layer for layer in ovir.read_model(wide).layers if layer.type == "Convert"]
+    both = cli("edit", small, "--decompress", "--compress-to-fp16", "-o", wide)
+    assert both.status == 2
+    assert "not allowed with argument" in both.err
+
+
+def test_a_dry_run_writes_nothing(cli: Cli, tmp_path: Path) -> None:
+    done = cli("edit", DIGITS, "--rename", "image=photo", "--dry-run", "-o", tmp_path / "new.xml")
+    assert done.out.splitlines() == ["renamed 'image' to 'photo'", "nothing is written (--dry-run)"]
+    assert not any(tmp_path.iterdir())
+    assert "there is no file to write" in cli("edit", DIGITS, "--prune").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["--set-constant", "flatten/pattern=missing.npy"], 2, "missing.npy: error"),
+        (["--set-constant", "flatten/pattern=1.5"], 2, "this is no value of i64: '1.5' is not an integer"),
+        (["--set-constant", "flaten/pattern=1"], 2, "did you mean 'flatten/pattern'?"),
+        (["--set-constant", "relu1=1"], 2, "the layer is no constant"),
+        (["--set-constant", "relu1"], 2, "there is no '=' between the name and what it gets"),
+        (["--set-constant", "flatten/pattern=[1,2,3]"], 1, "layer 18 'fc' (MatMul"),
+        (["--rename", "conv1=conv2"], 2, "another layer has this name"),
+        (["--add-output", "conv9"], 2, "no tensor and no layer is named 'conv9'"),
+        (["--add-output", "pool1:7"], 2, "the layer has no output 7: it has 2 outputs"),
+        (["--shape", "image=1,2"], 1, "layer"),
+        (["--shape", "picture=1,2"], 2, "the model has no input 'picture'"),
+        (["--prune", "--unknown"], 2, "unrecognized arguments: --unknown"),
+    ],
+)
+def test_nothing_is_written_on_an_error(
+    cli: Cli, tmp_path: Path, arguments: list[str], status: int, message: str
+) -> None:
+    ovir.save_model(ovir.read_model(DIGITS), tmp_path / "model.xml")
+    before = files(tmp_path)
+    done = cli("edit", tmp_path / "model.xml", "--name", "new", *arguments, "-o", tmp_path / "model.xml")
+    assert (done.status, done.out) == (status, "")
+    assert message in done.err
+    assert files(tmp_path) == before
+
+
+def test_targets_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    done = cli("edit", DIGITS, "--prune", "-o", tmp_path / "missing" / "new.xml")
+    assert done.status == 2
+    assert "the folder" in done.err
+    assert cli("edit", DIGITS, "--prune", "-o", tmp_path / "new.onnx").status == 2
+    assert cli("extract", DIGITS, "--outputs", "relu1", "-o", tmp_path / "missing" / "new.xml").status == 2
+    assert not any(tmp_path.iterdir())
+
+
+def test_names_with_equals_signs(cli: Cli, tmp_path: Path) -> None:
+    model = ovir.read_model(DIGITS)
+    model.rename({"image": "a=b", "flatten/pattern": "c=d"})
+    ovir.save_model(model, tmp_path / "odd.xml")
+    done = cli(
+        "edit", tmp_path / "odd.xml", "--rename", "a=b=x=y", "--set-constant", "c=d=-1,128", "-o", tmp_path / "n.xml"
+    )
+    assert done.out.splitlines()[0] == "renamed 'a=b' to 'x=y'"
+
+
+# --------------------------------------------------------------------------- parts
+
+
+def test_a_part_computes_what_the_whole_does(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "part.xml"
+    done = cli("extract", DIGITS, "--inputs", "conv1", "--outputs", "pool1:0,relu1", "-o", path)
+    assert (done.status, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        "        tensor  type",
+        "input   conv1   f32[?,16,8,8]",
+        "output  pool1   f32[?,16,4,4]",
+        "output  relu1   f32[?,16,8,8]",
+        "",
+        f"{path}: 4 of 21 layers between inputs and outputs",
+    ]
+    taps = ovir.compile_model(DIGITS)([IMAGES], taps=["conv1", "pool1", "relu1"]).taps
+    results = ovir.compile_model(path)({"conv1": taps["conv1"][0]})
+    np.testing.assert_array_equal(results["pool1"], taps["pool1"][0])
+    np.testing.assert_array_equal(results["relu1"], taps["relu1"][0])
+    shown = json.loads(cli("show", path, "--json").out)
+    assert shown
+
+
+def test_sides_left_out_and_repeated(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "part.xml"
+    assert cli("extract", DIGITS, "--outputs", "conv1", "--outputs", "relu1", "-o", path).status == 0
+    part = ovir.read_model(path)
+    assert [port.any_name for port in (*part.inputs, *part.outputs)] == ["image", "conv1", "relu1"]
+    assert cli("extract", DIGITS, "--inputs", "fc", "-o", path).status == 0
+    assert [port.any_name for port in ovir.read_model(path).outputs] == ["probabilities"]
+
+
+def test_what_a_part_lacks_is_reported(cli: Cli, tmp_path: Path) -> None:
+    net = Net()
+    x, y = net.parameter("x", "3"), net.parameter("y", "3")
+    start = net.op("ReLU", x, name="start")
+    state = net.op("ReadValue", start, opset=6, name="state", variable_id="v", variable_type="f32", variable_shape="3")
+    net.op("Assign", net.op("Add", state, y, name="sum"), opset=6, variable_id="v")
+    net.result(state, "out")
+    path = net.write(tmp_path)
+    done = cli("extract", path, "--inputs", "start,x", "--outputs", "state", "-o", tmp_path / "part.xml")
+    assert done.status == 0
+    assert done.err.splitlines() == [
+        "note: nothing in the part reads input 'x'",
+        "note: variable 'v' keeps its initial value: its Assign is not in the part",
+    ]
+    failed = cli("extract", path, "--inputs", "x", "--outputs", "sum", "-o", tmp_path / "other.xml")
+    assert failed.status == 2
+    assert "the part leaves input 'y' undefined: 'sum' depends on it, by 1 'y' -> 4 'sum'" in failed.err
+    assert not (tmp_path / "other.xml").exists()
