@@ -29,8 +29,8 @@ class Parameter(Operator):
     Source: Parameter-1
     """
 
-    element_type: ElementType = attribute(default=dynamic)
     shape: PartialShape = attribute()
+    element_type: ElementType = attribute(default=dynamic)
     pure = False
 
     def infer(self) -> TensorType:

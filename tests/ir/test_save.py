@@ -217,7 +217,7 @@ def test_a_model_built_by_a_program_has_all_attributes(tmp_path: Path) -> None:
     model.connect(parameter.outputs[0], pool.inputs[0])
     model.connect(pool.outputs[0], result.inputs[0])
     again, text, _ = saved(model, tmp_path)
-    assert '<data element_type="dynamic" shape="1,2,8,?" />' in text
+    assert '<data shape="1,2,8,?" element_type="dynamic" />' in text
     assert all(item in text for item in ('strides="2, 2"', 'kernel="3, 3"', 'auto_pad="explicit"'))
     assert '<edge from-layer="3" from-port="1" to-layer="5" to-port="0" />' in text
     assert str(again.outputs[0].shape) == "[1,2,3,1..]"

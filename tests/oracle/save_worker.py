@@ -1,8 +1,8 @@
 """Compares saved models with their originals in OpenVINO, apart from the tests: odd input takes the process down.
 
-usage: save_worker.py FOLDER    each subfolder has original.xml and saved.xml with their .bin, f16.xml that ovir has
-written with compress_to_fp16, and inputs.npz. openvino.xml is written with OpenVINO's own compress_to_fp16, and
-report.json beside them: what OpenVINO reads and computes from original and saved.
+usage: save_worker.py FOLDER    each subfolder has inputs.npz and some of original.xml, saved.xml and f16.xml with their
+.bin. What OpenVINO reads and computes from them is written to report.json. From original.xml OpenVINO itself saves
+plain.xml, and openvino.xml with compress_to_fp16.
 """
 
 import json
@@ -36,7 +36,7 @@ def described(model: ov.Model) -> list[Any]:
 
 def computed(model: ov.Model, inputs: dict[str, Any]) -> list[Any]:
     compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    return [[str(array.dtype), array.tolist()] for array in compiled(inputs).values()]
+    return [[str(array.dtype), array.tolist()] for array in compiled(list(inputs.values())).values()]
 
 
 for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir()):
@@ -44,10 +44,12 @@ for folder in sorted(path for path in Path(sys.argv[1]).iterdir() if path.is_dir
         inputs = dict(loaded)
     report = {}
     for name in ("original", "saved", "f16"):
-        model = core.read_model(folder / f"{name}.xml")
-        report[name] = {"model": described(model), "results": computed(model, inputs)}
-    original = core.read_model(folder / "original.xml")
-    ov.save_model(original, folder / "openvino.xml", compress_to_fp16=True)
-    ov.save_model(original, folder / "plain.xml", compress_to_fp16=False)
-    report["openvino"] = {"model": described(core.read_model(folder / "openvino.xml"))}
+        if (folder / f"{name}.xml").exists():
+            model = core.read_model(folder / f"{name}.xml")
+            report[name] = {"model": described(model), "results": computed(model, inputs)}
+    if (folder / "original.xml").exists():
+        original = core.read_model(folder / "original.xml")
+        ov.save_model(original, folder / "openvino.xml", compress_to_fp16=True)
+        ov.save_model(original, folder / "plain.xml", compress_to_fp16=False)
+        report["openvino"] = {"model": described(core.read_model(folder / "openvino.xml"))}
     (folder / "report.json").write_text(json.dumps(report))

@@ -12,17 +12,16 @@ from ovir.graph.layers import Layer
 from ovir.ops.base.attributes import Attribute
 
 
-def data_items(layer: Layer, changed: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
+def data_items(layer: Layer, *, is_read: bool, changed: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
     """Return the names and texts of a layer's attributes; ``changed`` has values in place of those of the operator.
 
-    A layer of a file keeps the order of the file and leaves out what the file leaves out, since readers may have other
-    defaults. A layer that was built by a program has all attributes that its operation declares.
+    A layer that was read from the model's file keeps the order of the file and leaves out what the file leaves out,
+    since readers may have other defaults. A layer that a program created has all attributes that its operation
+    declares.
     """
     op = layer.operator
     declared: Mapping[str, Attribute] = {} if op is None else op.attributes
-    names = dict.fromkeys(layer.attributes)
-    if layer.line is None:
-        names |= dict.fromkeys(declared)
+    names = layer.attributes if is_read else layer.attributes | dict.fromkeys(declared)
     items = []
     for name in names:
         spec = declared.get(name)
@@ -30,7 +29,7 @@ def data_items(layer: Layer, changed: Mapping[str, Any] | None = None) -> list[t
             items.append((name, _text(layer.attributes[name])))
             continue
         value = (changed or {}).get(name, getattr(op, spec.field))
-        if name not in layer.attributes and _stands_for_nothing(spec, value):
+        if name not in layer.attributes and not _is_worth_writing(spec, value):
             continue
         try:
             items.append((name, spec.format(value)))
@@ -39,13 +38,17 @@ def data_items(layer: Layer, changed: Mapping[str, Any] | None = None) -> list[t
     return items
 
 
-def _stands_for_nothing(spec: Attribute, value: Any) -> bool:
-    """Return whether a default says that the attribute is missing, because no file could give this value."""
+def _is_worth_writing(spec: Attribute, value: Any) -> bool:
+    """Return whether an attribute that nobody has set is written.
+
+    Some defaults say that the attribute is missing; no file could give them. Details of another attribute, such as
+    ``auto_broadcast.auto_broadcast_axis``, are written only if they are not the default.
+    """
     try:
         spec.check(value)
     except ValueError:
-        return True
-    return value is None
+        return False
+    return value is not None and ("." not in spec.name or value != spec.default)
 
 
 def _text(value: Any) -> str:

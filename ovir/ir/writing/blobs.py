@@ -11,9 +11,11 @@ import numpy as np
 from ovir.core.element_types import ElementType
 from ovir.ir.writing.sources import CHUNK, Source
 
+_MOST_HELD = 1 << 26
+"""Bytes of constants after which the memory of those that have been written is released."""
 _SMALL = 1 << 12
 """Constants of up to so many bytes are compared by their bytes; of larger ones, samples are compared first."""
-_SAMPLES = 32  # places, of 8 bytes each
+_SAMPLES = 8  # places, of 64 bytes each
 
 
 @dataclass
@@ -24,6 +26,8 @@ class BlobWriter:
     position: int = 0
     _small: dict[bytes, int] = field(default_factory=dict)
     _large: dict[tuple[int, bytes], list[tuple[Source, int]]] = field(default_factory=dict)
+    _held: list[tuple[Source, int, int]] = field(default_factory=list)
+    _held_bytes: int = 0
 
     def add(self, source: Source, element_type: ElementType) -> int:
         """Write a constant, unless an equal one has been written; return where it is."""
@@ -42,13 +46,24 @@ class BlobWriter:
         known.append((source, offset))
         for start, stop in _chunks(source.size):
             self._write(source.piece(start, stop))
-            source.release(start, stop)
+            self._release_later(source, start, stop)
         return offset
+
+    def _release_later(self, source: Source, start: int, stop: int) -> None:
+        """Collect pieces until they take much memory, then release it; small models stay for the next save."""
+        self._held.append((source, start, stop))
+        self._held_bytes += stop - start
+        if self._held_bytes > _MOST_HELD:
+            for held in self._held:
+                held[0].release(*held[1:])
+            self._held.clear()
+            self._held_bytes = 0
 
     def _align(self, element_type: ElementType) -> int:
         """Fill the file up to a multiple of the size of an element, so that readers need not copy the constant."""
         alignment = max(-(-element_type.bits // 8), 1)
-        self._write(bytes(-self.position % alignment))
+        if padding := -self.position % alignment:
+            self._write(bytes(padding))
         return self.position
 
     def _write(self, data: Any) -> None:
@@ -66,7 +81,7 @@ def _chunks(size: int, first: int = CHUNK) -> Iterator[tuple[int, int]]:
 def _sampled(source: Source) -> bytes:
     """Return some of the bytes, by which most constants of equal size differ."""
     step = source.size // _SAMPLES & ~7
-    return b"".join(source.piece(start, start + 8).tobytes() for start in range(0, step * _SAMPLES, step))
+    return b"".join(source.piece(start, start + 64).tobytes() for start in range(0, step * _SAMPLES, step))
 
 
 def _are_equal(one: Source, other: Source) -> bool:

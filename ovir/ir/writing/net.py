@@ -28,15 +28,21 @@ class NetWriter:
 
     def __init__(self, blobs: BlobWriter) -> None:
         self.blobs = blobs
+        self._path: str | None = None
         self._lines: list[str] = []
         self._types: dict[tuple[int, int], tuple[str, str, TensorType]] = {}
         """Precision and dimensions of tensor types by the id of the type, which is kept, and the number of tabs."""
         self._data: dict[tuple[int, int, int], tuple[str, Any]] = {}
         """Attributes of layers that share operator and attributes, by the ids of both and the number of tabs."""
         self._infos: dict[tuple[RtInfo | RtInfoText, int], str] = {}
+        self._ports: dict[tuple[int, int, int], str] = {}
+        """Ports that have only a type, by the id of the type, the number of the port and the number of tabs."""
+        self._kinds: dict[tuple[str, str], str] = {}
+        """Types and versions of layers as attributes."""
 
     def write(self, model: Model) -> str:
         """Return the text of the .xml, after all constants have been written."""
+        self._path = model.path
         self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{VERSION}">\n']
         self._net(model, 1)
         self._lines.append("</net>\n")
@@ -62,10 +68,11 @@ class NetWriter:
         add = self._lines.append
         names = layer.inputs[0].own_names if layer.type == "Result" and layer.inputs else ()
         output_names = f' output_names="{names_text(names)}"' if names else ""
-        add(
-            f'{tabs}<layer id="{layer.id}" name="{escaped(layer.name)}" type="{escaped(layer.type)}" '
-            f'version="{escaped(layer.version)}"{output_names}>\n'
-        )
+        key = layer.type, layer.version
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = f'type="{escaped(layer.type)}" version="{escaped(layer.version)}"'
+        add(f'{tabs}<layer id="{layer.id}" name="{escaped(layer.name)}" {kind}{output_names}>\n')
         data, info = self._data_line(layer, depth + 1, is_inner), self._info_lines(layer.rt_info_source, depth + 1)
         ports = self._port_lines(layer, depth + 1)
         if layer.bodies:
@@ -94,14 +101,21 @@ class NetWriter:
             items = self._constant_items(layer, op)
         elif isinstance(op, Parameter) and is_inner:
             # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
-            items = data_items(layer, {"shape": layer.outputs[0].shape})
+            items = data_items(layer, is_read=self._is_read(layer), changed={"shape": layer.outputs[0].shape})
         else:
             key = id(op), id(layer.attributes), depth
             known = self._data.get(key)
             if known is None:
-                known = self._data[key] = _data_line(data_items(layer), depth), layer.attributes
+                known = self._data[key] = (
+                    _data_line(data_items(layer, is_read=self._is_read(layer)), depth),
+                    layer.attributes,
+                )
             return known[0]
         return _data_line(items, depth)
+
+    def _is_read(self, layer: Layer) -> bool:
+        """Return whether the layer comes from the file of the model, not from a program."""
+        return layer.line is not None and layer.file == self._path
 
     def _constant_items(self, layer: Layer, op: Const) -> list[tuple[str, str]]:
         source = source_of(layer, op)
@@ -137,18 +151,26 @@ class NetWriter:
 
     def _port(self, port: Port, number: int, depth: int) -> str:
         tensor = port.type
+        has_names = port.is_output and bool(port.own_names)
+        if has_names or port.rt_info.elements:
+            names = f' names="{names_text(port.own_names)}"' if has_names else ""
+            return self._port_text(tensor, number, depth, names, self._info_lines(port.rt_info, depth + 1))
+        key = id(tensor), number, depth
+        found = self._ports.get(key)
+        if found is None:
+            found = self._ports[key] = self._port_text(tensor, number, depth)
+        return found
+
+    def _port_text(self, tensor: TensorType, number: int, depth: int, names: str = "", info: str = "") -> str:
         key = id(tensor), depth
         known = self._types.get(key)
         if known is None:
             dims = _dim_lines(tensor.shape, depth + 1)
             known = self._types[key] = precision_text(tensor.element_type), dims, tensor
-        precision, inner, _ = known
+        precision, dims, _ = known
         tabs = "\t" * depth
-        names = f' names="{names_text(port.own_names)}"' if port.own_names and port.is_output else ""
-        if port.rt_info.elements:
-            inner += self._info_lines(port.rt_info, depth + 1)
         head = f'{tabs}<port id="{number}" precision="{precision}"{names}'
-        return f"{head}>\n{inner}{tabs}</port>\n" if inner else f"{head} />\n"
+        return f"{head}>\n{dims}{info}{tabs}</port>\n" if dims or info else f"{head} />\n"
 
 
 def upgraded_rt_info(info: RtInfo) -> RtInfo:

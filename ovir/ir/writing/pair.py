@@ -65,7 +65,7 @@ def writing_pair(path: str | os.PathLike[str]) -> Iterator[Pair]:
             _publish(new, target, backup)
         finally:
             for name in (*new, backup):
-                with contextlib.suppress(FileNotFoundError):
+                if os.path.lexists(name):
                     os.remove(name)
     except OSError as error:
         raise _cannot_write(target.xml, error.strerror or str(error)) from error
@@ -97,7 +97,9 @@ def _cannot_write(name: str, reason: str) -> WriteError:
 def _keep_mode(old: str, new: str) -> None:
     """Give a new file the permissions of the one that it replaces."""
     with contextlib.suppress(FileNotFoundError):
-        os.chmod(new, stat.S_IMODE(os.stat(old).st_mode))
+        mode = stat.S_IMODE(os.stat(old).st_mode)
+        if mode != stat.S_IMODE(os.stat(new).st_mode):
+            os.chmod(new, mode)
 
 
 def _publish(new: _Paths, target: _Paths, backup: str) -> None:
