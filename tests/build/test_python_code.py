@@ -260,3 +260,10 @@ def test_the_command_refuses_what_it_cannot_do(small: Path, tmp_path: Path) -> N
     assert "the file is written as .py" in command(small, "-o", tmp_path / "a.txt")[2]
     assert command(small, "-o", tmp_path / "missing" / "a.py")[0] == 2
     assert command(tmp_path / "missing.xml")[0] == 2
+
+
+@pytest.mark.parametrize("name", ['a"""; raise RuntimeError; """', "a\\", "a\n1/0", "'\"", "it's"])
+def test_the_name_of_a_model_is_never_code(name: str, tmp_path: Path) -> None:
+    x = ops.parameter([2], name="x")
+    again = rebuilt(ovir.Model([ops.relu(x)], [x], name), tmp_path)
+    assert again.name == name

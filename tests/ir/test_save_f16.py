@@ -166,3 +166,10 @@ def test_a_compressed_model_is_not_compressed_again(tmp_path: Path) -> None:
     model, _ = compressed(added(np.linspace(0, 1, 9, dtype=np.float32)), tmp_path)
     ovir.save_model(model, tmp_path / "again.xml", compress_to_fp16=True)
     assert (tmp_path / "again.xml").read_bytes() == (tmp_path / "a.xml").read_bytes()
+
+
+def test_compression_does_not_infer_after_each_constant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inferred = []
+    monkeypatch.setattr("ovir.editing.transaction.infer_edited", inferred.append)
+    compressed(added(*(np.full(4, i, np.float32) for i in range(20))), tmp_path)
+    assert not inferred

@@ -164,3 +164,17 @@ def test_weights_are_not_held_in_memory(half: list[str], tmp_path: Path) -> None
     before, after = json.loads(done.stdout)
     assert (tmp_path / "out.bin").stat().st_size == (megabytes << 20) // (2 if half else 1)
     assert after - before < 100 << 10  # kilobytes
+
+
+def test_changes_in_a_private_mapping_survive_saving(tmp_path: Path) -> None:
+    """A mapping that is copied on write holds data that its file does not have."""
+    numbers = np.arange(4096, dtype=np.float32)
+    net = Net()
+    net.result(net.const(numbers, name="c"))
+    (tmp_path / "old.bin").write_bytes(bytes(net.blob))
+    weights = np.memmap(tmp_path / "old.bin", np.uint8, mode="c")
+    weights.view(np.float32)[:] += 7
+    model = ovir.read_model(net.xml().encode(), weights)
+    ovir.save_model(model, tmp_path / "new.xml")
+    np.testing.assert_array_equal(weights.view(np.float32), numbers + 7)
+    np.testing.assert_array_equal(ovir.read_model(tmp_path / "new.xml").layer("c").operator.data, numbers + 7)  # type: ignore[union-attr]

@@ -56,7 +56,9 @@ class Program:
         return f'weights["{key}"]'
 
     def _head(self, model: Model, statements: Sequence[str]) -> Iterator[str]:
-        yield f'"""Build the model {literal(model.name)}."""' if model.name else '"""Build a model."""'
+        name = literal(model.name)
+        can_be_quoted = model.name and '"""' not in name and "\\" not in name
+        yield f'"""Build the model {name}."""' if can_be_quoted else '"""Build a model."""'
         yield ""
         if self.arrays:
             yield from ("from pathlib import Path", "")

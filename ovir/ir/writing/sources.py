@@ -70,14 +70,20 @@ def source_of(layer: Layer, op: Const) -> Source:
 def _release_pages(data: Bytes) -> None:
     """Drop the pages of a memory-mapped file from the memory of this process, if ``data`` is part of one.
 
-    The system reads them again on the next access. Otherwise the whole file would be in memory after it is copied.
+    The system reads them again on the next access. Otherwise the whole file would be in memory after it is copied. A
+    mapping that can be written to is left as it is, because it may hold data that is in no file.
     """
     base: Any = data
     while isinstance(base, np.ndarray):
         base = base.base
     mapped = base.obj if isinstance(base, memoryview) else base
-    if isinstance(mapped, mmap.mmap) and data.size and hasattr(mapped, "madvise"):
+    if isinstance(mapped, mmap.mmap) and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
         whole = np.frombuffer(mapped, np.uint8)
         start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
         first = start // mmap.PAGESIZE * mmap.PAGESIZE
         mapped.madvise(mmap.MADV_DONTNEED, first, start + data.size - first)
+
+
+def _is_read_only(mapped: mmap.mmap) -> bool:
+    with memoryview(mapped) as view:
+        return view.readonly
