@@ -1753,7 +1753,7 @@ def tanh(
     Create Tanh of opset1.
     """
 
-def tensor_iterator(name: str | None = None) -> IterationLayer:
+def tensor_iterator(name: str | None = None, *, rt_info: Info | None = None) -> IterationLayer:
     """The results of a body that runs once for each part of its sliced inputs.
 
     Parts begin at `start` and proceed by `stride` up to and including `end` (both count from the end if negative); each

@@ -129,7 +129,13 @@ def log_softmax(
     Create LogSoftmax of opset5.
     """
 
-def loop(trip_count: Tensor, execution_condition: Tensor, name: str | None = None) -> LoopLayer:
+def loop(
+    trip_count: Tensor,
+    execution_condition: Tensor,
+    name: str | None = None,
+    *,
+    rt_info: Info | None = None,
+) -> LoopLayer:
     """The results of a body that runs at most `trip_count` times (negative: no limit), as long as a condition is true.
 
     `condition` decides on the first iteration; the body's result marked ``execution_condition`` decides on each further

@@ -200,7 +200,7 @@ def i420_to_rgb(
     Create I420toRGB of opset8.
     """
 
-def if_op(execution_condition: Tensor, name: str | None = None) -> IfLayer:
+def if_op(execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None) -> IfLayer:
     """The results of the body `then` if `cond` is true, otherwise of the body `else`.
 
     The shape of an output covers the shapes of both branches; if `cond` is a constant, it is the shape of one branch. A

@@ -73,8 +73,9 @@ def _constant(cls: type[Operator], path: str) -> Callable[..., Layer]:
 
 
 def _if_op(cls: type[Operator], path: str) -> Callable[..., IfLayer]:
-    def if_op(execution_condition: Tensor, name: str | None = None) -> IfLayer:
-        layer = _empty(cls, path, IfLayer, {"execution_condition": execution_condition}, name)
+    def if_op(execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None) -> IfLayer:
+        tensors = {"execution_condition": execution_condition}
+        layer = _empty(cls, path, IfLayer, tensors, Options(name, rt_info=rt_info))
         assert isinstance(layer, IfLayer)
         return layer
 
@@ -82,9 +83,11 @@ def _if_op(cls: type[Operator], path: str) -> Callable[..., IfLayer]:
 
 
 def _loop(cls: type[Operator], path: str) -> Callable[..., LoopLayer]:
-    def loop(trip_count: Tensor, execution_condition: Tensor, name: str | None = None) -> LoopLayer:
+    def loop(
+        trip_count: Tensor, execution_condition: Tensor, name: str | None = None, *, rt_info: Info | None = None
+    ) -> LoopLayer:
         tensors = {"trip_count": trip_count, "execution_condition": execution_condition}
-        layer = _empty(cls, path, LoopLayer, tensors, name)
+        layer = _empty(cls, path, LoopLayer, tensors, Options(name, rt_info=rt_info))
         assert isinstance(layer, LoopLayer)
         return layer
 
@@ -92,19 +95,19 @@ def _loop(cls: type[Operator], path: str) -> Callable[..., LoopLayer]:
 
 
 def _tensor_iterator(cls: type[Operator], path: str) -> Callable[..., IterationLayer]:
-    def tensor_iterator(name: str | None = None) -> IterationLayer:
-        layer = _empty(cls, path, IterationLayer, {}, name)
+    def tensor_iterator(name: str | None = None, *, rt_info: Info | None = None) -> IterationLayer:
+        layer = _empty(cls, path, IterationLayer, {}, Options(name, rt_info=rt_info))
         assert isinstance(layer, IterationLayer)
         return layer
 
     return tensor_iterator
 
 
-def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], name: str | None) -> Layer:
+def _empty(cls: type[Operator], path: str, kind: type[Layer], tensors: Mapping[str, Tensor], options: Options) -> Layer:
     """Return a layer with these inputs, whose bodies and outputs are added later."""
     call = Call(path, tensors)
     ports = ports_of(call, cls, list(tensors), list(tensors.values()))
-    return create(call, cls(), ports.values(), {}, Options(name), kind=kind)
+    return create(call, cls(), ports.values(), {}, options, kind=kind)
 
 
 _MAKERS: dict[str, Callable[[type[Operator], str], Callable[..., Layer]]] = {

@@ -46,13 +46,11 @@ class Model(CheckedEdits):
 
     @overload
     def __init__(
-        self, results: Nodes, parameters: Sequence[Node], name: str = "", /, *, sinks: Sequence[Node] = ()
+        self, results: Nodes, parameters: Sequence[Node], name: str = "", *, sinks: Sequence[Node] = ()
     ) -> None: ...
 
     @overload
-    def __init__(
-        self, results: Nodes, sinks: Sequence[Node], parameters: Sequence[Node], name: str = "", /
-    ) -> None: ...
+    def __init__(self, results: Nodes, sinks: Sequence[Node], parameters: Sequence[Node], name: str = "") -> None: ...
 
     @overload
     def __init__(
@@ -69,21 +67,25 @@ class Model(CheckedEdits):
 
     def __init__(
         self,
-        layers: Any,
-        /,
         *parts: Any,
-        name: str = "",
+        results: Nodes | None = None,
         sinks: Sequence[Node] = (),
+        parameters: Sequence[Node] | None = None,
+        name: str = "",
         version: int = 11,
         path: str | None = None,
         rt_info: RtInfo = NO_RT_INFO,
         has_gaps: bool = False,
     ) -> None:
-        if parts:
-            *lists, last = parts
-            lists, name = (lists, last) if isinstance(last, str) else ([*lists, last], name)
-            sinks = lists[0] if len(lists) == 2 else sinks
-            layers = builder().assemble(layers, sinks, lists[-1])
+        given = [item for item in (results, *parts, parameters) if item is not None]
+        has_name = bool(given) and isinstance(given[-1], str)
+        if has_name:
+            name = given.pop()
+        if not 1 + has_name <= len(given) <= 3:
+            raise TypeError("expected results, sinks (optional), parameters and a name")
+        layers, *lists = given
+        if lists:
+            layers = builder().assemble(layers, lists[0] if len(lists) == 2 else sinks, lists[-1])
         super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
         self.version = version
         self.rt_info = rt_info
@@ -95,7 +97,7 @@ class Model(CheckedEdits):
         """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
         self.open_edits: Any = None
         """The block of ``editing`` that has not ended, if there is one."""
-        if parts:
+        if lists:
             self._infer_assembled()
 
     def _infer_assembled(self) -> None:

@@ -70,14 +70,17 @@ def test_a_constant_model_has_no_parameters() -> None:
     assert ovir.compile_model(model)({})[0].tolist() == [3, 6]
 
 
-@pytest.mark.parametrize("form", ["keyword", "second"])
+@pytest.mark.parametrize("form", ["keyword", "second", "keywords"])
 def test_variables_are_kept(form: str) -> None:
     x = parameter()
     total = x + ops.read_value(np.zeros(2, np.float32), "total", "f32", [2])
     assign = ops.assign(total, "total")
-    model = (
-        ovir.Model([total], [x], "m", sinks=[assign]) if form == "keyword" else ovir.Model([total], [assign], [x], "m")
-    )
+    model = {
+        "keyword": lambda: ovir.Model([total], [x], "m", sinks=[assign]),
+        "second": lambda: ovir.Model([total], [assign], [x], "m"),
+        "keywords": lambda: ovir.Model(results=[total], sinks=[assign], parameters=[x], name="m"),
+    }[form]()
+    assert model.name == "m"
     request = ovir.compile_model(model).create_infer_request()
     for expected in ([1, 2], [2, 4]):
         assert request.infer({"x": np.float32([1, 2])})[0].tolist() == expected
@@ -134,6 +137,12 @@ def invalid_variable() -> Any:
 def test_what_cannot_become_a_model(make: Any, message: str) -> None:
     with pytest.raises(ovir.OvirError, match=message):
         make()
+
+
+def test_wrong_arguments_are_a_type_error() -> None:
+    for arguments in (([parameter()], "m"), ([], [], [], [], "m"), ()):
+        with pytest.raises(TypeError, match="expected results, sinks"):
+            ovir.Model(*arguments)
 
 
 def test_layers_are_free_again_if_the_model_is_refused() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.build.code.literals import as_stored, literal
 from ovir.build.code.opsets import Functions, version_of
-from ovir.build.code.statements import Statements, assignment
+from ovir.build.code.statements import Statements, assignment, common_arguments
 from ovir.build.code.variables import Variables, identifier, unique
 from ovir.build.code.wiring import FIXED_INPUTS, wiring_statements
 from ovir.core.arrays import Array
@@ -95,7 +95,7 @@ class Program:
         version = version_of(layer)
         assert version is not None
         function = statements.functions.name(version)
-        arguments = [*sources[: FIXED_INPUTS[layer.type]], f"name={literal(layer.name)}"]
+        arguments = [*sources[: FIXED_INPUTS[layer.type]], *common_arguments(layer)]
         yield assignment(name, function, arguments)
         yield from wiring_statements(layer, name, bodies, sources)
         for port in layer.outputs:

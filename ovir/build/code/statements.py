@@ -166,7 +166,7 @@ def common_arguments(layer: Layer) -> Iterator[str]:
     """Yield the name of a layer, the names of its tensors and its runtime information."""
     yield f"name={literal(layer.name)}"
     names = tensor_names(layer)
-    if names is not None:
+    if names is not None and not layer.bodies:  # which has its outputs later
         yield f"tensor_names={literal(names)}"
     if info := kept_info(layer):
         yield f"rt_info={literal(info)}"
