@@ -1,7 +1,6 @@
 """The primitive edits of a model. Each edit checks everything first; if it raises, nothing has changed.
 
-They change layers, connections and names, but do not infer: call ``Model.infer_shapes`` after the last one, or put them
-into a block of ``Model.editing``. The edits of ``ovir.graph.checked_edits`` infer.
+They do not infer: call ``Model.infer_shapes`` after the last one, or put them into a block of ``Model.editing``.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
 from ovir.graph.ranks import WIDE, Ranks
 
-_WITH_STATE = ("ReadValue", "Assign")
-_ENDS = ("Parameter", "Result")
+_WITH_STATE, _ENDS = ("ReadValue", "Assign"), ("Parameter", "Result")
 
 
 class EditableGraph(LayerGraph):
@@ -128,8 +126,7 @@ class EditableGraph(LayerGraph):
         self._require_free_end(layer)
         read = [port for port in layer.outputs if port.readers]
         if read and not bypass:
-            reader = read[0].readers[0].layer
-            self._refuse(f"the layer cannot be removed: {reader.title} reads it", layer)
+            self._refuse(f"the layer cannot be removed: {read[0].readers[0].layer.title} reads it", layer)
         if read:
             source = layer.inputs[0].source if layer.inputs else None
             if len(read) > 1 or source is None:
@@ -381,9 +378,8 @@ class EditableGraph(LayerGraph):
         if self._first_named is not None and self._first_named.setdefault(layer.name, layer) is not layer:
             self._first_named = None
         state = layer, *(port.source.layer for port in layer.inputs if port.source is not None)
-        if any(other.type in _WITH_STATE for other in state):
-            self._ranks = None
-        if self._ranks is not None and not self._ranks.place(layer):
+        has_state = any(other.type in _WITH_STATE for other in state)
+        if self._ranks is not None and (has_state or not self._ranks.place(layer)):
             self._ranks = None
         self._clear_derived()
 
