@@ -10,6 +10,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.building import provide_builder
+from ovir.graph.connections import require_own_bodies
 from ovir.graph.layers import Layer, Port, join
 from ovir.inference import models  # noqa: F401  # the models made here can infer
 from ovir.ops.infrastructure import Result
@@ -98,6 +99,7 @@ def _require_free(layers: Sequence[Layer]) -> None:
         if layer.owner is not None:
             hint = "copy that model with clone(), or create the layers again"
             _refuse(f"{layer.title} already belongs to a model", hint)
+    require_own_bodies(layers)
 
 
 def _number(layers: Sequence[Layer]) -> None:

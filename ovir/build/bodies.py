@@ -10,12 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from ovir.build.creation import Call, add_input, infer, port_of, ports_of
+from ovir.build.values import as_type
 from ovir.diagnostics.codes import BODY
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.graph.model import Model
 from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
-
-Node = Layer | Port
 
 
 class _BodyLayer(Layer):
@@ -24,14 +23,21 @@ class _BodyLayer(Layer):
     __slots__ = ()
 
     def _call(self, method: str, **arguments: Any) -> Call:
-        return Call(f"{self.name or self.type}.{method}", arguments)
+        """Return the call for messages; InputError if the layer is in a model, which would not know of the change."""
+        call = Call(f"{self.name or self.type}.{method}", arguments)
+        if self.owner is not None:
+            call.fail("the layer already belongs to a model", hint="finish the layer before the Model is made of it")
+        return call
 
     def _set_body(self, key: str, body: Model) -> None:
         call = self._call(f"set_{_name(key)}".replace(" ", "_"), body=body)
         if not isinstance(body, Model):
             call.fail(f"expected a Model, got {body!r}")
-        if body.scope or body in self.bodies.values():
+        if body.holder is not None:
             call.fail("the model is already the body of a layer", hint="copy it with clone()")
+        if key in self.bodies:
+            self.bodies[key].holder = None
+        body.holder = self
         self.bodies[key] = body
         self._wire(key, BodyMap(parameter_count=len(body.inputs)))
 
@@ -50,32 +56,33 @@ class _BodyLayer(Layer):
         assert self.operator is not None
         self.operator.wiring = {**self.operator.wiring, key: wiring}
 
-    def _feed(self, call: Call, value: Any) -> int:
+    def _feed(self, call: Call, argument: str, value: Any) -> int:
         """Add an input that reads ``value``, and return its position."""
         assert self.operator is not None
-        source = ports_of(call, type(self.operator), ["value"], [value])[0]
-        add_input(self, source)
+        if value is None:
+            call.fail(f"argument '{argument}': expected a layer, a port, an array or a number, got None")
+        add_input(self, ports_of(call, type(self.operator), [argument], [value])[0])
         return len(self.inputs) - 1
 
-    def _parameter(self, call: Call, key: str, parameter: Node) -> int:
+    def _parameter(self, call: Call, key: str, parameter: LayerOrPort) -> int:
         """Return the position of a Parameter of a body; InputError if it is none, or is fed already."""
         layer = parameter.layer if isinstance(parameter, Port) else parameter
         places = {port.layer: index for index, port in enumerate(self._body(call, key).inputs)}
-        if layer not in places:
+        if not isinstance(layer, Layer) or layer not in places:
             call.fail(f"expected a Parameter of the {_name(key)}, got {parameter!r}")
         if any(item.parameter == places[layer] for item in self._wiring(key).inputs):
             call.fail(f"{layer.title} of the body is already fed")
         return places[layer]
 
-    def _result(self, call: Call, key: str, value: Node) -> int:
+    def _result(self, call: Call, key: str, value: LayerOrPort) -> int:
         """Return the position of a Result of a body, which is given itself or by the tensor that it reads."""
         ports = self._body(call, key).outputs
         for index, port in enumerate(ports):
             if value is port or value is port.layer:
                 return index
-        source = port_of(call, "value", value)
+        source = port_of(call, "value", value) if isinstance(value, (Layer, Port)) else None
         for index, port in enumerate(ports):
-            if port.source is source:
+            if source is not None and port.source is source:
                 return index
         return call.fail(f"expected a result of the {_name(key)}, got {value!r}")
 
@@ -110,22 +117,22 @@ class IfLayer(_BodyLayer):
         """Set the body that runs if the condition is false."""
         self._set_body("else", body)
 
-    def set_input(self, value: Any, then_parameter: Node | None, else_parameter: Node | None) -> None:
+    def set_input(self, value: Any, then_parameter: LayerOrPort | None, else_parameter: LayerOrPort | None) -> None:
         """Add an input that feeds a Parameter of each body; None for a body that does not need it."""
         call = self._call("set_input", value=value, then_parameter=then_parameter, else_parameter=else_parameter)
         given = {"then": then_parameter, "else": else_parameter}
-        found = {key: self._parameter(call, key, node) for key, node in given.items() if node is not None}
-        external = self._feed(call, value)
+        found = {key: self._parameter(call, key, item) for key, item in given.items() if item is not None}
+        external = self._feed(call, "value", value)
         for key, parameter in found.items():
             wiring = self._wiring(key)
             self._wire(key, replace(wiring, inputs=(*wiring.inputs, InputMap(external, parameter))))
 
-    def set_output(self, then_result: Node, else_result: Node) -> Port:
+    def set_output(self, then_result: LayerOrPort, else_result: LayerOrPort) -> Port:
         """Add and return an output, which is a result of either body."""
         call = self._call("set_output", then_result=then_result, else_result=else_result)
         given = {"then": then_result, "else": else_result}
         count = len(self._wiring("then").outputs) if "then" in self.bodies else 0
-        entries = {key: OutputMap(count, self._result(call, key, node)) for key, node in given.items()}
+        entries = {key: OutputMap(count, self._result(call, key, item)) for key, item in given.items()}
         return self._add_output(call, entries)
 
 
@@ -143,49 +150,49 @@ class IterationLayer(_BodyLayer):
         self._set_body("body", func)
 
     def set_sliced_input(
-        self, parameter: Node, value: Any, start: int, stride: int, part_size: int, end: int, axis: int
+        self, parameter: LayerOrPort, value: Any, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> None:
         """Add an input of which each iteration gets the next part along an axis."""
         call = self._call("set_sliced_input", parameter=parameter, value=value, start=start, stride=stride, end=end)
-        slices = {"start": start, "stride": stride, "part_size": part_size, "end": end, "axis": axis}
-        self._add_input(call, parameter, value, **slices)
+        slices = _slices(call, start=start, stride=stride, part_size=part_size, end=end, axis=axis)
+        self._add_input(call, parameter, "value", value, **slices)
 
-    def set_merged_input(self, body_parameter: Node, initial_value: Any, successive_value: Node) -> None:
+    def set_merged_input(self, body_parameter: LayerOrPort, initial_value: Any, successive_value: LayerOrPort) -> None:
         """Add an input for the first iteration; further iterations get a result of the one before."""
         call = self._call("set_merged_input", body_parameter=body_parameter, initial_value=initial_value)
         result = self._result(call, "body", successive_value)
-        parameter = self._add_input(call, body_parameter, initial_value)
+        parameter = self._add_input(call, body_parameter, "initial_value", initial_value)
         wiring = self._wiring("body")
         self._wire("body", replace(wiring, back_edges=(*wiring.back_edges, BackEdge(result, parameter))))
 
-    def set_invariant_input(self, body_parameter: Node, value: Any) -> None:
+    def set_invariant_input(self, body_parameter: LayerOrPort, value: Any) -> None:
         """Add an input that is the same in each iteration."""
         call = self._call("set_invariant_input", body_parameter=body_parameter, value=value)
-        self._add_input(call, body_parameter, value)
+        self._add_input(call, body_parameter, "value", value)
 
-    def get_iter_value(self, body_value: Node, iteration: int = -1) -> Port:
+    def get_iter_value(self, body_value: LayerOrPort, iteration: int = -1) -> Port:
         """Add and return an output, which is a result of the last iteration."""
         call = self._call("get_iter_value", body_value=body_value, iteration=iteration)
-        if iteration != -1:
+        if _typed(call, "iteration", int, iteration) != -1:
             call.fail(f"only the result of the last iteration (-1) can be an output, got {iteration}", BODY)
         return self._add_output(call, {"body": OutputMap(self._count(), self._result(call, "body", body_value))})
 
     def get_concatenated_slices(
-        self, value: Node, start: int, stride: int, part_size: int, end: int, axis: int
+        self, value: LayerOrPort, start: int, stride: int, part_size: int, end: int, axis: int
     ) -> Port:
         """Add and return an output, which concatenates the results of all iterations along an axis."""
         call = self._call("get_concatenated_slices", value=value, start=start, stride=stride, end=end, axis=axis)
-        slices: dict[str, Any] = {"start": start, "stride": stride, "part_size": part_size, "end": end, "axis": axis}
+        slices = _slices(call, start=start, stride=stride, part_size=part_size, end=end, axis=axis)
         entry = OutputMap(self._count(), self._result(call, "body", value), **slices)
         return self._add_output(call, {"body": entry})
 
     def _count(self) -> int:
         return sum(item.external >= 0 for item in self._wiring("body").outputs) if self.bodies else 0
 
-    def _add_input(self, call: Call, parameter: Node, value: Any, **slices: Any) -> int:
+    def _add_input(self, call: Call, parameter: LayerOrPort, argument: str, value: Any, **slices: Any) -> int:
         place = self._parameter(call, "body", parameter)
         wiring = self._wiring("body")
-        entry = InputMap(self._feed(call, value), place, **slices)
+        entry = InputMap(self._feed(call, argument, value), place, **slices)
         self._wire("body", replace(wiring, inputs=(*wiring.inputs, entry)))
         return place
 
@@ -203,7 +210,10 @@ class LoopLayer(IterationLayer):
         """
         call = self._call("set_special_body_ports", special_body_ports=special_body_ports)
         body = self._body(call, "body")
-        counter, condition = special_body_ports
+        places = _typed(call, "special_body_ports", tuple[int, ...], special_body_ports)
+        if len(places) != 2:
+            call.fail(f"argument 'special_body_ports': expected a parameter and a result, got {special_body_ports!r}")
+        counter, condition = places
         if not -1 <= counter < len(body.inputs):
             call.fail(f"the body has no parameter {counter}: it has {len(body.inputs)}", BODY)
         if not 0 <= condition < len(body.outputs):
@@ -216,3 +226,16 @@ class LoopLayer(IterationLayer):
         outputs = [replace(item, purpose="") for item in outputs]
         outputs.append(OutputMap(-1, condition, purpose="execution_condition"))
         self._wire("body", replace(wiring, inputs=tuple(inputs), outputs=tuple(outputs)))
+
+
+def _typed(call: Call, argument: str, kind: Any, value: Any) -> Any:
+    """Return an argument in its type; InputError if it is of another kind."""
+    try:
+        return as_type(kind, value)
+    except ValueError as error:
+        call.fail(f"argument '{argument}': {error}")
+
+
+def _slices(call: Call, **given: int) -> dict[str, Any]:
+    """Return what describes the parts of a tensor; InputError for what is no integer."""
+    return {name: _typed(call, name, int, value) for name, value in given.items()}

@@ -82,10 +82,11 @@ def _converted(array: Array, element_type: ElementType) -> Array:
 
 def as_attribute(spec: Attribute, value: Any) -> Any:
     """Return the value of an attribute in the type that its class declares; ValueError if it is of another kind."""
-    return spec.check(_typed(spec.type, value))
+    return spec.check(as_type(spec.type, value))
 
 
-def _typed(kind: Any, value: Any) -> Any:
+def as_type(kind: Any, value: Any) -> Any:
+    """Return a value as the type of an attribute, such as ``int`` or ``tuple[int, ...]``; ValueError if it is none."""
     if kind is ElementType:
         return as_element_type(value)
     if kind is PartialShape:

@@ -10,7 +10,7 @@ from weakref import WeakSet
 
 from ovir.diagnostics.codes import TOO_DEEP, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import ModelError, NotFoundError
+from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.graph.file_order import FileOrder
 from ovir.graph.layers import Layer, Port
@@ -54,12 +54,13 @@ class LayerGraph:
         """Create a graph of layers with distinct ids whose ports are already joined.
 
         ``has_gaps`` means that some layers or edges are missing, so that no layer is known to be dead. Raises
-        ModelError if the layers form a cycle.
+        ModelError if the layers form a cycle, and InputError for a body of two layers.
         """
         self.name = name
         self.path = path
         self.has_gaps = has_gaps
         self._order = FileOrder(layers)
+        require_own_bodies(self._file_order)
         self._by_id = {layer.id: layer for layer in self._file_order}
         self._layers: list[Layer] | None = ReadOnlyList(topological_order(self._file_order))
         self._ranks: Ranks | None = None
@@ -285,6 +286,17 @@ class LayerGraph:
         self.needs_inference = True
         for name in ("graph", "inputs", "outputs", "dead_layers", "_numbered", "_by_own_key"):
             vars(self).pop(name, None)
+
+
+def require_own_bodies(layers: Iterable[Layer]) -> None:
+    """Raise InputError if a body belongs to two layers: what one of them does would change the other."""
+    holders: dict[LayerGraph, Layer] = {}
+    for layer in layers:
+        for name, body in layer.bodies.items():
+            other = body.holder or holders.setdefault(body, layer)
+            if other is not layer:
+                message = f"'{name}' is also a body of {other.title}"
+                raise InputError(diagnose(USAGE, message, layer.place, hint="copy it with clone()"))
 
 
 def set_scopes(layer: Layer) -> None:

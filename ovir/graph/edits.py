@@ -14,7 +14,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
-from ovir.graph.connections import LayerGraph, set_scopes
+from ovir.graph.connections import LayerGraph, require_own_bodies, set_scopes
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.order import find_path, followers, state_followers
 from ovir.graph.ranks import WIDE, Ranks
@@ -257,10 +257,11 @@ class EditableGraph(LayerGraph):
             self._refuse(f"id {layer.id} is already used by {other.title}", layer)
         if any(port.source is not None for port in layer.inputs) or any(port.readers for port in layer.outputs):
             self._refuse("the ports of the layer are already connected", layer)
+        require_own_bodies([layer])
 
     def _require_free_end(self, layer: Layer) -> None:
         """Raise InputError for a Parameter or Result of a body, because the port map refers to them by number."""
-        if self.scope and layer.type in _ENDS:
+        if self.holder is not None and layer.type in _ENDS:
             message = f"a {layer.type} cannot be added to a body or removed from it: the port map would no longer match"
             self._refuse(message, layer)
 

@@ -235,6 +235,10 @@ class Layer(Arithmetic):
         return f"<{self.title}>"
 
 
+LayerOrPort = Layer | Port
+"""An argument that stands for a tensor: one of its ports, or the layer that has it."""
+
+
 def _layer_of(owner: Owner, number: int) -> Layer:
     return owner.layer(number)
 

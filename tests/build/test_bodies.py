@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,51 @@ def test_errors_name_the_method() -> None:
         ops.tensor_iterator().set_body(conditional().layer("if").bodies["then"])
 
 
+class Call:
+    """Calls a method of a Loop, whose body has the Parameter ``p`` and the Result ``r``, for a table of faults."""
+
+    def __init__(self, method: str, *arguments: Any) -> None:
+        self.method, self.arguments = method, arguments
+
+    def __call__(self) -> None:
+        p = ops.parameter([2], name="p")
+        loop = ops.loop(3, True, name="loop")
+        loop.set_function(ovir.Model([p + 1, ops.constant(True)], [p], "body"))
+        places = {"p": p, "r": loop.bodies["body"].outputs[0]}
+        try:
+            getattr(loop, self.method)(*(places.get(x, x) if isinstance(x, str) else x for x in self.arguments))
+        finally:
+            assert [len(loop.inputs), len(loop.outputs)] == [2, 0]
+            assert loop.operator.wiring["body"].inputs == ()
+
+
+X = np.zeros((3, 2), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (Call("set_special_body_ports", [0]), "'special_body_ports': expected a parameter and a result, got [0]"),
+        (Call("set_special_body_ports", None), "'special_body_ports': expected a list of integers, got None"),
+        (Call("set_special_body_ports", "ab"), "'special_body_ports': expected a list of integers, got 'ab'"),
+        (Call("set_special_body_ports", [0.5, 0]), "'special_body_ports': expected a list of integers, got 0.5"),
+        (Call("set_sliced_input", "p", X, 0, 1, 1, -1, "a"), "'axis': expected an integer, got 'a'"),
+        (Call("set_sliced_input", "p", X, 0, 1, 0.5, -1, 0), "'part_size': expected an integer, got 0.5"),
+        (Call("get_concatenated_slices", "r", 0, 1, 1, None, 0), "'end': expected an integer, got None"),
+        (Call("get_iter_value", "r", -1.0), "'iteration': expected an integer, got -1.0"),
+        (Call("set_invariant_input", "p", None), "'value': expected a layer, a port, an array or a number, got None"),
+        (Call("set_merged_input", "p", None, "r"), "'initial_value': expected a layer, a port, an array or a number"),
+        (Call("set_invariant_input", [1], X), "expected a Parameter of the body, got [1]"),
+        (Call("get_iter_value", 0), "expected a result of the body, got 0"),
+        (Call("get_iter_value", None), "expected a result of the body, got None"),
+    ],
+    ids=lambda value: value.method if isinstance(value, Call) else "",
+)
+def test_wrong_arguments(call: Call, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=re.escape(message)):
+        call()
+
+
 def test_a_loop_needs_its_special_ports() -> None:
     p = ops.parameter([2], name="p")
     loop = ops.loop(3, True, name="loop")
@@ -114,3 +160,46 @@ def test_a_loop_needs_its_special_ports() -> None:
     loop.set_merged_input(p, np.zeros(2, np.float32), loop.bodies["body"].outputs[0])
     y = loop.get_iter_value(loop.bodies["body"].outputs[0])
     assert run(ovir.Model([y], [], "m")) == [[3, 3]]
+
+
+def test_a_layer_of_a_model_is_finished() -> None:
+    model = conditional()
+    layer: Any = model.layer("if")
+    then, x = layer.bodies["then"], model.inputs[0]
+    for change in (
+        lambda: layer.set_then_body(branch(lambda p: p)),
+        lambda: layer.set_input(x, None, None),
+        lambda: layer.set_output(then.outputs[0], layer.bodies["else"].outputs[0]),
+    ):
+        with pytest.raises(ovir.InputError, match=r"if.set_.*: the layer already belongs to a model"):
+            change()
+    assert [len(layer.inputs), len(layer.outputs)] == [2, 1]
+    assert layer.bodies["then"] is then
+
+
+def test_a_body_is_of_one_layer() -> None:
+    body, cond = branch(lambda p: p), ops.constant(True)
+    first = ops.if_op(cond)
+    first.set_then_body(body)
+    for layer, method in ((ops.if_op(cond), "set_then_body"), (first, "set_else_body"), (first, "set_then_body")):
+        with pytest.raises(ovir.InputError, match="already the body of a layer"):
+            getattr(layer, method)(body)
+    with pytest.raises(ovir.InputError, match="a Parameter cannot be added to a body or removed from it"):
+        body.remove_layer(body.inputs[0].layer)
+    first.set_then_body(branch(lambda p: p + 1))
+    ops.if_op(cond).set_then_body(body)
+
+
+def test_layers_do_not_take_the_bodies_of_others() -> None:
+    outputs = []
+    for name in ("first", "second"):
+        body = branch(lambda p: p)
+        layer = ops.tensor_iterator(name=name)
+        layer.set_body(body)
+        layer.set_invariant_input(body.inputs[0], np.zeros(2, np.float32))
+        outputs.append(layer.get_iter_value(body.outputs[0]))
+    outputs[1].layer.bodies = dict(outputs[0].layer.bodies)
+    with pytest.raises(ovir.InputError, match=r"'second' .*'body' is also a body of .*'first'"):
+        ovir.Model(outputs, [], "m")
+    assert [len(port.readers) for port in outputs] == [0, 0]
+    ovir.Model(outputs[:1], [], "m")
