@@ -14,18 +14,18 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 
 
-def replace(model: Model, layer: LayerKey, node: Layer) -> Layer:
+def replace(model: Model, layer: LayerKey, new: Layer) -> Layer:
     """Replace a layer; see ``Model.replace``."""
     old = find_layer(model, layer)
     graph = owner_of(old)
-    new = NewLayers(graph, node, replaced=old)
-    is_connected = any(port.source is not None for port in node.inputs)
-    with new.kept(), editing(model):
-        sources = new.include([port.source for port in old.inputs])
-        graph.replace_layer(old, node, sources if is_connected else None)
-        for before, after in zip(old.outputs, node.outputs, strict=False):
+    layers = NewLayers(graph, new, replaced=old)
+    is_connected = any(port.source is not None for port in new.inputs)
+    with layers.kept(), editing(model):
+        sources = layers.include([port.source for port in old.inputs])
+        graph.replace_layer(old, new, sources if is_connected else None)
+        for before, after in zip(old.outputs, new.outputs, strict=False):
             after.own_names = after.own_names or before.own_names
-    return node
+    return new
 
 
 def insert_after(

@@ -72,15 +72,15 @@ class CheckedEdits(EditableGraph):
         """
         return cast("Layer", _call("constants", "set_constant", self, layer, array))
 
-    def replace(self, layer: LayerKey, node: Layer) -> Layer:
-        """Replace a layer by ``node``, which belongs to no model, and return ``node``.
+    def replace(self, layer: LayerKey, new: Layer) -> Layer:
+        """Replace a layer by ``new``, which belongs to no model, and return ``new``.
 
-        ``node`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
+        ``new`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
         in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
         those of the old layer read. Outputs without names get those of the old layer. The layers that only fed the old
         one remain; see ``prune``.
         """
-        return cast("Layer", _call("layers", "replace", self, layer, node))
+        return cast("Layer", _call("layers", "replace", self, layer, new))
 
     def insert_after(
         self, port: TensorKey, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
