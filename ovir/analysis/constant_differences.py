@@ -58,7 +58,7 @@ def digest(const: Const) -> bytes:
     Constants of equal type, shape and data have equal digests. The reverse is not certain for large constants.
     """
     count = prod(const.shape)
-    if const.constant_data is None and const._data is None:
+    if not const.has_data:
         return b""
     try:
         if count <= _READ_IN_FULL:

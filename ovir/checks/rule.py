@@ -35,11 +35,8 @@ class Context:
 
     @cached_property
     def models(self) -> list[Model]:
-        """Return the model and all bodies in it, each once."""
-        found = [self.model]
-        for model in found:  # the list grows while it is walked
-            found.extend(body for layer in model.layers for body in layer.bodies.values())
-        return found
+        """Return the model and all bodies in it."""
+        return list(self.model.graphs())
 
     @cached_property
     def layers(self) -> list[Layer]:

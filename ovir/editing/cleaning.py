@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ovir.editing.keys import graphs
 from ovir.editing.transaction import editing
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -14,7 +13,7 @@ def prune(model: Model) -> list[Layer]:
     """Remove dead layers; see ``Model.prune``."""
     removed: list[Layer] = []
     with editing(model):
-        for graph in graphs(model):
+        for graph in model.graphs():
             dead = graph.dead_layers - _read_variables(graph)
             for layer in reversed(graph.layers):
                 if layer in dead and not any(port.readers for port in layer.outputs):
@@ -36,7 +35,7 @@ def _read_variables(graph: Model) -> set[Layer]:
 def strip_rt_info(model: Model) -> None:
     """Remove all runtime information; see ``Model.strip_rt_info``."""
     with editing(model):
-        for graph in graphs(model):
+        for graph in model.graphs():
             graph.rt_info = NO_RT_INFO
             for layer in graph.layers:
                 layer.rt_info_source = None

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.editing.constants import as_constant, put_constant, remove_unread
-from ovir.editing.keys import graphs
 from ovir.editing.making import constant, free_name
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layers import Layer, Port
@@ -34,7 +33,7 @@ def decompress(model: Model) -> list[Layer]:
 
 def _folded(model: Model, find: Callable[[Model], Mapping[Port, Array]]) -> list[Layer]:
     with_types(model)
-    found = [(graph, _ends(find(graph))) for graph in graphs(model)]
+    found = [(graph, _ends(find(graph))) for graph in model.graphs()]
     with editing(model):
         return [
             new

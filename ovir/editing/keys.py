@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import NoReturn, TypeGuard, cast
 
 from ovir.diagnostics.codes import USAGE
@@ -107,21 +107,13 @@ def _read_by(port: Port) -> Port:
 # --------------------------------------------------------------------------- names
 
 
-def graphs(model: Model) -> Iterator[Model]:
-    """Yield a model and all its bodies."""
-    yield model
-    for layer in model.layers:
-        for body in layer.bodies.values():
-            yield from graphs(body)
-
-
 def tensor_names(model: Model) -> dict[str, Port]:
     """Return the output port of each tensor of a model and its bodies by its names.
 
     The name of a tensor in a body follows those of the layers around it, as ``loop/body/name``.
     """
     found: dict[str, Port] = {}
-    for graph in graphs(model):
+    for graph in model.graphs():
         start = graph.scope.removeprefix(model.scope)
         for layer in graph.layers:
             for port in layer.outputs:

@@ -21,6 +21,7 @@ from ovir.graph.read_only import ReadOnlyDict, ReadOnlyList
 if TYPE_CHECKING:
     import networkx as nx
 
+    from ovir.graph.model import Model
 
 MAX_DEPTH = 32
 """How deeply bodies may be nested; real models have two or three levels."""
@@ -153,6 +154,13 @@ class LayerGraph:
             yield layer
             for body in layer.bodies.values():
                 yield from body.walk()
+
+    def graphs(self) -> Iterator[Model]:
+        """Yield this model and all its bodies; a body follows the model that has it, which may be edited meanwhile."""
+        graph: Any = self
+        yield graph
+        for body in [body for layer in self._file_order for body in layer.bodies.values()]:
+            yield from body.graphs()
 
     def around(self) -> Iterator[LayerGraph]:
         """Yield this model and, if it is a body, the models around it, from the inside out."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ovir.graph.file_order import FileOrder
@@ -37,7 +37,7 @@ class Snapshot:
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._models = [(graph, _state_of(graph)) for graph in _graphs(model)]
+        self._models = [(graph, _state_of(graph)) for graph in model.graphs()]
         layers = [layer for _, state in self._models for layer in state.layers]
         self._layers = [
             (layer, _values(layer, _OF_LAYER), list(layer.inputs), list(layer.outputs), dict(layer.bodies))
@@ -51,7 +51,7 @@ class Snapshot:
 
     def restore(self) -> None:
         """Undo everything that has happened to the model since."""
-        added = {layer for graph in _graphs(self._model) for layer in graph._file_order}
+        added = {layer for graph in self._model.graphs() for layer in graph._file_order}
         for graph, state in self._models:
             added.difference_update(state.layers)
             kept = {name: getattr(graph, name) for name in _KEPT}
@@ -67,13 +67,6 @@ class Snapshot:
             port._readers = readers
         for layer in added:
             _release(layer)
-
-
-def _graphs(model: Model) -> Iterator[Model]:
-    yield model
-    for layer in model._file_order:
-        for body in layer.bodies.values():
-            yield from _graphs(body)
 
 
 def _state_of(graph: Model) -> _State:

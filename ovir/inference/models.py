@@ -53,16 +53,10 @@ def infer_into(
     log.cache = None
     if declared is not None:
         declared |= policy.declared
-    _set_needs_inference(model, bool(found.fatal))
+    for graph in model.graphs():
+        graph.needs_inference = bool(found.fatal)
     diagnostics.extend(found)
     return found.non_fatal
-
-
-def _set_needs_inference(model: Model, needs: bool) -> None:
-    model.needs_inference = needs
-    for layer in model.layers:
-        for body in layer.bodies.values():
-            _set_needs_inference(body, needs)
 
 
 def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> list[Diagnostic]:

@@ -62,12 +62,10 @@ def _needs(layers: Sequence[Layer]) -> str:
 
 def _unregistered(model: Model) -> Sequence[Layer]:
     found = []
-    for layer in model.layers:
+    for layer in model.walk():
         is_missing = layer.operator is None and registered_by_user(layer.type, layer.version) is None
         if is_missing and is_extension(layer.type, layer.version):
             found.append(layer)
-        for body in layer.bodies.values():
-            found.extend(_unregistered(body))
     return found
 
 

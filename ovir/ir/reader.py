@@ -249,8 +249,7 @@ class _Reader:
 
 
 def _count_constants(model: Model) -> int:
-    inner = (body for layer in model.layers for body in layer.bodies.values())
-    return sum(layer.type == "Const" for layer in model.layers) + sum(map(_count_constants, inner))
+    return sum(layer.type == "Const" for layer in model.walk())
 
 
 _STRUCTURE_CODES = ("OVIR1", "OVIR2")

@@ -89,6 +89,11 @@ class Const(Operator):
         return const
 
     @property
+    def has_data(self) -> bool:
+        """Return whether there is data: an array, or a place to read one from."""
+        return self._data is not None or self.constant_data is not None
+
+    @property
     def data(self) -> Array:
         """Return the decoded, read-only array; a view of the .bin for types that it stores unpacked."""
         if self._data is None:
@@ -130,7 +135,7 @@ class Const(Operator):
 
     def _known_value(self) -> Value | None:
         """Return the data, which is decoded when it is looked at; None where it is missing, or much to decode."""
-        if self.constant_data is None and self._data is None:
+        if not self.has_data:
             return None
         if self.element_type == string:  # whose data may turn out to be none
             return Value(self.data) if prod(self.shape) <= MAX_ELEMENTS else None

@@ -17,7 +17,6 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
-from ovir.ops.base.attributes import Attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const, Parameter
 
@@ -76,7 +75,7 @@ class Statements:
         return [*self._inputs(layer, op), *_attributes(op)]
 
     def _constant(self, op: Const, layer: Layer) -> list[str]:
-        if op.constant_data is None and op._data is None:
+        if not op.has_data:
             raise ModelError(diagnose(NO_WEIGHTS, "the data of this constant is missing", layer.place))
         array = op.data
         found = constant_arguments(array, op.element_type)
@@ -147,16 +146,7 @@ def _attributes(op: Operator) -> Iterator[str]:
             value = getattr(op, argument.source)
             default = argument.attribute.default if argument.default is None else argument.default
             if default is REQUIRED or value != default:
-                yield f"{argument.name}={literal(value) if _is_allowed(argument.attribute, value) else None}"
-
-
-def _is_allowed(spec: Attribute, value: Any) -> bool:
-    """Return whether a value can be given; some defaults only stand for a missing attribute."""
-    try:
-        spec.check(value)
-    except ValueError:
-        return False
-    return True
+                yield f"{argument.name}={literal(value) if argument.attribute.allows(value) else None}"
 
 
 # --------------------------------------------------------------------------- what all functions have

@@ -44,11 +44,7 @@ def _is_worth_writing(spec: Attribute, value: Any) -> bool:
     Some defaults say that the attribute is missing; no file could give them. Details of another attribute, such as
     ``auto_broadcast.auto_broadcast_axis``, are written only if they are not the default.
     """
-    try:
-        spec.check(value)
-    except ValueError:
-        return False
-    return value is not None and ("." not in spec.name or value != spec.default)
+    return value is not None and spec.allows(value) and ("." not in spec.name or value != spec.default)
 
 
 def _text(value: Any) -> str:

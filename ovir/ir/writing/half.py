@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -43,10 +42,10 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
     lose too much by rounding, or has many numbers outside of the range of f16. Numbers above the range it clips; here,
     a constant with one stays as it is. The model must have been inferred, and remains so.
     """
-    if any(map(_is_optimized, _with_bodies(model))):
+    if any(map(_is_optimized, model.graphs())):
         return []
     warnings: list[Diagnostic] = []
-    for part in _with_bodies(model):
+    for part in model.graphs():
         sensitive = _sensitive_constants(part)
         for layer in part.layers:
             op = layer.operator
@@ -54,13 +53,6 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
                 _compress(part, layer, op, warnings)
         part.needs_inference = False
     return warnings
-
-
-def _with_bodies(model: Model) -> Iterator[Model]:
-    yield model
-    for layer in model.layers:
-        for body in layer.bodies.values():
-            yield from _with_bodies(body)
 
 
 # --------------------------------------------------------------------------- what OpenVINO leaves as it is

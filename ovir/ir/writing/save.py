@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 
 from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE, USAGE
@@ -53,7 +52,7 @@ def _prepared(model: Model) -> Model:
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))
-    if any(part.needs_inference for part in _with_bodies(model)):
+    if any(part.needs_inference for part in model.graphs()):
         model.infer_shapes()
     if model.version != 10:
         return model
@@ -61,10 +60,3 @@ def _prepared(model: Model) -> Model:
     apply_legacy_io(upgraded)
     infer_model(upgraded)
     return upgraded
-
-
-def _with_bodies(model: Model) -> Iterator[Model]:
-    yield model
-    for layer in model.layers:
-        for body in layer.bodies.values():
-            yield from _with_bodies(body)

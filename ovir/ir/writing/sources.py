@@ -62,7 +62,7 @@ def source_of(layer: Layer, op: Const) -> Source:
     if hasattr(data, "piece"):
         found: Source = data
         return found
-    if data is None and op._data is None:
+    if not op.has_data:
         raise ModelError(diagnose(NO_WEIGHTS, "the constant has no data", layer.data_place))
     return RawSource(encode(op.data, op.element_type))
 

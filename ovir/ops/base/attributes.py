@@ -78,6 +78,14 @@ class Attribute:
                     raise ChoiceError(f"{item} is below {self.minimum}")
         return value
 
+    def allows(self, value: Any) -> bool:
+        """Return whether a layer can be given a value; some defaults only stand for a missing attribute."""
+        try:
+            self.check(value)
+        except ValueError:
+            return False
+        return True
+
 
 @dataclass(frozen=True)
 class _Declared:
