@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,10 @@ import openvino
 import ovir
 
 _MEMORY = """
-import json, resource, sys
+import re, sys
+def peak():  # unlike ru_maxrss, without the memory of the process that has started this one
+    with open("/proc/self/status") as file:
+        return int(re.search(r"VmHWM:\\s*(\\d+)", file.read())[1])
 side, source, weights, target, half = sys.argv[1:]
 if side == "ovir":
     import ovir
@@ -34,9 +36,9 @@ else:
     import openvino
     core = openvino.Core()
     model, save = core.read_model(source, weights) if weights else core.read_model(source), openvino.save_model
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+before = peak()
 save(model, target, compress_to_fp16=half == "True")
-print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+print(peak() - before)
 """
 
 
@@ -72,7 +74,7 @@ def memory_of(side: str, path: Path, folder: Path, half: bool) -> float:
     target = folder / f"{side}.xml"
     arguments = [side, str(path), str(weights_of(path) or ""), str(target), str(half)]
     done = subprocess.run([sys.executable, "-c", _MEMORY, *arguments], capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout.splitlines()[-1])) / 1024
+    return float(done.stdout.splitlines()[-1]) / 1024
 
 
 def main() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.element_types import ElementType
 from ovir.ir.writing.sources import CHUNK, Source
 
-_MOST_HELD = 1 << 26
+_MOST_HELD = 1 << 25
 """Bytes of constants after which the memory of those that have been written is released."""
 _SMALL = 1 << 12
 """Constants of up to so many bytes are compared by their bytes; of larger ones, samples are compared first."""

@@ -27,6 +27,8 @@ _LARGEST = 65504.0
 _SMALLEST = 2.0**-24
 """The largest finite and the smallest positive number of f16."""
 
+_EXACT_TO_ONE = 4096.0
+"""The number below which rounding to f16 changes a number by at most 1."""
 _MOST_OUTSIDE = 0.75
 """The share of numbers outside of the range of f16 from which on a constant is kept."""
 _LARGEST_ERROR = 1.0
@@ -159,13 +161,14 @@ class HalfSource:
             stop = min(start + _STEP, self.size)
             numbers = self._numbers(start, stop)
             size = np.abs(numbers)
-            above = size > _LARGEST
-            is_outside = above | ((size < _SMALLEST) & (size > 0))
-            outside += int(np.count_nonzero(is_outside))
-            largest = max(largest, float(size[above & np.isfinite(size)].max(initial=0)))
-            with np.errstate(invalid="ignore"):
-                errors = np.abs(numbers - self._halves(numbers))
-            error = max(error, float(errors[~is_outside & np.isfinite(size)].max(initial=0)))
+            outside += int(np.count_nonzero(size < _SMALLEST)) - int(size.size - np.count_nonzero(size))
+            if count == 1 or not size.max() < _EXACT_TO_ONE:
+                above = size > _LARGEST
+                outside += int(np.count_nonzero(above))
+                largest = max(largest, float(size[above & np.isfinite(size)].max(initial=0)))
+                with np.errstate(invalid="ignore"):
+                    errors = np.abs(numbers - self._halves(numbers))
+                error = max(error, float(errors[~above & (size >= _SMALLEST)].max(initial=0)))
             self.release(start, stop)
         relative = error / float(size[0]) if count == 1 and error else 0.0
         return Loss(outside / count, largest, error, relative)

@@ -19,7 +19,7 @@ from ovir.ops.infrastructure import Const
 
 Bytes = NDArray[Any]
 
-CHUNK = 1 << 24
+CHUNK = 1 << 22
 """Bytes that are read, converted and written at a time."""
 
 
