@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from ovir.build.creation import Call, apply, caller, create, port_of
 from ovir.diagnostics.codes import USAGE
@@ -21,11 +22,12 @@ class _Builder:
 
     apply = staticmethod(apply)
 
-    def assemble(self, results: Any, sinks: Any, parameters: Any) -> list[Layer]:
-        """Return the layers that the results and sinks depend on, joined and numbered, for a new model."""
-        given = _layers(parameters, "parameter", ("Parameter",))
-        ends = [_result(item) for item in _items(results, "result")]
-        others = _reachable([*ends, *_layers(sinks, "sink", ("Assign",))], given)
+    def assemble(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Layer], str]:
+        """Return the layers that results and sinks depend on, joined and numbered, and the name of the model."""
+        parts = _bind(arguments, keywords)
+        given = _layers(parts.parameters, "parameter", ("Parameter",))
+        ends = [_result(item) for item in _items(parts.results, "result")]
+        others = _reachable([*ends, *_layers(parts.sinks, "sink", ("Assign",))], given)
         layers = [*given, *others, *ends]
         for items, kind in ((given, "parameter"), (ends, "result")):
             if len(set(items)) < len(items):
@@ -36,7 +38,7 @@ class _Builder:
             for port in layer.inputs:
                 assert port.source is not None
                 join(port.source, port)
-        return layers
+        return layers, parts.name
 
     def release(self, layers: Sequence[Layer]) -> None:
         """Make the layers of a model that could not be made free again."""
@@ -48,6 +50,39 @@ class _Builder:
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:
     raise InputError(diagnose(USAGE, message, caller(), hint=hint))
+
+
+class _Parts(NamedTuple):
+    """The arguments of ``Model``."""
+
+    results: Any
+    sinks: Any
+    parameters: Any
+    name: str
+
+
+def _parts(results: Any, parameters: Any, name: str = "", *, sinks: Any = ()) -> _Parts:
+    return _Parts(results, sinks, parameters, name)
+
+
+def _parts_with_sinks(results: Any, sinks: Any, parameters: Any, name: str = "") -> _Parts:
+    return _Parts(results, sinks, parameters, name)
+
+
+def _bind(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> _Parts:
+    """Return the arguments of a call of ``Model``; sinks come second if the parameters come third."""
+    count = len(arguments)
+    has_sinks = not isinstance(arguments[2], str) if count > 2 else count == 2 and "parameters" in keywords
+    form = _parts_with_sinks if has_sinks else _parts
+    try:
+        inspect.signature(form).bind(*arguments, **keywords)
+    except TypeError as error:
+        hint = "Model.of_layers makes a model of exactly the given layers" if len(arguments) == 1 else None
+        _refuse(f"Model(results, parameters, name) or Model(results, sinks, parameters, name): {error}", hint)
+    parts = form(*arguments, **keywords)
+    if not isinstance(parts.name, str):
+        _refuse(f"expected a text for the name of the model, got {parts.name!r}")
+    return parts
 
 
 def _items(given: Any, kind: str) -> list[Layer | Port]:

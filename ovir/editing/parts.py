@@ -155,7 +155,7 @@ class _Part:
                     join(tensors[a.source], b, a.edge_line)
         ends = self._results(wanted, results, copies, tensors)
         inner = [copies[layer] for layer in self._inner]
-        part = Model(
+        part = Model.of_layers(
             [*inputs, *inner, *ends],
             name=graph.name,
             path=graph.path,

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,8 +19,8 @@ class Builder(Protocol):
     def apply(self, type_name: str, *operands: Any) -> Layer:
         """Return a new layer that applies an operation to layers, ports, arrays or numbers."""
 
-    def assemble(self, results: Any, sinks: Any, parameters: Any) -> Sequence[Layer]:
-        """Return the layers that the results and sinks depend on, joined and numbered, for a new model."""
+    def assemble(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Sequence[Layer], str]:
+        """Return the layers for the arguments of ``Model``, joined and numbered, and the name of the model."""
 
     def release(self, layers: Sequence[Layer]) -> None:
         """Make the layers of a model that could not be made free again."""

@@ -18,12 +18,10 @@ from ovir.graph.building import builder
 from ovir.graph.checked_edits import CheckedEdits
 from ovir.graph.connections import Edge, set_scopes
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, LayerOrPort, Port
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.graph.weights import Weights
 
-Node = Layer | Port
-Nodes = Sequence[Node] | Node
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
 Infer = Callable[["Model"], list[Diagnostic]]
 Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
@@ -36,9 +34,7 @@ class Model(CheckedEdits):
     ``Model(results, parameters, name)`` makes it from layers that the functions of an opset have created, and infers
     it. ``results`` are Results, or layers and output ports that get one each; ``parameters`` are all Parameters that
     they depend on, in the order of the inputs. ``sinks`` are the Assigns, which may also come second, as in
-    ``Model(results, sinks, parameters, name)``. Raises InputError for layers of another model.
-
-    ``Model(layers, name=name)`` has exactly these layers, whose ports are joined, and infers nothing.
+    ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
     The graph is acyclic. See ``LayerGraph`` for what can be read from it, ``CheckedEdits`` for its edits and
     ``EditableGraph`` for the primitive edits that they are made of.
@@ -46,46 +42,57 @@ class Model(CheckedEdits):
 
     @overload
     def __init__(
-        self, results: Nodes, parameters: Sequence[Node], name: str = "", *, sinks: Sequence[Node] = ()
+        self,
+        results: Sequence[LayerOrPort] | LayerOrPort,
+        parameters: Sequence[LayerOrPort],
+        name: str = "",
+        *,
+        sinks: Sequence[LayerOrPort] = (),
     ) -> None: ...
-
-    @overload
-    def __init__(self, results: Nodes, sinks: Sequence[Node], parameters: Sequence[Node], name: str = "") -> None: ...
 
     @overload
     def __init__(
         self,
+        results: Sequence[LayerOrPort] | LayerOrPort,
+        sinks: Sequence[LayerOrPort],
+        parameters: Sequence[LayerOrPort],
+        name: str = "",
+    ) -> None: ...
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        layers, name = builder().assemble(arguments, keywords)
+        self._set_up(layers, name)
+        self._infer_assembled()
+
+    @classmethod
+    def of_layers(
+        cls,
         layers: Iterable[Layer],
-        /,
         *,
         name: str = "",
         version: int = 11,
         path: str | None = None,
         rt_info: RtInfo = NO_RT_INFO,
         has_gaps: bool = False,
-    ) -> None: ...
+    ) -> Self:
+        """Return a model of exactly these layers, with the connections that they have; it is not inferred.
 
-    def __init__(
+        ``version`` is that of the file format. ``has_gaps`` means that some layers or edges are missing, so that no
+        layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
+        """
+        model = cls.__new__(cls)
+        model._set_up(layers, name, version, path, rt_info, has_gaps)
+        return model
+
+    def _set_up(
         self,
-        *parts: Any,
-        results: Nodes | None = None,
-        sinks: Sequence[Node] = (),
-        parameters: Sequence[Node] | None = None,
-        name: str = "",
+        layers: Iterable[Layer],
+        name: str,
         version: int = 11,
         path: str | None = None,
         rt_info: RtInfo = NO_RT_INFO,
         has_gaps: bool = False,
     ) -> None:
-        given = [item for item in (results, *parts, parameters) if item is not None]
-        has_name = bool(given) and isinstance(given[-1], str)
-        if has_name:
-            name = given.pop()
-        if not 1 + has_name <= len(given) <= 3:
-            raise TypeError("expected results, sinks (optional), parameters and a name")
-        layers, *lists = given
-        if lists:
-            layers = builder().assemble(layers, lists[0] if len(lists) == 2 else sinks, lists[-1])
         super().__init__(layers, name=name, path=path, has_gaps=has_gaps)
         self.version = version
         self.rt_info = rt_info
@@ -97,8 +104,6 @@ class Model(CheckedEdits):
         """The number of inferences so far, by which results of an earlier one are recognized as out of date."""
         self.open_edits: Any = None
         """The block of ``editing`` that has not ended, if there is one."""
-        if lists:
-            self._infer_assembled()
 
     def _infer_assembled(self) -> None:
         """Infer a model just made; if that fails, its layers are free again."""
@@ -218,7 +223,7 @@ class Model(CheckedEdits):
     def _restore(self, state: dict[str, Any]) -> None:
         layers: list[FlatLayer] = state["layers"]
         with without_garbage_collection():
-            Model.__init__(self, restore(layers), **state["settings"])
+            self._set_up(restore(layers), **state["settings"])
         self.read_diagnostics, self.inference_diagnostics = state["diagnostics"]
         self.revision = state["revision"]
         self.needs_inference = state["needs_inference"]

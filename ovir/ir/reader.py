@@ -215,7 +215,7 @@ class _Reader:
         info = element.find("rt_info")
         if info is None:
             info = element.find("meta_data")  # its name in files of version 10
-        return Model(
+        return Model.of_layers(
             layers.values(),
             name=element.get("name", ""),
             version=version,

@@ -70,16 +70,20 @@ def test_a_constant_model_has_no_parameters() -> None:
     assert ovir.compile_model(model)({})[0].tolist() == [3, 6]
 
 
-@pytest.mark.parametrize("form", ["keyword", "second", "keywords"])
-def test_variables_are_kept(form: str) -> None:
+FORMS = {
+    "sinks by keyword": lambda y, x, s: ovir.Model([y], [x], "m", sinks=[s]),
+    "sinks second": lambda y, x, s: ovir.Model([y], [s], [x], "m"),
+    "name by keyword": lambda y, x, s: ovir.Model([y], [s], [x], name="m"),
+    "parameters by keyword": lambda y, x, s: ovir.Model([y], [s], parameters=[x], name="m"),
+    "all by keyword": lambda y, x, s: ovir.Model(results=[y], sinks=[s], parameters=[x], name="m"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
+def test_variables_are_kept(form: Any) -> None:
     x = parameter()
     total = x + ops.read_value(np.zeros(2, np.float32), "total", "f32", [2])
-    assign = ops.assign(total, "total")
-    model = {
-        "keyword": lambda: ovir.Model([total], [x], "m", sinks=[assign]),
-        "second": lambda: ovir.Model([total], [assign], [x], "m"),
-        "keywords": lambda: ovir.Model(results=[total], sinks=[assign], parameters=[x], name="m"),
-    }[form]()
+    model = form(total, x, ops.assign(total, "total"))
     assert model.name == "m"
     request = ovir.compile_model(model).create_infer_request()
     for expected in ([1, 2], [2, 4]):
@@ -121,6 +125,15 @@ def invalid_variable() -> Any:
     return ovir.Model([x + ops.read_value(x, "v")], [x], "m", sinks=[ops.assign(ops.convert(x, "i32"), "v")])
 
 
+X = parameter()
+Y = ops.relu(X)
+
+
+def call(*arguments: Any, **keywords: Any) -> Any:
+    """Call ``Model`` as type checkers do not allow."""
+    return ovir.Model(*arguments, **keywords)
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -132,17 +145,20 @@ def invalid_variable() -> Any:
         (lambda: ovir.Model([r := ops.result(ops.constant(1)), r], [], "m"), "a result is listed twice"),
         (lambda: ovir.Model([ops.constant(1)], [], "m", sinks=[ops.constant(1)]), "expected a Assign for each sink"),
         (invalid_variable, "variable 'v'"),
+        (lambda: call([Y], [X], [X], [X], "m"), r"Model\(.*\): too many positional arguments"),
+        (lambda: call([Y], [X], "m", name="n"), "multiple values for argument 'name'"),
+        (lambda: call([Y], [], [X], "m", sinks=[]), "multiple values for argument 'sinks'"),
+        (lambda: call([Y], [X], version=9), "unexpected keyword argument 'version'"),
+        (lambda: call([Y], name="m"), "(?s)missing a required argument: 'parameters'.*Model.of_layers"),
+        (lambda: call(), "missing a required argument: 'results'"),
+        (lambda: call("abc", [X]), "expected a layer or port for each result, got 'a'"),
+        (lambda: call([Y], "m"), "expected a layer or port for each parameter, got 'm'"),
+        (lambda: call([Y], [X], name=3), "expected a text for the name of the model, got 3"),
     ],
 )  # fmt: skip
 def test_what_cannot_become_a_model(make: Any, message: str) -> None:
     with pytest.raises(ovir.OvirError, match=message):
         make()
-
-
-def test_wrong_arguments_are_a_type_error() -> None:
-    for arguments in (([parameter()], "m"), ([], [], [], [], "m"), ()):
-        with pytest.raises(TypeError, match="expected results, sinks"):
-            ovir.Model(*arguments)
 
 
 def test_layers_are_free_again_if_the_model_is_refused() -> None:

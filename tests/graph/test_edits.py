@@ -74,7 +74,7 @@ def derived_of(model: Model) -> Any:
 
 
 def require_consistent(model: Model) -> None:
-    anew = Model(restore(flatten(model._file_order)), name=model.name)
+    anew = Model.of_layers(restore(flatten(model._file_order)), name=model.name)
     assert derived_of(model) == derived_of(anew)
     for layer in model.layers:
         assert layer.owner is model

@@ -213,7 +213,7 @@ def test_a_model_built_by_a_program_has_all_attributes(tmp_path: Path) -> None:
     pool.inputs, pool.outputs = [Port(pool, 0, 0, False)], [Port(pool, 0, 0, True)]
     result = Layer(5, "y", "Result", "opset1", operator=Result())
     result.inputs = [Port(result, 0, 0, False)]
-    model = Model([parameter, pool, result], name="built")
+    model = Model.of_layers([parameter, pool, result], name="built")
     model.connect(parameter.outputs[0], pool.inputs[0])
     model.connect(pool.outputs[0], result.inputs[0])
     again, text, _ = saved(model, tmp_path)
