@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ovir.diagnostics.errors import NotFoundError
-from ovir.editing.keys import refuse, refuse_unknown, tensor_names
+from ovir.editing.keys import graphs, refuse, refuse_unknown, tensor_names
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -26,11 +26,11 @@ def rename(model: Model, names: Mapping[str, str]) -> None:
         if not new:
             refuse(f"the new name of {old!r} is empty")
         if layer is not None:
-            _add(of_layers, layer, new.removeprefix(layer.scope))
+            _add(of_layers, layer, _own_name(model, owner_of(layer), old, new))
         if port is not None:
             graph = owner_of(port.layer)
-            start = graph.scope.removeprefix(model.scope)
-            of_tensors.setdefault(graph, {})[old.removeprefix(start)] = new.removeprefix(graph.scope)
+            present = old.removeprefix(_start(model, graph))
+            of_tensors.setdefault(graph, {})[present] = _own_name(model, graph, old, new)
     _check_collisions(of_layers)
     with editing(model):
         for graph, changes in of_tensors.items():
@@ -38,6 +38,23 @@ def rename(model: Model, names: Mapping[str, str]) -> None:
         for graph in {owner_of(layer): None for layer in of_layers}:
             changed = {layer: name for layer, name in of_layers.items() if layer.owner is graph}
             graph._set_names(changed, [layer for layer in graph.layers if layer.bodies])
+
+
+def _start(model: Model, graph: Model) -> str:
+    """Return what the names of a body begin with, seen from ``model``."""
+    return graph.scope.removeprefix(model.scope)
+
+
+def _own_name(model: Model, graph: Model, old: str, new: str) -> str:
+    """Return a new name without the names of the layers around it, which it begins with if the old name does.
+
+    Raises InputError if it begins with those around another body.
+    """
+    given = new.removeprefix(model.scope) if model.scope and old.startswith(model.scope) else new
+    starts = [start for other in graphs(model) if given.startswith(start := _start(model, other))]
+    if max(starts, key=len) not in ("", _start(model, graph)):
+        refuse(f"{old!r} cannot be renamed to {new!r}: this would be the name of a layer or tensor in another body")
+    return given.removeprefix(_start(model, graph))
 
 
 def _layer(model: Model, name: str) -> Layer | None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from edited import run, sample, with_body
+import pytest
+from edited import everything, run, sample, with_body
 
 import ovir
+from ovir import opset13 as ops
+from ovir.graph.model import Model
 
 
 def test_layer_and_tensor_of_a_name_are_renamed() -> None:
@@ -83,3 +86,56 @@ def test_a_dead_layer_lives_as_an_output() -> None:
     model = sample()
     model.add_outputs(["dead"])
     assert not model.layer("dead").is_dead
+
+
+def nested() -> tuple[Model, Model]:
+    """A model with an If ``out``, whose branch ``then`` has an If ``in``, and that branch."""
+    middle = choice("in", branch(1), branch(2))
+    return choice("out", middle, choice("in", branch(3), branch(4))), middle
+
+
+def choice(name: str, then: Model, otherwise: Model) -> Model:
+    """A model with inputs ``condition`` and ``x`` that passes them on to one of two models with such inputs."""
+    condition, x = ops.parameter([], "boolean", name="condition"), ops.parameter([2], "f32", name="x")
+    made = ops.if_op(condition, name=name)
+    made.set_then_body(then)
+    made.set_else_body(otherwise)
+    for source, first, second in zip((condition, x), then.inputs, otherwise.inputs, strict=True):
+        made.set_input(source, first, second)
+    return ovir.Model([made.set_output(then.outputs[0], otherwise.outputs[0])], [condition, x], name)
+
+
+def branch(value: float) -> Model:
+    condition, x = ops.parameter([], "boolean", name="condition"), ops.parameter([2], "f32", name="x")
+    total = ops.add(x, np.float32(value), name="add")
+    total.output(0).names = "total"
+    return ovir.Model([ops.select(condition, total, total, name="chosen")], [condition, x], "branch")
+
+
+@pytest.mark.parametrize("around", ["", "out/then/"])
+def test_new_names_are_relative_to_the_body_that_is_edited(around: str) -> None:
+    model, middle = nested()
+    middle.rename({f"{around}in/then/add": f"{around}in/then/sum", "in/then/total": "in/then/all"})
+    renamed = model.layer("out/then/in/then/sum")
+    assert renamed.name == "sum"
+    assert renamed.outputs[0].names == {"all"}
+    middle.rename({"in/then/sum": "last", "in/then/all": "rest"})
+    assert (renamed.name, renamed.outputs[0].names) == ("last", {"rest"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("out/then/in/then/add", "out/then/sum"),
+        ("out/then/in/then/add", "out/then/in/else/sum"),
+        ("out/then/in/then/total", "out/else/total"),
+        ("out/then/x", "out/then/in/then/y"),
+        ("x", "out/then/y"),
+    ],
+)
+def test_a_name_cannot_move_to_another_body(old: str, new: str) -> None:
+    model, _ = nested()
+    before = everything(model)
+    with pytest.raises(ovir.InputError, match=f"'{old}' cannot be renamed to '{new}': .* in another body"):
+        model.rename({old: new})
+    assert everything(model) == before
