@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from numbers import Real
 from typing import Any
 
 from ovir.analysis.constant_differences import Tolerance
@@ -45,11 +46,11 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
     alone are no difference. Numbers x of ``a`` and y of ``b`` in constants count as equal if ``|x - y| <= atol + rtol *
     |y|``; by default only equal ones do, and NaN equals NaN.
 
-    Raises InputError for a negative tolerance, and what ``read_model`` raises for files that cannot be read.
+    Raises InputError for an invalid tolerance, and what ``read_model`` raises for files that cannot be read.
     """
     for name, value in (("rtol", rtol), ("atol", atol)):
-        if not value >= 0:
-            raise InputError(diagnose(USAGE, f"{name} must not be negative, got {value}"))
+        if not isinstance(value, Real) or not value >= 0:
+            raise InputError(diagnose(USAGE, f"{name} must be a number that is not negative, got {value!r}"))
     first, second = (model if isinstance(model, Model) else read_model(model) for model in (a, b))
     options = Options(ignore_names, Tolerance(rtol, atol))
     with without_garbage_collection():

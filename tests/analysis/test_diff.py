@@ -307,7 +307,8 @@ def test_the_result_as_data() -> None:
     assert repr(found) == "<Diff: the models differ: 1 layer added, 1 layer changed>"
 
 
-def test_a_negative_tolerance_is_refused() -> None:
+@pytest.mark.parametrize("value", [-1, float("nan"), "x", None])
+def test_an_invalid_tolerance_is_refused(value: object) -> None:
     model = network(1).model()
-    with pytest.raises(ovir.InputError, match="rtol must not be negative, got -1"):
-        ovir.diff(model, model, rtol=-1)
+    with pytest.raises(ovir.InputError, match=f"rtol must be a number that is not negative, got {value!r}"):
+        ovir.diff(model, model, rtol=value)
