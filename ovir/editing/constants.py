@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ovir.core.arrays import Array
+from ovir.diagnostics.text import plural
 from ovir.editing.keys import find_layer, refuse
 from ovir.editing.making import constant, constant_attributes
 from ovir.editing.transaction import editing, owner_of
@@ -27,8 +29,7 @@ def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
             _set_data(found, operator)
             return found
         if len(found.outputs) != 1 or not follows_from_constants(found):
-            hint = "name a Const, or a layer with one output that is computed from constants alone"
-            refuse("the layer is no constant: it depends on inputs or the state of the model", found, hint)
+            _refuse_layer(found)
         return put_constant(found, operator)
 
 
@@ -39,8 +40,16 @@ def _constant_of(layer: Layer, array: ArrayLike) -> Const:
         refuse(f"the constant cannot be set: {error}", layer)
 
 
+def _refuse_layer(layer: Layer) -> NoReturn:
+    hint = "name a Const, or a layer with one output that is computed from constants alone"
+    if follows_from_constants(layer):
+        refuse(f"an array cannot replace this layer, which has {plural(len(layer.outputs), 'output')}", layer, hint)
+    refuse("the layer is no constant: it depends on inputs or the state of the model", layer, hint)
+
+
 def _set_data(layer: Layer, operator: Const) -> None:
     """Give a Const another operator; what the file declares of the old one is removed."""
+    owner_of(layer).needs_inference = True
     layer.operator = operator
     layer.attributes = ReadOnlyDict(constant_attributes(operator))
     for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):

@@ -11,7 +11,7 @@ from ovir.diagnostics.errors import InputError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
 from ovir.editing.transaction import outermost, owner_of
-from ovir.graph.keys import LayerKey, TensorKey, TensorKeys
+from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 
@@ -25,21 +25,24 @@ def find_layer(model: Model, key: LayerKey) -> Layer:
     return key
 
 
-def find_tensors(model: Model, keys: TensorKeys) -> list[Port]:
+def find_tensors(model: Model, keys: TensorKeys, *, repeated: bool = False) -> list[Port]:
     """Return the output ports of tensors; a layer stands for all its outputs.
 
-    Raises InputError for a tensor that is given twice, and NotFoundError for one that does not exist.
+    Raises InputError for a tensor that is given twice unless ``repeated`` is True, and NotFoundError for one that does
+    not exist.
     """
     names: dict[str, Port] = {}
-    found: dict[Port, None] = {}
-    for key in _as_list(keys):
+    found: list[Port] = []
+    seen: set[Port] = set()
+    for key in cast("list[TensorKey]", _as_list(keys, "tensors", "names of tensors or layers", "output")):
         if isinstance(key, str) and not names:
             names = tensor_names(model)
         for port in _tensors_of(model, key, names):
-            if port in found:
+            if port in seen and not repeated:
                 refuse(f"tensor '{port.any_name}' is given twice", port.layer)
-            found[port] = None
-    return list(found)
+            seen.add(port)
+            found.append(port)
+    return found
 
 
 def find_tensor(model: Model, key: TensorKey) -> Port:
@@ -65,13 +68,56 @@ def _tensors_of(model: Model, key: TensorKey, names: Mapping[str, Port]) -> list
     return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
 
 
-def _as_list(keys: TensorKeys) -> list[TensorKey]:
+def find_input(model: Model, key: InputKey) -> Port:
+    """Return an input port; a layer stands for its only input."""
+    found = _inputs_of(model, key)
+    if len(found) != 1:
+        layer = find_layer(model, cast("LayerKey", key))
+        hint = f"give one of them, as ({layer.name!r}, 0)" if found else None
+        refuse(f"the layer has {plural(len(found), 'input')}, not one", layer, hint)
+    return found[0]
+
+
+def find_readers(model: Model, source: Port, keys: InputKeys) -> list[Port]:
+    """Return input ports that read a tensor; a layer stands for all of its inputs that do."""
+    found: dict[Port, None] = {}
+    for key in _as_list(keys, "readers", "input ports or layers", "input"):
+        ports = _inputs_of(model, cast("InputKey", key))
+        reading = [port for port in ports if port.source is source]
+        if not reading:
+            layer = ports[0].layer if ports else find_layer(model, cast("LayerKey", key))
+            what = f"input {ports[0].index} of this layer" if len(ports) == 1 else "the layer"
+            refuse(f"{what} does not read {source.layer.title}", layer)
+        found |= dict.fromkeys(reading)
+    return list(found)
+
+
+def _inputs_of(model: Model, key: InputKey) -> list[Port]:
+    """Return the input port of a key, or all those of a layer."""
+    if isinstance(key, Port):
+        find_layer(model, key.layer)
+        if key.is_output:
+            refuse(f"expected an input port, got output {key.index} of this layer", key.layer)
+        return [key]
+    if not _is_pair(key):
+        if not isinstance(key, (str, Layer)):
+            hint = "an input is given as a port, as (layer, position of the input), or by the name of its layer"
+            raise InputError(diagnose(USAGE, f"expected an input, got {key!r}", Place(model.path), hint=hint))
+        return list(find_layer(model, key).inputs)
+    layer, index = find_layer(model, key[0]), key[1]
+    if not 0 <= index < len(layer.inputs):
+        message = f"the layer has no input {index}: it has {plural(len(layer.inputs), 'input')}, counted from 0"
+        raise NotFoundError(diagnose(USAGE, message, layer.place))
+    return [layer.inputs[index]]
+
+
+def _as_list(keys: object, kind: str, names: str, end: str) -> list[object]:
     if isinstance(keys, (str, Layer, Port)) or _is_pair(keys):
         return [keys]
     if not isinstance(keys, Iterable):
-        hint = "give names of tensors or layers, or pairs of a layer and the position of its output"
-        raise InputError(diagnose(USAGE, f"expected tensors, got {keys!r}", hint=hint))
-    return list(cast("Iterable[TensorKey]", keys))
+        hint = f"give {names}, or pairs of a layer and the position of its {end}"
+        raise InputError(diagnose(USAGE, f"expected {kind}, got {keys!r}", hint=hint))
+    return list(keys)
 
 
 def _is_pair(key: object) -> TypeGuard[tuple[LayerKey, int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from ovir.diagnostics.text import plural
-from ovir.editing.keys import find_layer, find_tensor, refuse
+from ovir.editing.keys import find_input, find_layer, find_readers, find_tensor, find_tensors, refuse
 from ovir.editing.new_layers import NewLayers
 from ovir.editing.transaction import editing, owner_of
-from ovir.graph.edits import EditableGraph
-from ovir.graph.keys import LayerKey, TensorKey
+from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 
@@ -18,38 +17,48 @@ def replace(model: Model, layer: LayerKey, new: Layer) -> Layer:
     """Replace a layer; see ``Model.replace``."""
     old = find_layer(model, layer)
     graph = owner_of(old)
-    layers = NewLayers(graph, new, replaced=old)
+    added = NewLayers(graph, new, replaced=old)
     is_connected = any(port.source is not None for port in new.inputs)
-    with layers.kept(), editing(model):
-        sources = layers.include([port.source for port in old.inputs])
+    with editing(model, added.layers):
+        sources = added.include([port.source for port in old.inputs])
         graph.replace_layer(old, new, sources if is_connected else None)
         for before, after in zip(old.outputs, new.outputs, strict=False):
             after.own_names = after.own_names or before.own_names
     return new
 
 
-def insert_after(
-    model: Model, port: TensorKey, layer: Layer, others: Sequence[Port], readers: Iterable[Port] | None
-) -> Layer:
+def insert_after(model: Model, port: TensorKey, layer: Layer, others: TensorKeys, readers: InputKeys | None) -> Layer:
     """Insert a layer behind a tensor; see ``Model.insert_after``."""
     source = find_tensor(model, port)
+    moved = source.readers if readers is None else find_readers(model, source, readers)
+    return _insert(model, source, layer, find_tensors(model, others, repeated=True), moved)
+
+
+def insert_before(model: Model, port: InputKey, layer: Layer, others: TensorKeys) -> Layer:
+    """Insert a layer before an input; see ``Model.insert_before``."""
+    target = find_input(model, port)
+    if target.source is None:
+        refuse(f"input {target.index} of this layer has no source", target.layer)
+    return _insert(model, target.source, layer, find_tensors(model, others, repeated=True), [target])
+
+
+def _insert(model: Model, source: Port, layer: Layer, others: Sequence[Port], readers: Sequence[Port]) -> Layer:
     graph = owner_of(source.layer)
     new = NewLayers(graph, layer)
     if not (layer.inputs and layer.outputs):
         refuse("the layer needs an input and an output to be inserted", layer)
     if len(others) >= len(layer.inputs):
         refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(1 + len(others), 'source')}", layer)
-    moved = source.readers if readers is None else tuple(readers)
-    with new.kept(), editing(model):
+    with editing(model, new.layers):
         reads_source = source in new.reads
         sources = new.include([source, *others])
         if source not in sources and not reads_source:
             refuse("the new layer does not read the tensor that it is inserted after", layer)
         if sources[0] is source:
-            EditableGraph.insert_after(graph, source, layer, sources[1:], readers=moved)
+            graph.insert_layer_after(source, layer, sources[1:], readers=readers)
         else:
             graph.add_layer(layer, sources)
-            graph.move_readers(source, layer.outputs[0], moved)
+            graph.move_readers(source, layer.outputs[0], readers)
         if _feeds_result(layer.outputs[0]):
             _move_names(source, layer.outputs[0])
     return layer

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from ovir.diagnostics.errors import NotFoundError
-from ovir.editing.keys import graphs, refuse, refuse_unknown, tensor_names
+from ovir.editing.keys import refuse, refuse_unknown, tensor_names
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -51,7 +51,7 @@ def _own_name(model: Model, graph: Model, old: str, new: str) -> str:
     Raises InputError if it begins with those around another body.
     """
     given = new.removeprefix(model.scope) if model.scope and old.startswith(model.scope) else new
-    starts = [start for other in graphs(model) if given.startswith(start := _start(model, other))]
+    starts = [start for other in model.graphs() if given.startswith(start := _start(model, other))]
     if max(starts, key=len) not in ("", _start(model, graph)):
         refuse(f"{old!r} cannot be renamed to {new!r}: this would be the name of a layer or tensor in another body")
     return given.removeprefix(_start(model, graph))

@@ -7,14 +7,11 @@ constants, which are brought in as well. Where a new layer reads a Parameter tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 
 from ovir.editing.keys import refuse
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
-
-_State = tuple[Layer, int, str, list[Port | None]]
 
 
 class NewLayers:
@@ -33,10 +30,14 @@ class NewLayers:
         self._check_names()
 
     @property
+    def layers(self) -> list[Layer]:
+        """Return the new layers, sources before their readers."""
+        return [*self._before, self._last]
+
+    @property
     def reads(self) -> list[Port]:
         """Return the tensors of the model that the new layers read."""
-        layers = (*self._before, self._last)
-        sources = [port.source for layer in layers for port in layer.inputs]
+        sources = [port.source for layer in self.layers for port in layer.inputs]
         return [source for source in sources if source is not None and source.layer.owner is not None]
 
     def _new_sources(self) -> list[Layer]:
@@ -71,28 +72,12 @@ class NewLayers:
 
     def _check_names(self) -> None:
         given: dict[str, Layer] = {}
-        for layer in (*self._before, self._last):
+        for layer in self.layers:
             other = given.setdefault(layer.name, layer) if layer.name else layer
             if other is layer and layer.name:
                 other = self._graph.named(layer.name) or layer
             if other is not layer and other is not self._replaced:
                 refuse(f"the name of the new layer is already used by {other.title}", layer)
-
-    @contextmanager
-    def kept(self) -> Iterator[None]:
-        """Let the layers be as they are now if the block raises, so that they can be used again."""
-        states: list[_State] = [
-            (layer, layer.id, layer.name, [port.source for port in layer.inputs])
-            for layer in (*self._before, self._last)
-        ]
-        try:
-            yield
-        except BaseException:
-            for layer, number, name, sources in states:
-                layer.id, layer.name = number, name
-                for port, source in zip(layer.inputs, sources, strict=True):
-                    port._source = source
-            raise
 
     def include(self, default: Sequence[Port | None]) -> list[Port]:
         """Add the layers before the last one to the model; return what the last one reads, which is then unconnected.

@@ -6,7 +6,7 @@ either raises, it restores the snapshot. Blocks nest: only the outermost one tak
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
@@ -25,22 +25,28 @@ _DECLARED = {code.id for code in (*SHAPES, DECLARED_TYPE, OWN_TYPE, INPUT_TYPE, 
 class OpenEdits:
     """A block of edits that has not ended."""
 
-    def __init__(self) -> None:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
         self.failure: BaseException | None = None
         """What an edit has raised halfway. The block must undo everything, even if the exception has been caught."""
 
 
 @contextmanager
-def editing(model: Model) -> Iterator[None]:
-    """Combine edits of a model, or of the model around a body, to one: see the module."""
+def editing(model: Model, new: Iterable[Layer] = ()) -> Iterator[None]:
+    """Combine edits of a model, or of the model around a body, to one: see the module.
+
+    If the edits are undone, the layers ``new``, which belong to no model yet, become what they are now.
+    """
     root = outermost(model)
     if root.open_edits is not None:
+        root.open_edits.snapshot.add(new)
         with _inner(root.open_edits):
             yield
         return
     root._prepare_change()
     snapshot = Snapshot(root)
-    edits = root.open_edits = OpenEdits()
+    snapshot.add(new)
+    edits = root.open_edits = OpenEdits(snapshot)
     try:
         yield
         if edits.failure is not None:
@@ -78,7 +84,7 @@ def infer_edited(root: Model) -> None:
 def with_types(model: Model) -> None:
     """Infer a model if edits of an open block have changed it since its last inference."""
     root = outermost(model)
-    if root.open_edits is not None:
+    if root.open_edits is not None and any(graph.needs_inference for graph in root.graphs()):
         infer_edited(root)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from ovir.graph.edits import EditableGraph
-from ovir.graph.keys import LayerKey, TensorKey, TensorKeys
+from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
 from ovir.graph.layers import Layer, Port
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class CheckedEdits(EditableGraph):
         return cast("Layer", _call("layers", "replace", self, layer, new))
 
     def insert_after(
-        self, port: TensorKey, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
+        self, port: TensorKey, layer: Layer, others: TensorKeys = (), *, readers: InputKeys | None = None
     ) -> Layer:
         """Insert a layer between a tensor and its readers, or only ``readers``, and return the layer.
 
@@ -91,8 +91,18 @@ class CheckedEdits(EditableGraph):
         ``model.insert_after(tensor, ops.relu(tensor))``; it brings in the new layers that it depends on. If its inputs
         are not connected, the tensor feeds the first one, and ``others`` those after it. The readers then read its
         first output. The tensor keeps its names, but the names of an output of the model go with that output.
+
+        ``readers`` are input ports, ``(layer, position of the input)``, or layers, which stand for all of their inputs
+        that read the tensor.
         """
         return cast("Layer", _call("layers", "insert_after", self, port, layer, others, readers))
+
+    def insert_before(self, port: InputKey, layer: Layer, others: TensorKeys = ()) -> Layer:
+        """Insert a layer between one input and its source, and return the layer; see ``insert_after``.
+
+        The input is given as a port or as ``(layer, position of the input)``; a layer stands for its only input.
+        """
+        return cast("Layer", _call("layers", "insert_before", self, port, layer, others))
 
     def remove(self, layer: LayerKey) -> None:
         """Remove a layer. If anything reads it, that reads the layer's first input instead.

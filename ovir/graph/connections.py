@@ -212,7 +212,7 @@ class LayerGraph:
 
         Raises NotFoundError, which is also a KeyError, if there is none.
         """
-        if not isinstance(key, str) and isinstance(key, SupportsIndex):
+        if not isinstance(key, (str, bool)) and isinstance(key, SupportsIndex):
             if key.__index__() in self._by_id:
                 return self._by_id[key.__index__()]
             raise NotFoundError(diagnose(USAGE, f"no layer has the id {key}", Place(self.path)))

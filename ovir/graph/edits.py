@@ -83,13 +83,14 @@ class EditableGraph(LayerGraph):
         self._include(layer)
         return layer
 
-    def insert_after(
+    def insert_layer_after(
         self, port: Port, layer: Layer, others: Sequence[Port] = (), *, readers: Iterable[Port] | None = None
     ) -> Layer:
         """Insert a layer between an output and its readers, or only ``readers``, and return the layer.
 
         The layer must belong to no model. ``port`` feeds its first input, ``others`` feed the inputs after it. The
-        readers then read its first output. The tensor names stay with ``port``.
+        readers then read its first output. The tensor names stay with ``port``. ``insert_after`` also takes names and
+        new layers that are connected, and infers.
         """
         self._prepare_change()
         self._require_port(port, is_output=True)
@@ -109,17 +110,11 @@ class EditableGraph(LayerGraph):
         self._include(layer, behind=port.layer)
         return layer
 
-    def insert_before(self, target: Port, layer: Layer, others: Sequence[Port] = ()) -> Layer:
-        """Insert a layer before an input port, and return the layer; see ``insert_after``."""
-        self._require_port(target, is_output=False)
-        if target.source is None:
-            self._refuse(f"input {target.index} has no source", target.layer)
-        return self.insert_after(target.source, layer, others, readers=[target])
-
     def remove_layer(self, layer: Layer, *, bypass: bool = False) -> None:
         """Remove a layer whose outputs have no readers.
 
-        With ``bypass``, one output may have readers; they then read the source of the layer's first input.
+        With ``bypass``, one output may have readers; they then read the source of the layer's first input. ``remove``
+        does this, keeps the names of outputs, and infers.
         """
         self._prepare_change()
         self._require_layer(layer)
@@ -141,7 +136,8 @@ class EditableGraph(LayerGraph):
         """Replace layer ``old`` of this model by ``new``, which belongs to no model; return ``new``.
 
         ``sources`` feed the inputs of ``new``; by default the sources of ``old`` do. Readers of an output of ``old``
-        then read the output of ``new`` at the same position. Both layers may have the same id.
+        then read the output of ``new`` at the same position. Both layers may have the same id. ``replace`` also takes
+        new layers that are connected, keeps tensor names, and infers.
         """
         self._prepare_change()
         self._require_layer(old)
@@ -182,7 +178,8 @@ class EditableGraph(LayerGraph):
     def rename_layers(self, names: Mapping[str, str]) -> None:
         """Rename layers; ``names`` maps present to new names.
 
-        Layers may exchange names, but two layers cannot get the same name.
+        Layers may exchange names, but two layers cannot get the same name. ``rename`` renames the tensors as well, and
+        in bodies too.
         """
         self._prepare_change()
         by_name: dict[str, Layer] = {}
@@ -199,7 +196,8 @@ class EditableGraph(LayerGraph):
     def rename_tensors(self, names: Mapping[str, str]) -> None:
         """Rename tensors; ``names`` maps one of a tensor's present names to its new name.
 
-        Tensors may exchange names, but two tensors cannot get the same name.
+        Tensors may exchange names, but two tensors cannot get the same name. ``rename`` renames the layers as well, and
+        in bodies too.
         """
         self._prepare_change()
         ports = [port for layer in self._file_order for port in (*layer.inputs, *layer.outputs) if port.own_names]

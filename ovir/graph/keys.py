@@ -12,3 +12,6 @@ LayerKey: TypeAlias = str | int | Layer
 TensorKey: TypeAlias = str | Layer | Port | tuple[LayerKey, int]
 """The name of a tensor or a layer, a layer with the position of an output, or one of these objects."""
 TensorKeys: TypeAlias = TensorKey | Iterable[TensorKey]
+InputKey: TypeAlias = str | Layer | Port | tuple[LayerKey, int]
+"""An input port, a layer with the position of an input, or a layer alone where that says which input is meant."""
+InputKeys: TypeAlias = InputKey | Iterable[InputKey]

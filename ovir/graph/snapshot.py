@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ovir.graph.file_order import FileOrder
@@ -20,47 +20,75 @@ _KEPT = ("revision", "_dependents")
 """What is not restored: the number of inferences only grows, and dependents have been called."""
 
 
-class _State(NamedTuple):
-    """The fields of a model or layer, and copies of the containers that edits change in place."""
+class _ModelState(NamedTuple):
+    """The fields of a model, and copies of the containers that edits change in place."""
 
     fields: dict[str, Any]
     layers: list[Layer]
     by_id: dict[int, Layer]
 
 
+class _LayerState(NamedTuple):
+    """The fields of a layer in the order of ``_OF_LAYER``, and copies of its containers."""
+
+    values: list[Any]
+    inputs: list[Port]
+    outputs: list[Port]
+    bodies: dict[str, Any]
+
+
 class Snapshot:
     """The fields of a model and its bodies, of their layers and of the ports; data of weights is not copied.
 
     ``restore`` sets the same objects to the same values, so that layers and ports that a user holds remain those of the
-    model. Layers that have been added meanwhile belong to no model then, and are connected with nothing.
+    model. Operators are such objects: an attribute that has been set in an operator itself remains as it is. New layers
+    are restored too if ``add`` has been called for them; others that have been added belong to no model then, and are
+    connected with nothing.
     """
 
     def __init__(self, model: Model) -> None:
         self._model = model
-        self._models = [(graph, _state_of(graph)) for graph in model.graphs()]
-        layers = [layer for _, state in self._models for layer in state.layers]
-        self._layers = [
-            (layer, _values(layer, _OF_LAYER), list(layer.inputs), list(layer.outputs), dict(layer.bodies))
-            for layer in layers
-        ]
-        self._ports = [
+        self._models: list[tuple[Model, _ModelState]] = []
+        self._layers: dict[Layer, _LayerState] = {}
+        self._ports: list[tuple[Port, list[Any], dict[Port, None] | None]] = []
+        self._add_models(model)
+
+    def add(self, layers: Iterable[Layer]) -> None:
+        """Keep the present state of layers that are about to become part of the model, and of their bodies."""
+        for layer in layers:
+            if layer not in self._layers:
+                self._add_layer(layer)
+                for body in layer.bodies.values():
+                    self._add_models(body)
+
+    def _add_models(self, model: Model) -> None:
+        for graph in model.graphs():
+            state = _state_of(graph)
+            self._models.append((graph, state))
+            for layer in state.layers:
+                self._add_layer(layer)
+
+    def _add_layer(self, layer: Layer) -> None:
+        self._layers[layer] = _LayerState(
+            _values(layer, _OF_LAYER), list(layer.inputs), list(layer.outputs), dict(layer.bodies)
+        )
+        self._ports += [
             (port, _values(port, _OF_PORT), None if port._readers is None else dict(port._readers))
-            for layer in layers
             for port in (*layer.inputs, *layer.outputs)
         ]
 
     def restore(self) -> None:
-        """Undo everything that has happened to the model since."""
+        """Undo what has happened since to the model and to the layers of ``add``, except inside operators."""
         added = {layer for graph in self._model.graphs() for layer in graph._file_order}
+        added.difference_update(self._layers)
         for graph, state in self._models:
-            added.difference_update(state.layers)
             kept = {name: getattr(graph, name) for name in _KEPT}
             vars(graph).clear()
             vars(graph).update(state.fields, **kept)
             graph._order = FileOrder(state.layers)
             graph._by_id = state.by_id
-        for layer, values, inputs, outputs, bodies in self._layers:
-            _set(layer, _OF_LAYER, values)
+        for layer, (fields, inputs, outputs, bodies) in self._layers.items():
+            _set(layer, _OF_LAYER, fields)
             layer.inputs, layer.outputs, layer.bodies = inputs, outputs, bodies
         for port, values, readers in self._ports:
             _set(port, _OF_PORT, values)
@@ -69,12 +97,12 @@ class Snapshot:
             _release(layer)
 
 
-def _state_of(graph: Model) -> _State:
+def _state_of(graph: Model) -> _ModelState:
     layers = list(graph._file_order)
     derived = {"_order", "_by_id", "_ranks", "_first_named"}  # edits keep them up to date in place
     fields = {name: value for name, value in vars(graph).items() if name not in derived}
     fields |= {"_ranks": None, "_first_named": None}
-    return _State(fields, layers, dict(graph._by_id))
+    return _ModelState(fields, layers, dict(graph._by_id))
 
 
 def _values(item: Layer | Port, names: Sequence[str]) -> list[Any]:
@@ -87,7 +115,9 @@ def _set(item: Layer | Port, names: Sequence[str], values: Sequence[Any]) -> Non
 
 
 def _release(layer: Layer) -> None:
-    """Make a layer belong to no model."""
+    """Make a layer belong to no model, with attributes that can be set."""
     layer.owner = None
+    layer.scope = ""
+    layer.attributes = dict(layer.attributes)
     for port in (*layer.inputs, *layer.outputs):
         port._source = port._readers = port.edge_line = None

@@ -55,6 +55,7 @@ REFUSED: dict[str, Refused] = {
         "the constant cannot be set: OpenVINO has no element type for NumPy's complex128",
     ),
     "set_constant: input": (lambda m: m.set_constant("relu", 1.0), ovir.InputError, "the layer is no constant"),
+    "set_constant: no layer": (lambda m: m.set_constant(True, 1), ovir.InputError, "no layer is named True"),
     "set_constant: no such layer": (lambda m: m.set_constant("targt", 1), ovir.InputError, r"did you mean 'target'\?"),
     "replace: inference": (
         lambda m: m.replace("relu", layer("new", operation("MatMul"), 2)),
@@ -197,6 +198,31 @@ def test_a_compiled_model_stays_as_it_was() -> None:
     model.remove("n1/body/n1")
     np.testing.assert_array_equal(compiled([data])[0], np.zeros((2, 4)))
     np.testing.assert_array_equal(run(model, [data])[0], data)
+
+
+def test_parts_in_a_block_infer_only_what_has_changed() -> None:
+    model = sample()
+    revision = model.revision
+    with model.editing():
+        model.rename({"add": "sum"})
+        model.extract(outputs="relu")
+        assert model.revision == revision
+        model.set_constant("target", np.array([6, 1]))
+        model.set_constant("axis", np.array(0))
+        for _ in range(3):
+            assert str(model.extract(outputs=["flat"]).outputs[0].shape) == "[6,1]"
+        assert model.revision == revision + 1
+        small = layer("small", operation("Convert", destination_type="f16"), 1)
+        model.insert_after("sum", small, readers=["flat"])
+        assert str(model.extract(outputs="small").outputs[0].type) == "f16[2,3]"
+        model.remove("small")
+
+
+def test_types_in_a_body_are_inferred_for_a_part_in_a_block() -> None:
+    model = with_body()
+    with model.editing():
+        model.insert_after("n1/body/n1", layer("mask", operation("Convert", destination_type="i32"), 1))
+        assert str(model.extract(outputs="n1").outputs[0].type) == "i32[2,4]"
 
 
 def test_edits_in_one_block_infer_once() -> None:

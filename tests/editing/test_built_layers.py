@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
-from edited import everything, sample
+from edited import everything, layer, operation, sample, with_body
 
 import ovir
 from ovir import opset13 as ops
+from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 
 ONES = [np.ones((2, 3), np.float32)] * 2
@@ -94,3 +97,108 @@ def test_edits_of_a_built_model() -> None:
     model.add_outputs("y")
     part = model.extract(outputs="y")
     assert part.layer("photo").type == "Parameter"
+
+
+def state(layer: Layer) -> object:
+    """Return all of a layer that an edit can change, with the layers that it reads."""
+    sources = [port.source for port in layer.inputs]
+    return (
+        *(layer.id, layer.name, layer.scope, layer.owner, type(layer.attributes), dict(layer.attributes)),
+        [(port.own_names, str(port.type), port.readers) for port in layer.outputs],
+        sources,
+        [state(source.layer) for source in sources if source is not None and source.layer.owner is None],
+    )
+
+
+def undone(model: Model, *edits: Callable[[], object]) -> None:
+    """Make edits in a block that raises."""
+
+    def attempt() -> None:
+        with model.editing():
+            for edit in edits:
+                edit()
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        attempt()
+
+
+def test_a_failed_replacement_does_not_keep_names() -> None:
+    model = sample()
+    new = ops.convert(ops.negative(model.layer("add")), "boolean")
+    before = state(new)
+    with pytest.raises(ovir.ModelError):
+        model.replace("relu", new)
+    assert state(new) == before
+
+
+def test_a_layer_that_could_not_enter_a_body_is_as_before() -> None:
+    model = with_body()
+    for new in (ops.shape_of(model.layer("n1/body/n1")), layer("sizes", operation("ShapeOf"), 1)):
+        before = state(new)
+        with pytest.raises(ovir.ModelError):
+            model.insert_after("n1/body/n1", new)
+        assert state(new) == before
+        new.attributes["mine"] = "settable"
+    free = layer("free", operation("ShapeOf"), 1)
+    before = state(free)
+    undone(model, lambda: model.layer("n1").bodies["body"].add_layer(free))
+    assert state(free) == before
+
+
+def test_an_undone_block_restores_its_new_layers() -> None:
+    model = sample()
+    one, two = ops.relu(model.layer("product")), ops.abs(model.layer("add"), name="two")
+    before = everything(model), state(one), state(two)
+    undone(
+        model,
+        lambda: model.insert_after("product", one),
+        lambda: model.replace("relu", two),
+        lambda: model.remove("two"),
+    )
+    assert (everything(model), state(one), state(two)) == before
+    model.insert_after("product", one)
+    assert scores(model) == {2}
+
+
+def test_inputs_are_given_by_keys() -> None:
+    model = sample()
+    model.insert_before("relu", ops.negative(model.layer("add")), [])
+    model.insert_before(("product", 1), layer("sum", operation("Add"), 2), "x")
+    model.insert_after("add", ops.abs(model.layer("add")), readers=["flat"])
+    assert model.layer("relu").inputs[0].source.layer.type == "Negative"
+    assert [port.source.any_name for port in model.layer("sum").inputs] == ["y", "x"]
+    assert [port.layer.type for port in model.layer("add").outputs[0].readers] == ["Negative", "Abs"]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (lambda m, new: m.insert_after("add", new, readers=5), "expected readers, got 5"),
+        (lambda m, new: m.insert_after("add", new, readers=[5]), "expected an input, got 5"),
+        (lambda m, new: m.insert_after("add", new, readers="product"), "the layer does not read layer 2 'add'"),
+        (lambda m, new: m.insert_after("add", new, readers=("product", 1)), "input 1 of this layer does not read"),
+        (lambda m, new: m.insert_after("add", new, readers=["ad"]), "no layer is named 'ad'"),
+        (lambda m, new: m.insert_after("add", new, readers=m.layer("add").outputs), "expected an input port, got"),
+        (lambda m, new: m.insert_after("add", new, readers=sample().layer("relu").inputs), "is not in this model"),
+        (lambda m, new: m.insert_after("add", new, 5), "expected tensors, got 5"),
+        (lambda m, new: m.insert_after("add", new, ["y"]), "the layer has 1 input, got 2 sources"),
+        (
+            lambda m, new: m.insert_before("product", new),
+            r"the layer has 2 inputs, not one\n  hint: .* \('product', 0\)",
+        ),
+        (lambda m, new: m.insert_before("x", new), "the layer has 0 inputs, not one"),
+        (lambda m, new: m.insert_before(("product", 2), new), "has no input 2: it has 2 inputs, counted from 0"),
+        (lambda m, new: m.insert_before(m.layer("add").outputs[0], new), "expected an input port, got output 0"),
+        (lambda m, new: m.insert_before(None, new), "expected an input, got None"),
+        (lambda m, new: m.insert_before("relu", None), "expected a layer, got None"),
+        (lambda m, new: m.insert_before("relu", m.layer("add")), "already belongs to a model"),
+    ],
+)
+def test_refused_inputs_change_nothing(edit, message: str) -> None:
+    model = sample()
+    new = layer("new", operation("ReLU"), 1)
+    before = everything(model), state(new)
+    with pytest.raises(ovir.InputError, match=message):
+        edit(model, new)
+    assert (everything(model), state(new)) == before

@@ -35,6 +35,16 @@ def types(model: Model) -> list[str]:
     return [layer.type for layer in model.layers]
 
 
+def test_an_array_does_not_replace_several_outputs() -> None:
+    net = Net()
+    values = net.const(np.ones((2, 2), np.float32))
+    split = net.op("Split", values, net.const(np.array(0)), name="split", outputs=2, num_splits=2)
+    net.result(net.op("Add", net.parameter("x", "1,2"), output(split, 1)))
+    model = net.model()
+    with pytest.raises(ovir.InputError, match="an array cannot replace this layer, which has 2 outputs"):
+        model.set_constant("split", np.ones((1, 2), np.float32))
+
+
 def test_a_constant_gets_other_data_of_another_type_and_shape() -> None:
     model = sample()
     target = model.layer("target")

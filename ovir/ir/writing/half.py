@@ -14,7 +14,6 @@ from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
-from ovir.graph.edits import EditableGraph
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -222,7 +221,7 @@ def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic])
     convert.operator = cls(destination_type=op.element_type)
     convert.inputs = [Port(convert, 0, 0, False)]
     convert.rt_info_source = _with_decompression(info)
-    EditableGraph.insert_after(model, const.outputs[0], convert)  # without inference, which Model.insert_after adds
+    model.insert_layer_after(const.outputs[0], convert)
 
 
 def _layer(number: int, name: str, origin: Layer, tensor: TensorType) -> Layer:
