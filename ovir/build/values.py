@@ -34,7 +34,7 @@ def as_element_type(value: Any) -> ElementType:
 
 def is_plain(value: Any) -> bool:
     """Return whether a value is a number, a text or a list without a NumPy dtype of its own."""
-    return not isinstance(value, (np.ndarray, np.generic))
+    return not hasattr(value, "__array__")
 
 
 def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array, ElementType]:
@@ -57,7 +57,10 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
 
 def _integers(value: Any, element_type: ElementType | None) -> Array:
     """Return a list as an array; integers of more than 63 bits stay exact, which NumPy makes floating-point numbers."""
-    array = np.asarray(value)
+    try:
+        array = np.asarray(value)
+    except ValueError:
+        raise ValueError("expected a number, or lists of equal lengths") from None
     if array.dtype.kind == "f" and array.size and all(type(item) is int for item in np.asarray(value, object).flat):
         return np.asarray(value, np.uint64 if element_type is None else element_type.to_dtype())
     return array

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import NoReturn
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.text import plural
 from ovir.editing.keys import find_layer, refuse
-from ovir.editing.making import constant, constant_attributes
+from ovir.editing.making import constant, constant_attributes, constant_operator
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.keys import LayerKey
 from ovir.graph.layers import Layer, Port
@@ -33,11 +32,11 @@ def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
         return put_constant(found, operator)
 
 
-def _constant_of(layer: Layer, array: ArrayLike) -> Const:
+def _constant_of(layer: Layer, value: ArrayLike) -> Const:
     try:
-        return Const.of(np.asarray(array))
-    except ValueError as error:
-        refuse(f"the constant cannot be set: {error}", layer)
+        return constant_operator(value, layer.outputs[0].element_type if layer.outputs else None)
+    except (ValueError, TypeError, OverflowError) as error:
+        refuse(f"the constant cannot be set: {error}", layer, "an array of NumPy sets another element type")
 
 
 def _refuse_layer(layer: Layer) -> NoReturn:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
+from ovir.build.values import as_array, is_plain
+from ovir.core.element_types import ElementType, dynamic, string
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.operator import Operator
@@ -36,6 +38,17 @@ def constant(number: int, name: str, operator: Const) -> Layer:
 def constant_attributes(operator: Const) -> dict[str, Any]:
     """Return the attributes of a Const whose data is not in a file."""
     return {"element_type": operator.element_type, "shape": operator.shape}
+
+
+def constant_operator(value: Any, like: ElementType | None) -> Const:
+    """Return the operator for an array, or for numbers, which take the element type ``like``.
+
+    Raises ValueError, TypeError or OverflowError for what is no tensor or does not fit the type.
+    """
+    array, element_type = as_array(value)
+    if is_plain(value) and like not in (None, dynamic, string) and element_type != string:
+        array, element_type = as_array(value, like)
+    return Const.of(array, element_type)
 
 
 def _layer(number: int, name: str, operator: Operator, attributes: Mapping[str, Any]) -> Layer:

@@ -48,7 +48,11 @@ REFUSED: dict[str, Refused] = {
         ovir.ModelError,
         r"layer 9 'flat' \(Reshape",
     ),
-    "set_constant: type": (lambda m: m.set_constant("target", [1.5, 2]), ovir.ModelError, r"layer 9 'flat' \(Reshape"),
+    "set_constant: type": (
+        lambda m: m.set_constant("target", np.array([1.5, 2])),
+        ovir.ModelError,
+        r"layer 9 'flat' \(Reshape",
+    ),
     "set_constant: dtype": (
         lambda m: m.set_constant("target", np.zeros(2, complex)),
         ovir.InputError,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,6 +56,38 @@ def test_a_constant_gets_other_data_of_another_type_and_shape() -> None:
     model.set_constant(target, [-1, 6])
     model.reshape({"x": [4, 3], "y": [4, 3]})
     assert str(model.layer("flat").outputs[0].shape) == "[2,6]"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("narrow", 0.5, "f16[]"),
+        ("narrow", [1, 2, 3, 4], "f16[4]"),
+        ("weights", [[1.0] * 4] * 3, "f32[3,4]"),
+        ("bias", [1.0, 2, 3, 4], "f32[4]"),
+        ("bias", np.ones(4, np.float32), "f32[4]"),
+        ("narrow", memoryview(np.ones(4, np.float16)), "f16[4]"),
+    ],
+)
+def test_numbers_take_the_element_type_of_the_constant(name: str, value: Any, expected: str) -> None:
+    assert str(compressed().set_constant(name, value).outputs[0].type) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ([[1], [2, 3]], "cannot be set: expected a number, or lists of equal lengths"),
+        ([0.5], "cannot be set: 0.5 is not a value of u8"),
+        (256, "cannot be set: 256 is not a value of u8"),
+        ([object()], "is neither numbers nor strings"),
+        (None, "cannot be set: "),
+    ],
+)
+def test_what_is_no_value_of_a_constant(value: Any, message: str) -> None:
+    model = compressed()
+    with pytest.raises(ovir.InputError, match=re.escape(message)):
+        model.set_constant("stored", value)
+    assert model.layer("stored").operator.data.shape == (3, 4)
 
 
 def test_the_array_is_copied() -> None:
