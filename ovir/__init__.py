@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from ovir.analysis.diff import diff
     from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
     from ovir.analysis.feeds import random_inputs
-    from ovir.build.code.program import to_python
     from ovir.build.generic import create_layer
     from ovir.checks.checker import check
     from ovir.core.dimensions import Dimension
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from ovir.graph.layers import Layer, Port
     from ovir.graph.model import Model
     from ovir.ir.reader import read_model
+    from ovir.ir.writing.python_code import to_python
     from ovir.ir.writing.save import save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
@@ -75,7 +75,6 @@ _NAMES = {
     "ovir.analysis.diff": ("diff",),
     "ovir.analysis.diff_result": ("Affected", "Change", "Diff", "LayerDiff"),
     "ovir.analysis.feeds": ("random_inputs",),
-    "ovir.build.code.program": ("to_python",),
     "ovir.build.generic": ("create_layer",),
     "ovir.checks.checker": ("check",),
     "ovir.core.dimensions": ("Dimension",),
@@ -88,6 +87,7 @@ _NAMES = {
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.graph.model": ("Model",),
     "ovir.ir.reader": ("read_model",),
+    "ovir.ir.writing.python_code": ("to_python",),
     "ovir.ir.writing.save": ("save_model",),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),

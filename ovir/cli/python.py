@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.build.code.program import Program, to_python
 from ovir.cli.arguments import add_command, add_model, check_target, file_name, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import say
 from ovir.diagnostics.text import plural, size_text
 from ovir.ir.reader import read_model
+from ovir.ir.writing.python_code import program_of, to_python
 
 
 def add_to(commands: Any) -> None:
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
         check_target("--output", arguments.output, ".py")
         to_python(read_model(arguments.model, arguments.weights), arguments.output)
         return 0
-    program = Program(read_model(arguments.model, arguments.weights))
+    program = program_of(read_model(arguments.model, arguments.weights))
     if program.arrays:
         size = sum(array.nbytes for array in program.arrays.values())
         message = f"the code needs a file for {plural(len(program.arrays), 'large constant')} ({size_text(size)})"

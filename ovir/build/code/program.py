@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-
-import numpy as np
 
 from ovir.build.code.literals import as_stored, literal
 from ovir.build.code.opsets import Functions, version_of
@@ -18,20 +14,6 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-
-
-def to_python(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write Python code that builds the model; running it leaves the Model in ``model``.
-
-    Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
-    variables are kept; layers that no result depends on are left out.
-    """
-    program = Program(model)
-    target = Path(path)
-    target.write_text(program.text, encoding="utf-8")
-    if program.arrays:
-        with open(target.with_suffix(".npz"), "wb") as file:
-            np.savez(file, **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
 
 
 class Program:
@@ -51,7 +33,7 @@ class Program:
 
     def store(self, name: str, array: Array, element_type: ElementType) -> str:
         """Keep a large constant, and return the expression that loads it."""
-        key = unique(identifier(name), set(self.arrays))
+        key = unique(identifier(name), {*self.arrays, "file", "allow_pickle"})  # arguments of np.savez
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 

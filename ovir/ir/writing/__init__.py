@@ -1,1 +1,1 @@
-"""Writes a Model as a pair of .xml and .bin."""
+"""Writes a Model as a pair of .xml and .bin, or as Python code."""

@@ -1,4 +1,4 @@
-"""The two files of a saved model, which replace an older pair together or not at all."""
+"""The two files of a saved model or of its Python code, which replace an older pair together or not at all."""
 
 from __future__ import annotations
 
@@ -14,84 +14,103 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, WriteError
 
 
+class Kind(NamedTuple):
+    """What a pair of files holds, for messages, and the endings of the paths."""
+
+    title: str
+    text: str
+    data: str
+    content: str
+    """What the data are."""
+
+
+MODEL = Kind("model", ".xml", ".bin", "weights")
+CODE = Kind("Python file", ".py", ".npz", "large constants")
+
+
 class Pair(NamedTuple):
     """The open files of a model that is being saved."""
 
-    xml: BinaryIO
-    bin: BinaryIO
+    text: BinaryIO
+    data: BinaryIO
 
 
 class _Paths(NamedTuple):
     """Two paths that belong to one model: those of the target, or of the temporary files."""
 
-    xml: str
-    bin: str
+    text: str
+    data: str
 
 
-def target_paths(path: str | os.PathLike[str]) -> _Paths:
-    """Return the paths of both files; InputError for a path that is not one of an .xml."""
+def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
+    """Return the paths of both files; InputError for a path without the ending of the kind."""
     if not isinstance(path, (str, os.PathLike)):
-        message = f"the path of the saved model must be a text or a path, got {type(path).__name__}"
+        message = f"the path of the saved {kind.title} must be a text or a path, got {type(path).__name__}"
         raise InputError(diagnose(USAGE, message))
     name = os.fsdecode(path)
+    if "\0" in name:
+        raise InputError(diagnose(USAGE, f"the path of the saved {kind.title} has a null character: {name!r}"))
     stem, extension = os.path.splitext(name)
-    if extension.lower() != ".xml":
-        message = f"the path of a saved model must end in .xml, got {name!r}"
-        raise InputError(diagnose(USAGE, message, hint="the weights go to the .bin next to it"))
-    return _Paths(name, f"{stem}.bin")
+    if extension.lower() != kind.text:
+        message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
+        raise InputError(diagnose(USAGE, message, hint=f"the {kind.content} go to the {kind.data} next to it"))
+    return _Paths(name, f"{stem}{kind.data}")
 
 
 @contextlib.contextmanager
-def writing_pair(path: str | os.PathLike[str]) -> Iterator[Pair]:
+def writing_pair(path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: bool = True) -> Iterator[Pair]:
     """Open temporary files next to a target; they replace it at the end of the ``with`` block.
 
-    If anything is raised before, the target is what it was, and no temporary file is left. This includes Ctrl-C and a
-    full disk. Raises WriteError if a file cannot be written.
+    Without data, only the file of the text is replaced. If anything is raised before, the target is what it was, and
+    no temporary file is left. This includes Ctrl-C and a full disk. Raises WriteError if a file cannot be written.
     """
-    target = target_paths(path)
-    for name in target:
-        _require_writable(name)
+    target = target_paths(path, kind)
+    for name in target if has_data else target[:1]:
+        _require_writable(name, kind)
     token = secrets.token_hex(6)
-    folder, base = os.path.split(target.xml)
+    folder, base = os.path.split(target.text)
     base = os.path.splitext(base)[0]
-    new = _Paths(*(os.path.join(folder, f".{base}.{token}{end}.tmp") for end in (".xml", ".bin")))
-    backup = os.path.join(folder, f".{base}.{token}.bin.old")
+    new = _Paths(*(os.path.join(folder, f".{base}.{token}{end}.tmp") for end in (kind.text, kind.data)))
+    backup = os.path.join(folder, f".{base}.{token}{kind.data}.old")
     try:
         try:
-            with open(new.xml, "xb") as xml, open(new.bin, "xb", buffering=1 << 20) as weights:
-                yield Pair(xml, weights)
+            with open(new.text, "xb") as text, open(new.data, "xb", buffering=1 << 20) as data:
+                yield Pair(text, data)
             for old, name in zip(target, new, strict=True):
                 _keep_mode(old, name)
-            _publish(new, target, backup)
+            if has_data:
+                _publish(new, target, backup)
+            else:
+                os.replace(new.text, target.text)
         finally:
             for name in (*new, backup):
                 if os.path.lexists(name):
                     os.remove(name)
     except OSError as error:
-        raise _cannot_write(target.xml, error.strerror or str(error)) from error
+        raise _cannot_write(target.text, kind, error.strerror or str(error)) from error
 
 
-def _require_writable(name: str) -> None:
+def _require_writable(name: str, kind: Kind) -> None:
     """Raise WriteError for a target that is read-only or not a file, or whose folder is missing."""
     folder = os.path.dirname(name) or "."
     if not os.path.isdir(folder):
         state = "is not a folder" if os.path.exists(folder) else "does not exist"
-        raise _cannot_write(name, f"the folder {folder} {state}")
+        raise _cannot_write(name, kind, f"the folder {folder} {state}")
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _cannot_write(name, error.strerror or str(error)) from error
+        raise _cannot_write(name, kind, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
-        raise _cannot_write(name, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
+        raise _cannot_write(name, kind, "it is a folder" if stat.S_ISDIR(mode) else "it is not a regular file")
     # The user root may write to any file, but who has made it read-only does not want it replaced.
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(name, os.W_OK):
-        raise _cannot_write(name, "it is read-only")
+        raise _cannot_write(name, kind, "it is read-only")
 
 
-def _cannot_write(name: str, reason: str) -> WriteError:
-    return WriteError(diagnose(UNWRITABLE, f"cannot save the model: {reason}", Place(name)))
+def _cannot_write(name: str, kind: Kind, reason: str) -> WriteError:
+    return WriteError(diagnose(UNWRITABLE, f"cannot save the {kind.title}: {reason}", Place(name)))
 
 
 def _keep_mode(old: str, new: str) -> None:
@@ -104,18 +123,18 @@ def _keep_mode(old: str, new: str) -> None:
 
 def _publish(new: _Paths, target: _Paths, backup: str) -> None:
     """Replace the target by both new files; if the second cannot follow the first, restore the first."""
-    replaced = os.path.exists(target.bin)
+    replaced = os.path.exists(target.data)
     try:
         if replaced:
-            _keep_reachable(target.bin, backup)
-        os.replace(new.bin, target.bin)
-        os.replace(new.xml, target.xml)
+            _keep_reachable(target.data, backup)
+        os.replace(new.data, target.data)
+        os.replace(new.text, target.text)
     except BaseException:
-        if os.path.exists(new.xml):  # otherwise both are in place
+        if os.path.exists(new.text):  # otherwise both are in place
             if os.path.exists(backup):
-                os.replace(backup, target.bin)
-            elif not replaced and not os.path.exists(new.bin):
-                os.remove(target.bin)
+                os.replace(backup, target.data)
+            elif not replaced and not os.path.exists(new.data):
+                os.remove(target.data)
         raise
 
 

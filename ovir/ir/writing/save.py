@@ -42,8 +42,8 @@ def save_model(
             prepared = prepared if prepared is not model else model.clone()
             warnings = compress_to_f16(prepared)
         with writing_pair(output_model) as files:
-            text = NetWriter(BlobWriter(files.bin)).write(prepared)
-            files.xml.write(text.encode())
+            text = NetWriter(BlobWriter(files.data)).write(prepared)
+            files.text.write(text.encode())
     return warnings
 
 
@@ -52,11 +52,21 @@ def _prepared(model: Model) -> Model:
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
         raise ModelError(diagnose(INFERENCE, message, Place(model.path)))
+    _infer_edited(model)
+    return upgraded(model)
+
+
+def _infer_edited(model: Model) -> None:
     if any(part.needs_inference for part in model.graphs()):
         model.infer_shapes()
+
+
+def upgraded(model: Model) -> Model:
+    """Return a model of version 11 that says itself what OpenVINO does to inputs and outputs of version 10."""
     if model.version != 10:
         return model
-    upgraded = model.clone()
-    apply_legacy_io(upgraded)
-    infer_model(upgraded)
-    return upgraded
+    _infer_edited(model)
+    result = model.clone()
+    apply_legacy_io(result)
+    infer_model(result)
+    return result

@@ -1,0 +1,33 @@
+"""Saves models as Python code that builds them."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from ovir.build.code.program import Program
+from ovir.graph.model import Model
+from ovir.ir.writing.pair import CODE, target_paths, writing_pair
+from ovir.ir.writing.save import upgraded
+
+
+def to_python(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write Python code that builds the model; running it leaves the Model in ``model``.
+
+    Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
+    variables are kept; layers that no result depends on are left out. A model of version 10 is upgraded, as by
+    ``save_model``. The files replace older ones only when both are complete. Raises WriteError if they cannot be
+    written.
+    """
+    target_paths(path, CODE)
+    program = program_of(model)
+    with writing_pair(path, CODE, has_data=bool(program.arrays)) as files:
+        files.text.write(program.text.encode())
+        if program.arrays:
+            np.savez(files.data, **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
+
+
+def program_of(model: Model) -> Program:
+    """Return the code for a model; one of version 10 is upgraded, as the code has no rules of versions."""
+    return Program(upgraded(model))
