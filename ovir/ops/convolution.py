@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import Any, ClassVar
@@ -20,7 +20,7 @@ from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.dense import bind_dense
-from ovir.ops.base.images import Axis, bind_depthwise, border_of, without_idle_taps
+from ovir.ops.base.images import Axis, bind_depthwise, border_of, channels_last_order, without_idle_taps
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -127,7 +127,9 @@ class ForwardConvolutionBase(ConvolutionBase):
             weights = binder.prepared(form, lambda: np.ascontiguousarray(np.moveaxis(grouped[:, 0, 0], 0, -1)))
             bind_depthwise(binder, data, weights, axes)
             return True
-        bind_dense(binder, data, grouped, axes, f"taps {taps}")
+        out = binder.output(order=channels_last_order(data.ndim))
+        if bind_dense(binder, data, grouped, axes, f"taps {taps}", out):
+            binder.call(_redo_if_not_finite, data, self.run, inputs, out)
         return True
 
     def _axes(self, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
@@ -160,6 +162,12 @@ class ForwardConvolutionBase(ConvolutionBase):
         starts = list(product(*([tap * w.dilation - w.pad_begin for tap in range(w.kernel)] for w in windows)))
         shape = (data.shape[0], groups * multiplier, *sizes)
         return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
+
+
+def _redo_if_not_finite(data: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if the data has NaN or infinities, which become NaN when multiplied by zero."""
+    if not np.isfinite(np.add.reduce(data, axis=None)):
+        np.copyto(out, run(*inputs))
 
 
 @operator("Convolution", opset=1)

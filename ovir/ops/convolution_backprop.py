@@ -136,6 +136,8 @@ class TransposedConvolutionBase(ConvolutionBase):
         begins, _ = self._geometry(data.shape[2:], kernel, sizes[0] if sizes else None)
         if not data.size or 0 in grouped.shape or 0 in binder.output_shape() or depth == outputs == 1:
             return False
+        if not np.isfinite(filters).all():
+            return False  # zeros around the data times infinity are NaN
         strides, dilations, _, _ = self.per_axis(len(kernel))
         windows = [Window(*axis, 0) for axis in zip(kernel, strides, dilations, begins, strict=True)]
         bind_transposed(binder, data, binder.prepared("taps", lambda: tap_matrices(grouped)), windows)

@@ -320,3 +320,24 @@ def test_region_yolo(channels_last: bool, do_softmax: bool) -> None:
     assert_bound_like_run(op, data)
     data[0, 5:25] = -200  # exponentials underflow
     assert_bound_like_run(op, data)
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_window_without_nan_has_a_number(number: float) -> None:
+    """Windows that are taken together multiply the data of each other by zero."""
+    data = sample(1, 1, 4000)
+    data[0, 0, 2000] = number
+    op = Convolution(strides=(1,), pads_begin=(0,), pads_end=(0,), dilations=(1,))
+    with np.errstate(invalid="ignore"):
+        assert_bound_like_run(op, data, abs(sample(1, 1, 64)), error=0)
+
+
+def test_infinite_taps_beside_the_data_are_left_out() -> None:
+    filters = sample(3, 2, 2, 1, 3)
+    filters[0, 0, 0, 0, 2] = np.inf
+    op = GroupConvolutionBackpropData(strides=(1, 1), pads_begin=(0, 1), pads_end=(0, 1), dilations=(2, 1))
+    inputs = sample(1, 6, 2, 5), filters
+    with np.errstate(invalid="ignore"):
+        expected = op.run(*inputs)
+        results = bound_results(op, inputs, [expected], {1})
+    assert results is None or np.array_equal(results[0], expected, equal_nan=True)

@@ -15,7 +15,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.parallel import threads
 from ovir.ops.base.binding import Binder, Call, call_shares
-from ovir.ops.base.images import Axis, channels_last, channels_last_order, padded_image, windows
+from ovir.ops.base.images import Axis, channels_last, padded_image, windows
 from ovir.ops.base.packed import SHARED
 from ovir.ops.base.planes import Product, bind_planes, filter_product
 
@@ -29,30 +29,31 @@ _LARGEST_COPY = 1 << 20
 _SHORT_RUN, _SHORTEST_RUN = 16, 9
 
 
-def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str) -> None:
-    """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel].
+def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str, out: Array) -> bool:
+    """Bind a convolution of data [N, C, *spatial] with constant filters [groups, outputs, C / groups, *kernel] to out
+    [N, C, *windows], whose channels are the fastest axis in memory.
 
-    ``name`` tells these filters from others that come from the same constant.
+    ``name`` tells these filters from others that come from the same constant. Return whether the result is right for
+    finite data only: windows that are taken together multiply the data of each other by zero.
     """
     groups, outputs, channels, *kernel = filters.shape
-    out = channels_last(binder.output(order=channels_last_order(data.ndim)))
-    image = channels_last(data)
+    image, out = channels_last(data), channels_last(out)
     is_pointwise = all(a.kernel == 1 and a.stride == 1 and not a.pad_begin for a in axes) and groups == 1
     if is_pointwise and all(a.windows == size for a, size in zip(axes, image.shape[1:-1], strict=True)):
         rows = _rows(image)
         if rows is not None:
             product = filter_product(binder, name, lambda: _matrices(filters), (1, channels, outputs), rows)
             call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
-            return
+            return False
     if groups == 1 and _has_few_planes(data, kernel):
         bind_planes(binder, data, filters, axes, name, out)
-        return
+        return False
     *others, last = axes
     count = _windows_at_once(last, outputs, channels * prod(kernel[:-1])) if groups == 1 else 1
     if count == 1:
         shape = groups, prod(kernel) * channels, outputs
         _bind_columns(binder, image, axes, name, lambda: _matrices(filters), shape, out)
-        return
+        return False
     wide = _widened(last, count)
     shape = 1, prod(kernel[:-1]) * wide.kernel * channels, count * outputs
     wanted = out.shape
@@ -63,6 +64,7 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     _bind_columns(binder, image, [*others, wide], form, lambda: _side_by_side(filters, last, count), shape, grouped)
     if not is_whole:
         binder.call(np.copyto, out, target[..., : last.windows, :])
+    return True
 
 
 def _has_few_planes(data: Array, kernel: Sequence[int]) -> bool:
