@@ -171,7 +171,9 @@ def _name_tensors(call: Call, layer: Layer, names: TensorNames | None) -> None:
     ports = layer.outputs or layer.inputs
     items = [names] if isinstance(names, (str, set, frozenset)) else list(names)
     if len(items) > len(ports):
-        call.fail(f"argument 'tensor_names': names for {len(items)} tensors, but the layer has {len(ports)}")
+        hint = "an item of a list names one tensor; [{'a', 'b'}] gives the first tensor two names"
+        message = f"argument 'tensor_names': names for {len(items)} tensors, but the layer has {len(ports)}"
+        call.fail(message, hint=hint)
     for port, own in zip(ports, items, strict=False):
         given = [own] if isinstance(own, str) else list(own or ())
         if not all(isinstance(text, str) and text for text in given):

@@ -15,7 +15,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
 from ovir.ir.reader import read_model
-from ovir.ir.writing.save import save_model
+from ovir.ir.writing.save import write_model
 
 
 class Edit(NamedTuple):
@@ -108,15 +108,18 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is None and not arguments.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     model = read_model(arguments.model, arguments.weights)
-    for line in _apply(model, arguments.edits):
-        say(line)
+    lines = _apply(model, arguments.edits)
     if arguments.dry_run:
-        say("nothing is written (--dry-run)")
+        for line in (*lines, "nothing is written (--dry-run)"):
+            say(line)
         return DONE
     is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
-    print_diagnostics(save_model(model, arguments.output, compress_to_fp16=is_compressed))
-    counts = (len(model.layers), "layer"), (len(model.inputs), "input"), (len(model.outputs), "output")
-    say(readable(f"{arguments.output}: {', '.join(plural(*count) for count in counts)}"))
+    written, warnings = write_model(model, arguments.output, is_compressed)
+    counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
+    lines.append(readable(f"{arguments.output}: {', '.join(plural(*count) for count in counts)}"))
+    print_diagnostics(warnings)
+    for line in lines:
+        say(line)
     return DONE
 
 

@@ -18,6 +18,9 @@ def replace(model: Model, layer: LayerKey, new: Layer) -> Layer:
     old = find_layer(model, layer)
     graph = owner_of(old)
     added = NewLayers(graph, new, replaced=old)
+    if old.type == "Result" and new.type != "Result":
+        hint = "to compute something before this output, use insert_after with the tensor that it reads"
+        refuse(f"an output of the model cannot be replaced by a layer of type {new.type}", old, hint)
     is_connected = any(port.source is not None for port in new.inputs)
     with editing(model, added.layers):
         sources = added.include([port.source for port in old.inputs])
@@ -67,10 +70,13 @@ def _insert(model: Model, source: Port, layer: Layer, others: Sequence[Port], re
 def remove(model: Model, layer: LayerKey) -> None:
     """Remove a layer; see ``Model.remove``."""
     old = find_layer(model, layer)
+    graph = owner_of(old)
+    if old.type == "Result" and graph.holder is None and len(graph.outputs) == 1:
+        refuse("the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs")
     with editing(model):
         source = old.inputs[0].source if old.inputs else None
         outputs = [port for port in old.outputs if _feeds_result(port)]
-        owner_of(old).remove_layer(old, bypass=True)
+        graph.remove_layer(old, bypass=True)
         for port in outputs:
             if source is not None:
                 _move_names(port, source)

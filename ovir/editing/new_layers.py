@@ -8,10 +8,15 @@ constants, which are brought in as well. Where a new layer reads a Parameter tha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NoReturn
 
 from ovir.editing.keys import refuse
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+
+_DEPENDENCE_HINT = (
+    "a new Parameter stands for a tensor that the edit connects, if the new layers do not read it themselves"
+)
 
 
 class NewLayers:
@@ -61,14 +66,23 @@ class NewLayers:
         return list(order)[:-1]
 
     def _check(self, layer: Layer, sources: Sequence[Layer]) -> None:
+        if layer is self._last and layer.type == "Parameter":
+            self._refuse_parameter(layer)
         if layer.type == "Parameter":
-            refuse("the new layer depends on a Parameter that is not in the model", layer)
+            _refuse_dependence(layer)
         for source in sources:
             if source.owner is not None and source.owner is not self._graph:
                 refuse(f"the new layer reads {source.title} of another model or body", layer)
             if source is self._replaced:
                 hint = "to compute something from its output, use insert_after"
                 refuse("the new layer reads the one that it replaces", layer, hint)
+
+    def _refuse_parameter(self, layer: Layer) -> NoReturn:
+        if self._replaced is None or self._replaced.type != "Parameter":
+            hint = "extract(inputs=...) makes tensors of the model inputs of a new model"
+            refuse("a Parameter cannot be added to the model: its inputs are fixed", layer, hint)
+        hint = "reshape gives it another shape, rename another name; insert_after converts what it is fed"
+        refuse("an input of the model cannot be replaced by another Parameter", self._replaced, hint)
 
     def _check_names(self) -> None:
         given: dict[str, Layer] = {}
@@ -83,8 +97,10 @@ class NewLayers:
         """Add the layers before the last one to the model; return what the last one reads, which is then unconnected.
 
         An input that is not connected, or that reads a new Parameter, reads the source in ``default`` at its position.
-        Inputs at the end that read nothing are left out.
+        Inputs at the end that read nothing are left out. Raises InputError for a Parameter without a source to stand
+        for, or that would stand for a tensor which the new layers read themselves.
         """
+        own_reads = self.reads
         for layer in self._before:
             sources = [port.source for port in layer.inputs]
             self._name(layer)
@@ -94,7 +110,10 @@ class NewLayers:
         for index, port in enumerate(self._last.inputs):
             source, port._source = port.source, None
             if source is None or source.layer.owner is None:
+                parameter = source
                 source = default[index] if index < len(default) else None
+                if parameter is not None and (source is None or source in own_reads):
+                    _refuse_dependence(parameter.layer)
             found.append(source)
         while found and found[-1] is None:
             found.pop()
@@ -115,3 +134,7 @@ class NewLayers:
         if layer is not self._last:
             for port in layer.inputs:
                 port._source = None
+
+
+def _refuse_dependence(parameter: Layer) -> NoReturn:
+    refuse("the new layer depends on a Parameter that is not in the model", parameter, _DEPENDENCE_HINT)

@@ -80,7 +80,8 @@ class CheckedEdits(EditableGraph):
         ``new`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
         in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
         those of the old layer read. Outputs without names get those of the old layer. The layers that only fed the old
-        one remain; see ``prune``.
+        one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output by a
+        layer that is no Result.
         """
         return cast("Layer", _call("layers", "replace", self, layer, new))
 
@@ -92,7 +93,8 @@ class CheckedEdits(EditableGraph):
         The layer must belong to no model. Functions of an opset make one that reads the tensor itself:
         ``model.insert_after(tensor, ops.relu(tensor))``; it brings in the new layers that it depends on. If its inputs
         are not connected, the tensor feeds the first one, and ``others`` those after it. The readers then read its
-        first output. The tensor keeps its names, but the names of an output of the model go with that output.
+        first output. The tensor keeps its names, but the names of an output of the model go with that output. An input
+        that reads a new Parameter counts as not connected, unless the layer reads the tensor itself, too.
 
         ``readers`` are input ports, ``(layer, position of the input)``, or layers, which stand for all of their inputs
         that read the tensor.
@@ -109,7 +111,7 @@ class CheckedEdits(EditableGraph):
     def remove(self, layer: LayerKey) -> None:
         """Remove a layer. If anything reads it, that reads the layer's first input instead.
 
-        The names of an output of the model go with that output.
+        The names of an output of the model go with that output. The only output of a model cannot be removed.
         """
         _call("layers", "remove", self, layer)
 

@@ -122,8 +122,11 @@ class EditableGraph(LayerGraph):
         read = [port for port in layer.outputs if port.readers]
         if read and not bypass:
             self._refuse(f"the layer cannot be removed: {read[0].readers[0].layer.title} reads it", layer)
+        if read and not layer.inputs:
+            reader = read[0].readers[0].layer.title
+            self._refuse(f"the layer cannot be removed: {reader} reads it, and it has no input to read instead", layer)
         if read:
-            source = layer.inputs[0].source if layer.inputs else None
+            source = layer.inputs[0].source
             if len(read) > 1 or source is None:
                 why = f"{len(read)} of its outputs have readers" if len(read) > 1 else "its first input has no source"
                 self._refuse(f"the layer cannot be bypassed: {why}", layer)

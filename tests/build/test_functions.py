@@ -306,3 +306,9 @@ def test_a_later_error_names_the_line_that_created_the_layer() -> None:
     with pytest.raises(ovir.ModelError) as caught:
         model.reshape([2, 4])
     assert (caught.value.diagnostic.file, caught.value.diagnostic.line) == (__file__, y.line)
+
+
+def test_names_of_too_many_tensors_are_explained() -> None:
+    with pytest.raises(ovir.InputError, match=r"names for 2 tensors, but the layer has 1\n  hint: .*\[\{'a', 'b'\}\]"):
+        ops.parameter([1], tensor_names=["a", "b"])
+    assert ops.parameter([1], tensor_names=[{"a", "b"}]).outputs[0].names == {"a", "b"}

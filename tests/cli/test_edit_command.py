@@ -195,3 +195,17 @@ def test_what_a_part_lacks_is_reported(cli: Cli, tmp_path: Path) -> None:
     assert failed.status == 2
     assert "the part leaves input 'y' undefined: 'sum' depends on it, by 1 'y' -> 4 'sum'" in failed.err
     assert not (tmp_path / "other.xml").exists()
+
+
+def test_the_layers_of_the_written_file_are_counted(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "half.xml"
+    done = cli("edit", DIGITS, "--compress-to-fp16", "-o", path)
+    layers = len(ovir.read_model(path).layers)
+    assert layers > len(ovir.read_model(DIGITS).layers)
+    assert done.out.splitlines()[-1] == f"{path}: {layers} layers, 1 input, 1 output"
+
+
+def test_nothing_is_reported_if_nothing_is_written(cli: Cli, tmp_path: Path) -> None:
+    done = cli("edit", DIGITS, "--prune", "-o", tmp_path / "missing" / "new.xml")
+    assert (done.status, done.out) == (2, "")
+    assert "does not exist" in done.err

@@ -70,6 +70,14 @@ def test_a_replacement_with_inputs_of_its_own() -> None:
         (lambda m: ops.relu(sample().inputs[0]), "the new layer reads layer 0 'x' .* of another model or body"),
         (lambda m: ops.relu(ops.relu(ops.parameter([2, 3]))), "depends on a Parameter that is not in the model"),
         (lambda m: ops.add(m.layer("add"), m.layer("product")), "close a cycle"),
+        (
+            lambda m: ops.add(ops.parameter([2, 3]), m.layer("add")),
+            "a Parameter .*\n  hint: a new Parameter stands for",
+        ),
+        (lambda m: ops.add(m.layer("add"), ops.parameter([2, 3])), "a Parameter that is not in the model"),
+        (lambda m: ops.add(ops.parameter([2, 3]), ops.abs(m.layer("add"))), "a Parameter that is not in the model"),
+        (lambda m: ops.add(ops.parameter([2, 3]), ops.parameter([2, 3])), "a Parameter that is not in the model"),
+        (lambda m: ops.parameter([2, 3]), "a Parameter cannot be added to the model"),
         (lambda m: ops.logical_not(ops.convert(m.layer("add"), "boolean")), r"layer 3 'relu' \(ReLU"),
     ],
 )
@@ -88,6 +96,27 @@ def test_the_replaced_layer_cannot_be_read() -> None:
     model = sample()
     with pytest.raises(ovir.InputError, match=r"the new layer reads the one that it replaces\n  hint: .* insert_after"):
         model.replace("relu", ops.abs(ops.negative(model.layer("relu"))))
+
+
+def test_a_second_new_parameter_stands_for_the_second_source() -> None:
+    model = sample()
+    x = model.inputs[0]
+    model.insert_after("add", ops.subtract(ops.parameter([2, 3]), ops.parameter([2, 3])), [x])
+    assert scores(model) == {1}
+
+
+def test_outputs_and_inputs_are_not_replaced_by_other_layers() -> None:
+    model = sample()
+    before = everything(model)
+    with pytest.raises(
+        ovir.InputError, match=r"an output of the model cannot be replaced .* ReLU\n  hint: .*insert_after"
+    ):
+        model.replace("out", ops.relu(model.layer("product")))
+    with pytest.raises(ovir.InputError, match=r"an input of the model cannot be replaced .*\n  hint: reshape"):
+        model.replace("x", ops.parameter([2, 3], name="x2"))
+    assert everything(model) == before
+    model.replace("out", ops.result(ops.negative(model.layer("product"))))
+    assert len(model.outputs) == 2
 
 
 def test_edits_of_a_built_model() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from builder import Net
 from edited import layer, operation, run, sample, with_body
 
@@ -77,6 +78,22 @@ def test_removed_ends() -> None:
     assert [port.layer.name for port in model.outputs] == ["half"]
     assert {found.name for found in model.prune()} == {"dead", "relu", "state", "product"}
     assert [port.any_name for port in model.inputs] == ["x", "y"]
+
+
+def test_the_only_output_is_not_removed() -> None:
+    model = ovir.read_model("examples/xml/digits.xml")
+    with pytest.raises(ovir.InputError, match="the only output of a model cannot be removed"):
+        model.remove(model.outputs[0].layer)
+    model.add_outputs("relu1")
+    model.remove(model.outputs[0].layer)
+    assert len(model.outputs) == 1
+
+
+def test_a_layer_without_inputs_that_is_read_is_not_removed() -> None:
+    model = ovir.read_model("examples/xml/digits.xml")
+    for name, reader in (("conv1/weights", "conv1"), ("image", "scale")):
+        with pytest.raises(ovir.InputError, match=rf"cannot be removed: layer \d+ '{reader}' .* reads it"):
+            model.remove(name)
 
 
 def test_dead_layers_are_removed() -> None:

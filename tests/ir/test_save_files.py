@@ -195,3 +195,17 @@ def test_permissions_of_replaced_files_are_kept(target: Path) -> None:
     target.chmod(0o640)
     ovir.save_model(model_of(2), target)
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
+
+
+def test_a_path_with_a_null_character_is_refused() -> None:
+    with pytest.raises(ovir.WriteError, match="null character"):
+        ovir.save_model(model_of(1), "a\0.xml")
+
+
+def test_weights_that_have_shrunk_are_not_read(target: Path, tmp_path: Path) -> None:
+    ovir.save_model(model_of(1, 100_000), target)
+    model = ovir.read_model(target)
+    os.truncate(target.with_suffix(".bin"), 4)
+    with pytest.raises(ovir.ReadError, match="has shrunk from 400000 to 4 bytes"):
+        ovir.save_model(model, tmp_path / "new.xml")
+    assert not (tmp_path / "new.xml").exists()

@@ -29,6 +29,13 @@ def save_model(
     The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
     give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
     """
+    return write_model(model, output_model, compress_to_fp16)[1]
+
+
+def write_model(
+    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool
+) -> tuple[Model, list[Diagnostic]]:
+    """Write a model; return what the file holds, which may have other layers, and the warnings of ``save_model``."""
     target_paths(output_model)
     if isinstance(model, (str, os.PathLike)):
         model = read_model(model)
@@ -44,7 +51,7 @@ def save_model(
         with writing_pair(output_model) as files:
             text = NetWriter(BlobWriter(files.data)).write(prepared)
             files.text.write(text.encode())
-    return warnings
+    return prepared, warnings
 
 
 def _prepared(model: Model) -> Model:

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir.diagnostics.codes import NO_WEIGHTS
+from ovir.diagnostics.codes import NO_WEIGHTS, PAST_END
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import ModelError
+from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer
 from ovir.ir.packing import encode
 from ovir.ir.weights import Constant
@@ -58,6 +58,7 @@ def source_of(layer: Layer, op: Const) -> Source:
     """Return the bytes of a constant: those of its file if it has one."""
     data: Any = op.constant_data
     if isinstance(data, Constant):
+        _require_whole(data.data, layer)
         return RawSource(data.data[data.offset : data.offset + data.size])
     if hasattr(data, "piece"):
         found: Source = data
@@ -67,17 +68,34 @@ def source_of(layer: Layer, op: Const) -> Source:
     return RawSource(encode(op.data, op.element_type))
 
 
+def _require_whole(data: Bytes, layer: Layer) -> None:
+    """Raise ReadError if the memory-mapped file of ``data`` is shorter than when it was opened.
+
+    Access to the bytes that it has lost would end the process.
+    """
+    mapped = _mapping_of(data)
+    if mapped is not None and mapped.size() < len(mapped):
+        message = f"the file of the weights has shrunk from {len(mapped)} to {mapped.size()} bytes since it was opened"
+        raise ReadError(diagnose(PAST_END, message, layer.data_place))
+
+
+def _mapping_of(data: Bytes) -> mmap.mmap | None:
+    """Return the memory-mapped file that an array is part of; None if it is in memory."""
+    base: Any = data
+    while isinstance(base, np.ndarray):
+        base = base.base
+    mapped = base.obj if isinstance(base, memoryview) else base
+    return mapped if isinstance(mapped, mmap.mmap) else None
+
+
 def _release_pages(data: Bytes) -> None:
     """Drop the pages of a memory-mapped file from the memory of this process, if ``data`` is part of one.
 
     The system reads them again on the next access. Otherwise the whole file would be in memory after it is copied. A
     mapping that can be written to is left as it is, because it may hold data that is in no file.
     """
-    base: Any = data
-    while isinstance(base, np.ndarray):
-        base = base.base
-    mapped = base.obj if isinstance(base, memoryview) else base
-    if isinstance(mapped, mmap.mmap) and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
+    mapped = _mapping_of(data)
+    if mapped is not None and _is_read_only(mapped) and data.size and hasattr(mapped, "madvise"):
         whole = np.frombuffer(mapped, np.uint8)
         start = data.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
         first = start // mmap.PAGESIZE * mmap.PAGESIZE
