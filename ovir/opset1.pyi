@@ -386,7 +386,7 @@ def deformable_psroi_pooling(
 ) -> Layer:
     """PSROIPooling whose bins are means of interpolated positions and may be moved by offsets.
 
-    The inputs are those of RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
+    The inputs are as in RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
     ``spatial_scale`` and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x
     ``spatial_bins_x`` positions, the first at its start. A position is interpolated between the surrounding pixels; up
     to half a pixel outside of data it counts as on the border, further outside it is ignored, and a bin without
@@ -650,7 +650,7 @@ def group_convolution(
     """A Convolution for each group of channels, with concatenated results.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
-    Attributes and types are those of Convolution.
+    Attributes and types are as in Convolution.
 
     Create GroupConvolution of opset1.
     """
@@ -970,7 +970,7 @@ def mvn(
 ) -> Layer:
     """(x - mean) / sqrt(variance + eps); x - mean if ``normalize_variance`` is false.
 
-    Mean and variance are those of the slices along ``reduction_axes``; without it, along all axes except the batch and,
+    Mean and variance are taken of the slices along ``reduction_axes``; without it, along all axes except the batch and,
     unless ``across_channels``, the channels.
 
     Create MVN of opset2.
@@ -1142,12 +1142,12 @@ def prior_box(
     """Boxes of given sizes and aspect ratios around each point of a grid. See PriorBoxBase.
 
     The centers are (offset + w, offset + h) * step; with ``step`` 0 the points cover the image and offset is 0.5. The
-    ratios (width to height) are 1, those of ``aspect_ratio`` and, with ``flip``, their inverses. First come, for each
-    ``fixed_size`` and each of ``fixed_ratio`` (or all ratios), ``density`` by ``density`` boxes that together fill the
-    square of that size; these are cut at the image's border. Then come, for each ``min_size``, a square of that size, a
-    square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other ratio.
-    Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height / points),
-    and the other ratios apply to the first size only.
+    ratios (width to height) are 1, the items of ``aspect_ratio`` and, with ``flip``, their inverses. First come, for
+    each ``fixed_size`` and each of ``fixed_ratio`` (or all ratios), ``density`` by ``density`` boxes that together fill
+    the square of that size; these are cut at the image's border. Then come, for each ``min_size``, a square of that
+    size, a square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other
+    ratio. Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height /
+    points), and the other ratios apply to the first size only.
 
     Create PriorBox of opset1.
     """
@@ -1200,7 +1200,7 @@ def psroi_pooling(
 ) -> Layer:
     """Regions of feature maps, each pooled to [output_dim, group_size, group_size] with separate channels for each bin.
 
-    The inputs are those of RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
+    The inputs are as in RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
     average: corners are rounded, the second ones plus one pixel, and scaled by ``spatial_scale``; sides are at least
     0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size
     + j, or 0 if there are none.

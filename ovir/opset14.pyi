@@ -121,9 +121,9 @@ def convert_promote_types(
 ) -> Layer:
     """Both inputs in one common type that holds their values.
 
-    Floats take precedence over integers, integers over boolean. Of two floats, or two integers of the same signedness,
-    the wider type wins (f16 for f8e4m3 with f8e5m2, f32 for f16 with bf16). A signed and an unsigned type promote to a
-    signed type of twice the unsigned type's bits; ``u64_integer_promotion_target`` replaces i128. With
+    Floats take precedence over integers, integers over boolean. Between two floats, or two integers of the same
+    signedness, the wider type wins (f16 for f8e4m3 with f8e5m2, f32 for f16 with bf16). A signed and an unsigned type
+    promote to a signed type of twice the unsigned type's bits; ``u64_integer_promotion_target`` replaces i128. With
     ``pytorch_scalar_promotion`` a scalar takes the type of the other tensor if both are floats or both integers. Unless
     ``promote_unsafe`` is set, a promotion that may lose values, or that is wider than both types, is an error.
 

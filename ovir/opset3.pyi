@@ -263,7 +263,7 @@ def read_value(
 ) -> Layer:
     """The value last assigned to the variable; before that, and after a reset, `init_value`.
 
-    Type and shape are those of `init_value`.
+    The output has the type and shape of `init_value`.
 
     Create ReadValue of opset3.
     """
@@ -325,7 +325,7 @@ def scatter_elements_update(
 ) -> Layer:
     """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and likewise for other axes; the rest is data.
 
-    indices and updates have one shape, not larger than that of data except along ``axis``. The specification forbids
+    indices and updates have one shape, not larger than data's except along ``axis``. The specification forbids
     negative indices; devices count them from the end.
 
     Create ScatterElementsUpdate of opset3.
@@ -391,7 +391,7 @@ def topk(
     """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
 
     ``sort`` value orders the results by value, best first; index orders them by index; none leaves the order open, and
-    here it is by value. Of equal elements, those with lower indices are taken and come first. NaN counts as less than
+    here it is by value. If elements are equal, lower indices are taken and come first. NaN counts as less than
     any number.
 
     Create TopK of opset3.

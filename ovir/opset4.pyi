@@ -278,7 +278,7 @@ def scatter_nd_update(
     rest is data.
 
     If k is less than the rank of data, tuples select slices: updates has shape indices.shape[:-1] + data.shape[k:].
-    Negative indices count from the end. The specification is that of version 3, which no opset contains.
+    Negative indices count from the end. The specification describes version 3, which no opset contains.
 
     Create ScatterNDUpdate of opset4.
     """

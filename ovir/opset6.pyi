@@ -258,7 +258,7 @@ def read_value(
 ) -> Layer:
     """The value last assigned to the variable; before that, and after a reset, `init_value`, or zeros without one.
 
-    The declared type and shape must include those of `init_value`; if neither is declared, those of `init_value` hold.
+    The declared type and shape must include the type and shape of `init_value`, which hold if neither is declared.
 
     Create ReadValue of opset6.
     """

@@ -180,8 +180,9 @@ def multiclass_nms(
 ) -> Layer:
     """MulticlassNms-8, or with ``roisnum`` [images] boxes that belong to one class each.
 
-    boxes are then [classes, boxes, 4] and scores [classes, boxes]: first those of the first image, then of the second,
-    and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the class.
+    boxes are then [classes, boxes, 4] and scores [classes, boxes]: first the boxes of the first image, then of the
+    second, and so on, as many as roisnum says. The index of a box in the output is its index times classes, plus the
+    class.
 
     Create MulticlassNms of opset9.
     """

@@ -170,7 +170,7 @@ def _distance(a: Array, b: Array) -> np.ndarray[Any, np.dtype[np.float64]]:
     """Return the absolute differences, infinite for NaN."""
     if a.dtype == b.dtype and a.dtype.kind in "iu" and a.dtype.itemsize == 8:
         lower, upper = np.minimum(a, b), np.maximum(a, b)
-        return (upper.view(np.uint64) - lower.view(np.uint64)).astype(np.float64)  # exact, unlike that of floats
+        return (upper.view(np.uint64) - lower.view(np.uint64)).astype(np.float64)  # exact, unlike differences of floats
     with np.errstate(invalid="ignore"):
         distance = np.abs(a.astype(np.float64) - b.astype(np.float64))
     distance[np.isnan(distance)] = np.inf

@@ -58,7 +58,7 @@ class LayerDiff:
 
     @property
     def layer(self) -> Layer:
-        """Return the layer of the second model, or that of the first if the second has none."""
+        """Return the layer of the second model, or the layer of the first if the second has none."""
         found = self.b or self.a
         assert found is not None
         return found
@@ -103,7 +103,7 @@ class Diff:
     model: list[Change] = field(default_factory=list)
     """What differs in the models as a whole: name, order of inputs and outputs, rt_info."""
     layers: list[LayerDiff] = field(default_factory=list)
-    """All layers that differ, in the order of the second model; those of bodies follow the layer that has the body."""
+    """All layers that differ, in the order of the second model; layers of bodies follow the layer that has the body."""
     affected: list[Affected] = field(default_factory=list)
     """Consequences: outputs whose type differs although their layers are equal."""
     notes: list[str] = field(default_factory=list)

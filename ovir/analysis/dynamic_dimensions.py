@@ -134,7 +134,7 @@ class Origins:
     def _set(
         self, port: Port, axis: int, cause: Cause, variables: Iterable[int] = (), sample: Sample | None = None
     ) -> None:
-        """Record the origin of a size. With ``variables`` it goes back to their roots, else to those of ``sample``."""
+        """Record the origin of a size. It goes back to the roots of ``variables``, or else of ``sample``."""
         dim = port.shape[axis]
         origin = self._origin(port, axis, cause, variables, sample)
         self._origins[dim.symbol] = origin

@@ -42,7 +42,7 @@ class Matching:
         self._queue: list[tuple[int, int, int]] = []
         self._worst = _EXACT
         self._agree: Callable[[int, int], bool] | None = None
-        self._postponed: list[tuple[int, int, int]] = []
+        self._deferred: list[tuple[int, int, int]] = []
         self._by_name = _unique_names(a, b)
         self._run()
 
@@ -95,7 +95,8 @@ class Matching:
         )
 
     def _match_contexts(self, colors: _Colors) -> None:
-        """Match layers that have the same layers before and behind them; of several such layers, those of one name."""
+        """Match layers that have the same layers before and behind them; if there are several, match layers of one
+        name."""
         classes = self._classes(colors)
         for first, second in classes:
             if len(first) == 1:
@@ -117,9 +118,9 @@ class Matching:
                         self._match(i, j)
                         self._grow()
         self._agree = None
-        for candidate in self._postponed:
+        for candidate in self._deferred:
             heappush(self._queue, candidate)
-        self._postponed.clear()
+        self._deferred.clear()
 
     def _is_doubtful(self, i: int, j: int) -> bool:
         """Return whether two layers have other names, which both models know, and nothing before or behind them."""
@@ -205,7 +206,7 @@ class Matching:
     def _informed(
         self, of_a: Sequence[int], of_b: Sequence[int], *, is_down: bool = False
     ) -> tuple[list[Hashable], list[Hashable]]:
-        """Return the colors without those of layers for which they say nothing: with nothing before or behind them."""
+        """Return the colors of the layers for which they say something: layers with something before or behind them."""
         sides = (self.a, of_a), (self.b, of_b)
         result: list[list[Hashable]] = []
         for side, colors in sides:
@@ -237,7 +238,7 @@ class Matching:
             self._suggest_readers(first[place], second[place])
 
     def _suggest_readers(self, first: list[int], second: list[int]) -> None:
-        """Suggest readers that stand at the same input: those of one name, of one meaning, of one type."""
+        """Suggest readers that stand at the same input: readers of one name, of one meaning, of one type."""
         if len(first) == len(second) == 1:
             self._suggest(first[0], second[0])
             return
@@ -277,7 +278,7 @@ class Matching:
                 if self._agree is None or self._agree(i, j):
                     self._match(i, j)
                 else:
-                    self._postponed.append((rank, i, j))
+                    self._deferred.append((rank, i, j))
 
 
 class _Colors:

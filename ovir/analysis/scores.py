@@ -20,7 +20,7 @@ class Score(NamedTuple):
 def top_scores(array: Array, count: int) -> list[list[Score]] | None:
     """Return the ``count`` highest values of each row; None for a tensor that is no row or table of scores.
 
-    Axes of size 1 at the end are left out, and the axes before the last are taken as one. Of equal values the first
+    Axes of size 1 at the end are left out, and the axes before the last are taken as one. Among equal values the first
     comes first; NaN comes last.
     """
     if array.dtype.kind in "TUSOb":

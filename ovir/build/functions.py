@@ -36,7 +36,7 @@ def make_function(opset: int, name: str, type_name: str, birth: int) -> Function
 
 
 def documentation(cls: type[Operator]) -> str:
-    """Return the docstring of the function, which is that of the operation's class without its source."""
+    """Return the docstring of the function: the docstring of the operation's class without its source."""
     text, _, source = inspect.cleandoc(cls.__doc__ or "").rpartition("Source:")
     return f"{(text or source).strip()}\n\nCreate {cls.type} of opset{cls.opset}."
 
@@ -111,7 +111,7 @@ class _Creator:
         return constant(call, argument.name, value, ElementType.parse(like) if same is None else same.element_type)
 
     def _listed(self, call: Call, argument: Argument) -> list[Port]:
-        """Return the ports for the named inputs and those of a list behind them."""
+        """Return the ports for the named inputs, and the ports of a list behind them."""
         given = call.arguments[argument.name]
         if not isinstance(given, (Sequence, Layer)) or isinstance(given, str):
             call.fail(f"argument '{argument.name}': expected a list of layers, got {given!r}")

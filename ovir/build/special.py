@@ -1,4 +1,4 @@
-"""The functions that are written by hand: those of Parameter, Const and the operations with bodies."""
+"""The functions that are written by hand: for Parameter, Const and the operations with bodies."""
 
 from __future__ import annotations
 

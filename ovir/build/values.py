@@ -89,7 +89,7 @@ def as_attribute(spec: Attribute, value: Any) -> Any:
 
 
 def as_type(kind: Any, value: Any) -> Any:
-    """Return a value as the type of an attribute, such as ``int`` or ``tuple[int, ...]``; ValueError if it is none."""
+    """Return a value as the type of an attribute, such as ``int`` or ``tuple[int, ...]``; ValueError if it has none."""
     if kind is ElementType:
         return as_element_type(value)
     if kind is PartialShape:

@@ -115,7 +115,7 @@ def _hint_at_bytes(impossible: Mapping[Layer, int], diagnostics: Diagnostics) ->
     """Replace the hints of the layers that read an impossible integer: its bytes are at fault."""
     for layer, value in impossible.items():
         readers = {port.layer.title for output in layer.outputs for port in output.readers}
-        hint = f"{layer.title} holds {value}: its offset is wrong, or the .bin is that of another model"
+        hint = f"{layer.title} holds {value}: its offset is wrong, or the .bin belongs to another model"
         related = [d for d in diagnostics if d.layer in readers and d.code in _OF_READERS | _OF_SHAPES]
         for found in related:
             diagnostics.discard(found)

@@ -152,7 +152,7 @@ class _Output:
         self.times: Counter[str] = Counter()
 
     def say(self, diagnostics: Sequence[Diagnostic]) -> None:
-        """Print the diagnostics of a file in the forms that do not need those of later files."""
+        """Print the diagnostics of a file in the forms that do not need the diagnostics of later files."""
         for found in self._loud(diagnostics) if self.form in ("text", "github") else ():
             say(coloured(found) if self.form == "text" else annotation(found))
 
@@ -175,7 +175,7 @@ class _Output:
 
 
 def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
-    """Write all diagnostics except those of unusable files, which are printed instead."""
+    """Write all diagnostics; for unusable files, print them instead."""
     from ovir.checks.baseline import write_baseline
 
     known = [found for found in diagnostics if not must_be_reported(found)]

@@ -163,7 +163,7 @@ def _settings(table: dict[str, Any], name: str, path: str, text: str) -> Setting
 
 
 def _line_of(text: str, table: str, key: str) -> int | None:
-    """Return the line of a key in a table: its own, that of its subtable, or that of the table."""
+    """Return the line of a key in a table: its own line, or the line of its subtable or of the table."""
     parts = (*filter(None, table.split(".")), key)
     if len(parts) == 1:
         own = re.compile(rf"\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[].=]")

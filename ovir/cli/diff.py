@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         a = read_model(arguments.a, arguments.weights_a, legacy_io=arguments.legacy_io)
         b = read_model(arguments.b, arguments.weights_b, legacy_io=arguments.legacy_io)
-    except (ReadError, ModelError) as error:  # nothing is known of a difference, so the status is not that of one
+    except (ReadError, ModelError) as error:  # nobody knows whether the files differ
         print_message(str(error))
         return UNUSABLE
     found = diff(a, b, ignore_names=arguments.ignore_names, rtol=arguments.rtol, atol=arguments.atol)
@@ -112,7 +112,7 @@ def _rest(count: int, limit: int | None, noun: str) -> Iterator[str]:
 
 
 def _grouped(layers: list[LayerDiff]) -> list[list[LayerDiff]]:
-    """Return the entries with those of one moved subgraph together, where its first layer is."""
+    """Return the entries in an order that has the layers of a moved subgraph together, where its first layer is."""
     items: list[list[LayerDiff]] = []
     of_group: dict[int, list[LayerDiff]] = {}
     for entry in layers:

@@ -1,7 +1,7 @@
 """What inference knows of a tensor: its element type, its shape and, if it is small, its known value.
 
-A known value is deferred: it is computed when an operation first needs it. An ``Evaluation`` computes those of all
-outputs of one operation.
+A known value is deferred: it is computed when an operation first needs it. An ``Evaluation`` computes the known
+values of all outputs of one operation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ovir.core.values import Value, bounds_dtype, is_small
 
 
 class Evaluation:
-    """The known values of an operation's outputs, computed at most once, from those of its inputs."""
+    """The known values of an operation's outputs, computed at most once, from the known values of its inputs."""
 
     __slots__ = ("inputs", "values")
 

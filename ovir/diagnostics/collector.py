@@ -48,7 +48,7 @@ class Diagnostics:
         severity: Severity | None = None,
         port: int | None = None,
     ) -> None:
-        """Add a diagnostic; the arguments are those of ``diagnose``."""
+        """Add a diagnostic; the arguments are the same as in ``diagnose``."""
         self.add(diagnose(code, message, place, severity=severity, hint=hint, port=port))
 
     def __iter__(self) -> Iterator[Diagnostic]:

@@ -121,7 +121,7 @@ def _as_list(keys: object, kind: str, names: str, end: str) -> list[object]:
 
 
 def _is_pair(key: object) -> TypeGuard[tuple[LayerKey, int]]:
-    """Return whether a key is a layer with the position of an output; a tuple of two names is none."""
+    """Return whether a key is a layer with the position of an output, and not a tuple of two names."""
     return isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], int) and not isinstance(key[1], bool)
 
 
@@ -156,7 +156,7 @@ def _read_by(port: Port) -> Port:
 def tensor_names(model: Model) -> dict[str, Port]:
     """Return the output port of each tensor of a model and its bodies by its names.
 
-    The name of a tensor in a body follows those of the layers around it, as ``loop/body/name``.
+    The name of a tensor in a body follows the names of the layers around it, as ``loop/body/name``.
     """
     found: dict[str, Port] = {}
     for graph in model.graphs():

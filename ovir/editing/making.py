@@ -68,7 +68,7 @@ def free_name(wanted: str, taken: Container[str]) -> str:
 
 
 def name_tensors(ports: Iterable[Port], taken: set[str]) -> None:
-    """Give each tensor without a name that of its layer; ``taken`` has all names of tensors and gets the new ones.
+    """Give each tensor without a name the name of its layer; ``taken`` has all names of tensors and gets the new ones.
 
     The outputs after the first one are numbered, as in ``split.1``.
     """

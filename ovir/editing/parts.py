@@ -165,7 +165,7 @@ class _Part:
         try:
             infer_edited(part)
         except ModelError as error:
-            error.add_note("  hint: inference of the part knows less than that of the model: " + _UNKNOWN)
+            error.add_note("  hint: inference knows less of the part than of the whole model: " + _UNKNOWN)
             raise
         return part
 

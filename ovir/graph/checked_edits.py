@@ -59,7 +59,7 @@ class CheckedEdits(EditableGraph):
     def add_outputs(self, outputs: TensorKeys) -> list[Port]:
         """Make tensors outputs of the model, and return the ports of ``model.outputs`` that belong to them.
 
-        A tensor that already is an output keeps its Result. A tensor without a name gets that of its layer.
+        A tensor that already is an output keeps its Result. A tensor without a name gets the name of its layer.
         """
         return cast("list[Port]", _call("outputs", "add_outputs", self, outputs))
 
@@ -79,9 +79,9 @@ class CheckedEdits(EditableGraph):
 
         ``new`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
         in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
-        those of the old layer read. Outputs without names get those of the old layer. The layers that only fed the old
-        one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output by a
-        layer that is no Result.
+        the inputs of the old layer read. Outputs without names get the names of the old ones. The layers that only fed
+        the old one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output
+        by a layer that is no Result.
         """
         return cast("Layer", _call("layers", "replace", self, layer, new))
 
@@ -118,9 +118,9 @@ class CheckedEdits(EditableGraph):
     def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
         """Replace what is known before any run by constants, and return these.
 
-        The values are those of runs, which leave out what takes too much memory or time. Weights stay compressed unless
-        ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too: reshape
-        the model before.
+        The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
+        unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
+        reshape the model before.
         """
         return cast("list[Layer]", _call("folding", "fold_constants", self, decompress))
 

@@ -281,7 +281,7 @@ class LayerGraph:
         self._dependents.add(dependent)
 
     def _prepare_change(self) -> None:
-        """Call the dependents of this model, and those of the models around it; they then no longer depend on it."""
+        """Call the dependents of this model and of the models around it; they then no longer depend on it."""
         for graph in self.around():
             dependents = list(graph._dependents)
             graph._dependents.clear()

@@ -188,10 +188,10 @@ class Layer(Arithmetic):
 
     @property
     def key(self) -> str:
-        """Return the name that finds the layer among those of the model and all its bodies.
+        """Return the name that finds the layer among the layers of the model and all its bodies.
 
-        It is the layer's name after those of the layers around it, as ``loop/body/name``. Where that is not unique, the
-        id follows: ``name#7``. ``Model.layer``, taps and the names of results accept it.
+        It is the layer's name after the names of the layers around it, as ``loop/body/name``. Where that is not unique,
+        the id follows: ``name#7``. ``Model.layer``, taps and the names of results accept it.
         """
         return self.scope + (self.name if self.owner is None else self.owner.own_key(self))
 

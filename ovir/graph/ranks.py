@@ -11,7 +11,7 @@ NARROW, WIDE = 1 << 60, 1 << 600
 
 
 class Ranks:
-    """The rank of each layer is above those of the layers that feed it; unrelated layers may have equal ranks.
+    """The rank of each layer is above the ranks of the layers that feed it; unrelated layers may have equal ranks.
 
     Edits keep the ranks up to date: a layer gets a rank between those around it. Only if there is none, all ranks have
     to be made anew.

@@ -52,7 +52,7 @@ def agrees(port: Port, tensor: TensorType) -> bool:
 
 
 def difference(port: Port, tensor: TensorType, ir_version: int) -> list[Diagnostic]:
-    """Return the diagnostics for a port that declares another type than that of ``tensor``.
+    """Return the diagnostics for a port that declares another type than ``tensor`` has.
 
     They are warnings for dead layers, for outputs without readers, and in files of version 10, whose writers left
     outdated types and shapes.

@@ -151,7 +151,7 @@ def _with_symbols(tensor: TensorType) -> TensorType:
 
 
 def _with_declared_type(layer: Layer, given: TensorType) -> TensorType:
-    """Return the tensor of a body's parameter, with the declared element type if that of the tensor is unknown."""
+    """Return the tensor of a body's parameter, with the declared element type if the tensor's is unknown."""
     declared = getattr(layer.operator, "element_type", dynamic)
     return given.refined(declared, given.shape) if given.element_type.is_dynamic else given
 

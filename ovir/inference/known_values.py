@@ -1,4 +1,4 @@
-"""Computes the known values of outputs from those of inputs, when an operation asks for them."""
+"""Computes the known values of outputs from the known values of inputs, when an operation asks for them."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def load_image(
 ) -> tuple[Array, str]:
     """Return an image as the array for an input of this type and shape, and what has been done with it.
 
-    InputError where the input is none for images or Pillow is missing; ReadError where the file cannot be read.
+    InputError where the input is not for images or Pillow is missing; ReadError where the file cannot be read.
     """
     how = how or Preparation()
     layout = how.layout or _layout_of(path, shape)

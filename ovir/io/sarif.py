@@ -16,7 +16,7 @@ _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: 
 
 
 def to_sarif(diagnostics: Iterable[Diagnostic], version: str) -> dict[str, Any]:
-    """Return a SARIF log with one run; ``version`` is that of ovir."""
+    """Return a SARIF log with one run; ``version`` is the version of ovir."""
     found = list(diagnostics)
     used = sorted({d.code for d in found})
     driver = {"name": "ovir", "version": version, "rules": [_rule(CODES[code]) for code in used]}

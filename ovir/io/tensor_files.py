@@ -35,7 +35,7 @@ def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
-    """Return the array of an .npy, or that of an .npz under ``key``, under ``wanted``, or its only one."""
+    """Return the array of an .npy, or the array of an .npz under ``key``, under ``wanted``, or its only one."""
     arrays = _load(path)
     if not isinstance(arrays, dict):
         if key is not None:

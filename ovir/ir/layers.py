@@ -394,4 +394,4 @@ _SAME_IN_ALL_OPSETS = ("Parameter", "Const", "Result")
 _BODY_TAGS = re.compile(
     r"(then_|else_)?(body|port_map|back_edges)\d*|(input|output)_descriptions\d*|blobs|weights|biases"
 )
-"""Other elements of layers: those of bodies, and those that old writers added."""
+"""Other elements of layers: elements that describe bodies, and elements that old writers added."""

@@ -66,7 +66,7 @@ def _libraries() -> list[tuple[Callable[[], int], Callable[[int], object]]]:
 
 
 def _function(library: Any, name: str) -> Callable[..., Any]:
-    """Return a function of a library; that of OpenBLAS itself, as threadpoolctl looks it up at each call."""
+    """Return a function of a library: the one of OpenBLAS itself, since threadpoolctl looks it up at each call."""
     look_up = getattr(library, "_get_symbol", None)
     function = look_up(f"openblas_{name}") if look_up is not None and library.internal_api == "openblas" else None
     found: Callable[..., Any] = getattr(library, name) if function is None else function

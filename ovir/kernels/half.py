@@ -18,7 +18,7 @@ _OFFSET = np.float32(2.0**112)
 _SIGN_AND_DIGITS = np.int32(-0x70002000)  # all bits that a 16-bit number shifted by 13 can occupy
 _LEAST_NORMAL = np.float32(2.0**-14)
 _TOO_LARGE = np.float32(2.0**16)
-_NAN = np.float32(1.5 * 2.0**16)  # whose bits, rounded like those of a number, are a NaN's
+_NAN = np.float32(1.5 * 2.0**16)  # its bits, rounded as if it were a number, are a NaN's
 
 
 def copy(source: Array, target: Array) -> None:

@@ -11,7 +11,7 @@ from ovir.core.arrays import Array
 
 _STATE = 624
 _BLOCK = 1 << 14
-# Words that are remembered, because making a generator takes much longer than generating them.
+# Words that are cached, because making a generator takes much longer than generating them.
 _FEW = 1 << 12
 
 

@@ -20,7 +20,7 @@ def candidates(eligible: Array) -> tuple[Array, Array]:
 def ranked(rows: Array, scores: Array, most: int | None = None) -> Array:
     """Return the order of float32 scores by row, and in each row from the highest to the lowest.
 
-    Of equal scores the first comes first. Each row has at most ``most`` elements.
+    Equal scores stay in order. Each row has at most ``most`` elements.
     """
     order = descending(scores, rows)
     if most is None or not order.size:

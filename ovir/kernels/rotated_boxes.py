@@ -83,7 +83,7 @@ def _edges_within(center: Array, box: Array, cosine: Array, sine: Array, reach: 
     """Return which share of half an edge lies within an upright box of half the size ``reach`` [2, n] around the
     origin, and the cross product of the middle of the edge and half of the edge, both [2, 2, n].
 
-    The edges are those of a box with a center [2, n], turned by an angle: two along its width, two along its height.
+    The edges belong to a box with a center [2, n], turned by an angle: two along its width, two along its height.
     """
     along = np.empty((2, 2, center.shape[1]))  # half of the edges: along the width and the height; x and y
     np.multiply(box[2], cosine, out=along[0, 0])

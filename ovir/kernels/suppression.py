@@ -234,6 +234,7 @@ def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps
     """Return the candidates that Soft-NMS takes, row by row; ``scores`` [R, m] are overwritten, and -inf where there is
     no candidate."""
     each = np.arange(len(grid))
+    # If both arguments were one array, only the overlaps with earlier candidates would be computed.
     table = factors(grid, grid.copy()) if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE else None
     taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
     for step in range(steps):

@@ -83,7 +83,7 @@ class Broadcast3(Operator):
     def _shapes(
         self, shape: tuple[int, ...], target_shape: Array, axes_mapping: Array | None
     ) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the shape of ``data`` with dimensions of size 1, and that of the result."""
+        """Return the shape of ``data`` with dimensions of size 1, and the shape of the result."""
         if self.mode in ("numpy", "bidirectional") and len(shape) <= target_shape.size:
             sizes = target_shape.tolist()
             ones = (1,) * (len(sizes) - len(shape)) + shape

@@ -89,8 +89,8 @@ class YuvToRgbBase(ColorBase):
     """Base of conversions from luma and chroma, where four pixels share U and V, to an image of three colors.
 
     R = 1.164 (Y - 16) + 1.596 (V - 128), G = 1.164 (Y - 16) - 0.391 (U - 128) - 0.813 (V - 128) and B = 1.164 (Y - 16)
-    + 2.018 (U - 128), each clipped to [0, 255]. The type is that of the inputs, u8 or a floating-point type. The output
-    is [batch, height, width, 3].
+    + 2.018 (U - 128), each clipped to [0, 255]. The type is the same as of the inputs, u8 or a floating-point type. The
+    output is [batch, height, width, 3].
     """
 
     def infer_outputs(self, planes: list[TensorType], names: tuple[str, ...], channels: tuple[int, ...]) -> TensorType:

@@ -61,8 +61,8 @@ class ConvolutionBase(SlidingWindowBase):
         return next((len(items) for items in given if items), None)
 
     def groups(self, data: PartialShape, filters: PartialShape, depth: Dimension) -> Dimension:
-        """Return the number of groups: the first dimension of the filters, or data's channels divided by those of a
-        filter."""
+        """Return the number of groups: the first dimension of the filters, or data's channels divided by a
+        filter's."""
         groups = filters[0]
         if not depth.is_static or not depth.length:
             return groups
@@ -194,7 +194,7 @@ class GroupConvolution(ForwardConvolutionBase):
     """A Convolution for each group of channels, with concatenated results.
 
     data is [N, GROUPS * C_IN, *spatial], filters [GROUPS, C_OUT, C_IN, *kernel], out [N, GROUPS * C_OUT, *windows].
-    Attributes and types are those of Convolution.
+    Attributes and types are as in Convolution.
 
     Source: GroupConvolution-1
     """

@@ -36,8 +36,8 @@ class DetectionOutputBase(Operator):
 
     For each class except ``background_label_id`` (-1: for each class), at most ``top_k`` boxes (-1: all) whose
     class_preds [N, priors * classes] exceed ``confidence_threshold`` enter non-maximum suppression: a box is kept
-    unless it overlaps a kept box of higher confidence by more than ``nms_threshold``. Of the kept boxes of an image at
-    most ``keep_top_k`` (its first item; -1: all) are detections. With ``decrease_label_id`` each prior counts only for
+    unless it overlaps a kept box of higher confidence by more than ``nms_threshold``. At most ``keep_top_k`` (its first
+    item; -1: all) of the kept boxes of an image are detections. With ``decrease_label_id`` each prior counts only for
     its best class other than 0, a confidence equal to the threshold is enough, top_k applies to all classes together,
     and class 1 is written as 0. Boxes are clipped to [0, 1] before the suppression with ``clip_before_nms``, after it
     with ``clip_after_nms``. Detections are ordered by image, class and descending confidence; equal confidences are
@@ -82,7 +82,7 @@ class DetectionOutputBase(Operator):
             if aux_box_preds is None:
                 self.fail("expected 3 or 5 inputs, got 4")
             inputs |= {"aux_class_preds": aux_class_preds, "aux_box_preds": aux_box_preds}
-        # Proposals may have a different type: those of PriorBox are f32, whatever the predictions are.
+        # Proposals may have a different type: PriorBox gives f32, whatever the predictions are.
         predictions = {name: tensor.element_type for name, tensor in inputs.items() if name != "proposals"}
         element_type = self.merge_types(*predictions.values(), names=list(predictions))
         self.require_real("box_logits", element_type)

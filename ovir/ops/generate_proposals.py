@@ -28,8 +28,8 @@ class GenerateProposalsBase(Operator):
 
     An anchor [x0, y0, x1, y1] is moved by deltas [dx, dy, dw, dh]: (dx * width, dy * height) is added to its center,
     and (exp dw, exp dh) multiplies its size. Boxes are clipped to the image, whose height and width are in im_info.
-    Boxes shorter than ``min_size`` are dropped. Of the ``pre_nms_count`` highest scores, a box is kept unless it
-    overlaps a kept better box by more than ``nms_threshold``; at most ``post_nms_count`` remain. Equal scores are
+    Boxes shorter than ``min_size`` are dropped. The boxes of the ``pre_nms_count`` highest scores are kept unless they
+    overlap a kept better box by more than ``nms_threshold``; at most ``post_nms_count`` remain. Equal scores are
     ordered by point, then by anchor. Everything is computed in f32.
     """
 

@@ -1,9 +1,11 @@
-"""NonMaxSuppression: of overlapping boxes keep those with the highest scores, separately for each class.
+"""NonMaxSuppression: keep the boxes with the highest scores among overlapping ones, separately for each class.
 
 Version 5 follows version 9, because it is version 9 with one flag.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,7 +17,14 @@ from ovir.kernels.boxes import Overlaps, edges_of_centered, edges_of_corners, up
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import SuppressionBase, class_limit, min_dimension, require_narrow_real
+from ovir.ops.base.suppression import (
+    SOFT_STEP,
+    SuppressionBase,
+    class_limit,
+    min_dimension,
+    require_narrow_real,
+    suppression_time,
+)
 
 
 class NonMaxSuppressionBase(SuppressionBase):
@@ -110,6 +119,10 @@ class NonMaxSuppression9(NonMaxSuppressionBase):
 
     def require_floats(self, name: str, element_type: ElementType) -> None:
         require_narrow_real(self, name, element_type)
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        may_be_soft = len(inputs) == 6  # the last one is soft_nms_sigma
+        return suppression_time(inputs[1], per_box=SOFT_STEP) if may_be_soft else suppression_time(inputs[1])
 
     def infer(
         self,

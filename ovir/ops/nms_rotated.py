@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ovir.core.arrays import Array
@@ -12,7 +14,7 @@ from ovir.kernels.rotated_boxes import rotated_overlaps
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import SuppressionBase
+from ovir.ops.base.suppression import SuppressionBase, suppression_time
 
 
 @operator("NMSRotated", opset=13)
@@ -31,7 +33,9 @@ class NMSRotated(SuppressionBase):
     clockwise: bool = attribute(default=True)
 
     coordinates = 5
-    time_per_pair = 2000
+
+    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
+        return suppression_time(inputs[1], per_pair=500)
 
     def infer(
         self,

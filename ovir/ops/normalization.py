@@ -100,7 +100,7 @@ class MvnBase(NormalizationBase):
 class MVN2(MvnBase):
     """(x - mean) / sqrt(variance + eps); x - mean if ``normalize_variance`` is false.
 
-    Mean and variance are those of the slices along ``reduction_axes``; without it, along all axes except the batch and,
+    Mean and variance are taken of the slices along ``reduction_axes``; without it, along all axes except the batch and,
     unless ``across_channels``, the channels.
 
     Source: MVN-2

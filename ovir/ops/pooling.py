@@ -265,7 +265,7 @@ def _first_largest(
 ) -> tuple[Array, Array]:
     """Return the largest element of each window, and its offset from the window's start, along one axis after another.
 
-    Of equal elements the first row has the first one, and in this row the first column. NaN counts as -inf.
+    Among equal elements, the first row that has one counts, and in it the first column. NaN counts as -inf.
     """
     if padded.dtype.kind == "f" and np.isnan(padded).any():
         padded = np.where(np.isnan(padded), padded.dtype.type(-np.inf), padded)

@@ -109,12 +109,12 @@ class PriorBox1(PriorBoxBase):
     """Boxes of given sizes and aspect ratios around each point of a grid. See PriorBoxBase.
 
     The centers are (offset + w, offset + h) * step; with ``step`` 0 the points cover the image and offset is 0.5. The
-    ratios (width to height) are 1, those of ``aspect_ratio`` and, with ``flip``, their inverses. First come, for each
-    ``fixed_size`` and each of ``fixed_ratio`` (or all ratios), ``density`` by ``density`` boxes that together fill the
-    square of that size; these are cut at the image's border. Then come, for each ``min_size``, a square of that size, a
-    square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other ratio.
-    Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height / points),
-    and the other ratios apply to the first size only.
+    ratios (width to height) are 1, the items of ``aspect_ratio`` and, with ``flip``, their inverses. First come, for
+    each ``fixed_size`` and each of ``fixed_ratio`` (or all ratios), ``density`` by ``density`` boxes that together fill
+    the square of that size; these are cut at the image's border. Then come, for each ``min_size``, a square of that
+    size, a square of sqrt(min * max) with the corresponding ``max_size``, and a box of the same area for each other
+    ratio. Without ``scale_all_sizes``, sizes and step are relative to the image's height (a step of -1 means height /
+    points), and the other ratios apply to the first size only.
 
     Source: PriorBox-1
     """

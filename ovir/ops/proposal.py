@@ -28,7 +28,7 @@ class ProposalBase(Operator):
     (dx * width, dy * height) divided by ``box_coordinate_scale`` is added to its center, and its size is multiplied by
     (exp dw, exp dh) with dw and dh divided by ``box_size_scale``. With ``clip_before_nms`` the boxes are clipped to the
     image. The scores are the second K channels of class_probs [N, 2 * K, H, W]; a score becomes 0 if a side is shorter
-    than ``min_size`` times the image's scale. Of the ``pre_nms_topn`` boxes with the highest scores, a box is kept
+    than ``min_size`` times the image's scale. Each of the ``pre_nms_topn`` boxes with the highest scores is kept
     unless it overlaps a kept box of a higher score by more than ``nms_thresh``. With ``clip_after_nms`` the kept boxes
     are clipped. image_shape is [height, width, scale] or [height, width, scale of height, scale of width].
 

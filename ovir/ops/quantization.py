@@ -95,7 +95,7 @@ class FakeQuantize(ElementwiseBase):
         low, high, first, last = (
             self._aligned(x, r, name).astype(dtype, copy=False) for r, name in zip(ranges, _RANGES, strict=True)
         )
-        # Terms that depend only on the ranges are computed in their shape, which is smaller than that of x.
+        # Terms that depend only on the ranges are computed in their shape, which is smaller than the shape of x.
         with np.errstate(all="ignore"):
             width, height = high - low, last - first
         least, most = np.where(high < low, high, low), np.where(low < high, high, low)

@@ -28,7 +28,7 @@ class SequenceBase(RecurrentBase):
 
     ``direction`` is forward, reverse (starting at the row's last step) or bidirectional, which does both with separate
     weights and states. X is [batch, time, input], the states are [batch, directions, hidden], sequence_lengths [batch];
-    W, R and B are those of the cell with a leading dimension of directions. The outputs are Y [batch, directions, time,
+    W, R and B are as in the cell, with a leading dimension of directions. The outputs are Y [batch, directions, time,
     hidden], the hidden state after each step at the position of its input and zero beyond the row's length, and the
     last states, which are zero for a row without steps.
     """

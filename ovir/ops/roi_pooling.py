@@ -149,7 +149,7 @@ def _pool_inside(
 class PSROIPooling(RoiPoolingBase):
     """Regions of feature maps, each pooled to [output_dim, group_size, group_size] with separate channels for each bin.
 
-    The inputs are those of RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
+    The inputs are as in RoiPoolingBase, except that rois may have another floating-point type than data. ``mode``
     average: corners are rounded, the second ones plus one pixel, and scaled by ``spatial_scale``; sides are at least
     0.1. Bin [i, j] of channel c is the mean of the pixels that it touches in channel (c * group_size + i) * group_size
     + j, or 0 if there are none.
@@ -244,7 +244,7 @@ class PSROIPooling(RoiPoolingBase):
 class DeformablePSROIPooling(RoiPoolingBase):
     """PSROIPooling whose bins are means of interpolated positions and may be moved by offsets.
 
-    The inputs are those of RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
+    The inputs are as in RoiPoolingBase. Corners are rounded, the second ones plus one pixel, scaled by
     ``spatial_scale`` and moved by -0.5; sides are at least 0.1. A bin is the mean of ``spatial_bins_y`` x
     ``spatial_bins_x`` positions, the first at its start. A position is interpolated between the surrounding pixels; up
     to half a pixel outside of data it counts as on the border, further outside it is ignored, and a bin without

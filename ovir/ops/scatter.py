@@ -124,7 +124,7 @@ class ScatterUpdate(ScatterBase):
 class ScatterElementsUpdate3(ScatterBase):
     """out[indices[i, j, k], j, k] = updates[i, j, k] for axis 0, and likewise for other axes; the rest is data.
 
-    indices and updates have one shape, not larger than that of data except along ``axis``. The specification forbids
+    indices and updates have one shape, not larger than data's except along ``axis``. The specification forbids
     negative indices; devices count them from the end.
 
     Source: ScatterElementsUpdate-3
@@ -196,7 +196,7 @@ class ScatterNDUpdate4(ScatterBase):
     rest is data.
 
     If k is less than the rank of data, tuples select slices: updates has shape indices.shape[:-1] + data.shape[k:].
-    Negative indices count from the end. The specification is that of version 3, which no opset contains.
+    Negative indices count from the end. The specification describes version 3, which no opset contains.
 
     Source: ScatterNDUpdate-3
     """

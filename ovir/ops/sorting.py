@@ -29,7 +29,7 @@ class TopK3(Operator):
     """The ``k`` largest (``mode`` max) or smallest (min) elements along ``axis``, and their indices.
 
     ``sort`` value orders the results by value, best first; index orders them by index; none leaves the order open, and
-    here it is by value. Of equal elements, those with lower indices are taken and come first. NaN counts as less than
+    here it is by value. If elements are equal, lower indices are taken and come first. NaN counts as less than
     any number.
 
     Source: TopK-3

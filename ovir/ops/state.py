@@ -64,7 +64,7 @@ class ReadValueBase(Operator):
 class ReadValue3(ReadValueBase):
     """The value last assigned to the variable; before that, and after a reset, `init_value`.
 
-    Type and shape are those of `init_value`.
+    The output has the type and shape of `init_value`.
 
     Source: ReadValue-3
     """
@@ -77,7 +77,7 @@ class ReadValue3(ReadValueBase):
 class ReadValue6(ReadValueBase):
     """The value last assigned to the variable; before that, and after a reset, `init_value`, or zeros without one.
 
-    The declared type and shape must include those of `init_value`; if neither is declared, those of `init_value` hold.
+    The declared type and shape must include the type and shape of `init_value`, which hold if neither is declared.
 
     Source: ReadValue-6
     """

@@ -313,7 +313,7 @@ _SHOWN = 5
 
 def _output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:
     """Return the position of each output by its port and by its names: tensor names come first, then the names and keys
-    of its Result, then those of the layer before it."""
+    of its Result, then the names and keys of the layer before it."""
     keys: dict[str | Port, int] = {port: index for index, port in enumerate(ports)}
     for index, port in enumerate(ports):
         for name in port.names:

@@ -148,7 +148,8 @@ def _constant(source: Port) -> Array:
 
 
 def _within(which: Selection | None, count: int) -> Selection | None:
-    """Return the slices of an input that make those of the output, ``count`` for each; all of them for 0."""
+    """Return the slices of an input from which the slices of the output are made, ``count`` for each; all of them for
+    0."""
     if which is None or not count:
         return None
     if count == 1:

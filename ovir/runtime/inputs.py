@@ -74,7 +74,7 @@ class InputCollector:
         return arrays
 
 
-_MOST_SHAPES = 1000  # the largest number of shapes and keys that are remembered
+_MOST_SHAPES = 1000  # the largest number of shapes and keys that are cached
 
 
 def collect_inputs(model: Model, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:

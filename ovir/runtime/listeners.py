@@ -93,7 +93,7 @@ class Tap:
 def _tappable(model: Model) -> dict[str, tuple[Layer, int | None]]:
     """Return by name the layers that can be tapped, and which output is meant where it is not all of them.
 
-    A Result is no step of a run: it stands for the tensor that it is fed. Names of layers go before those of tensors.
+    A Result is no step of a run: it stands for the tensor that it reads. Names of layers go before names of tensors.
     """
     layers: dict[str, tuple[Layer, int | None]] = {}
     tensors: dict[str, tuple[Layer, int | None]] = {}
@@ -138,7 +138,7 @@ def all_layers(model: Model) -> Iterator[Layer]:
 
 def matching_taps(model: Model, pattern: str) -> list[str]:
     """Return the names to tap that a regular expression finds: full names of layers, and of tensors whose layer has
-    another name. A Result is left out where the tensor that it is fed is found, too."""
+    another name. A Result is left out where the tensor that it reads is found, too."""
     found: dict[str, Layer] = {}
     for layer in all_layers(model):
         is_hidden = layer.type == "Parameter" and layer.scope  # what a body is fed is not seen by listeners

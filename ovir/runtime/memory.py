@@ -32,7 +32,7 @@ class MemoryUse:
 
 def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
     """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound; with ``certain``
-    only those of static shapes count."""
+    only tensors of static shapes count."""
     walk = _Walk(plan, certain)
     for index, step in enumerate(plan.steps):
         walk.step(index, step)

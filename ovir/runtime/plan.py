@@ -50,7 +50,8 @@ class Plan:
 
     @cached_property
     def step_names(self) -> frozenset[str]:
-        """Return the full names of the layers that run as steps, including those of bodies and the parameters."""
+        """Return the full names of the layers that run as steps, including the layers of bodies, and of the
+        parameters."""
         names = {full_name(step.layer) for step in self.steps} | {full_name(p.layer) for p in self.model.inputs}
         for bodies in self.bodies.values():
             for body in bodies.values():
@@ -70,8 +71,8 @@ def make_plan(
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
-    constants of other plans of the same model, and receives those of this one. A RunError names the first operation
-    that ovir cannot execute.
+    constants of other plans of the same model, and receives the constants of this one. A RunError names the first
+    operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded)
     for layer in model.layers:
@@ -82,8 +83,8 @@ def make_plan(
 def known_tensors(model: Model, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
     """Return the tensors of a model that are known before any run, with the values that runs use.
 
-    Tensors that follow from ``skipped`` layers are left out, as are those of dead layers, those inside of a
-    decompression, and those that are too large or take too long to be folded.
+    Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
+    decompression, and tensors that are too large or take too long to be folded.
     """
     builder = _Builder(model, (), False, WeakValueDictionary())
     for layer in model.layers:
@@ -278,7 +279,8 @@ class _Builder:
         return arrays
 
     def _fold_known(self, layer: Layer, outputs: tuple[int, ...]) -> bool:
-        """Make outputs constants that follow from shapes, such as that of ShapeOf; these are integers or booleans."""
+        """Make outputs constants that follow from shapes, such as the output of ShapeOf; these are integers or
+        booleans."""
         if not outputs or any(port.element_type.is_real for port in layer.outputs):
             return False
         known = [array for port in layer.outputs if (array := port.type.constant) is not None]

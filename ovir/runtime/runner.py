@@ -37,7 +37,7 @@ class Runner:
 
     Inputs and variables of shapes that the request has not seen before run step by step. When the shapes come a second
     time, a plan is bound to them, which takes as long as a few runs and makes each later one faster. If the shapes
-    change all the time, as those of a decoder do, the plan is bound without them after a few runs: this is faster than
+    change all the time, as in a decoder, the plan is bound without them after a few runs: this is faster than
     step by step, and slower than a plan for known shapes. Runs with listeners always go step by step.
     """
 

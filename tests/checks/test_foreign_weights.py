@@ -126,7 +126,7 @@ def test_a_single_impossible_number_is_named() -> None:
     (found,) = ovir.check(net.xml(), np.array([4439296554855099675]).tobytes())
     assert found.code == "OVIR305"
     assert found.hint == (
-        "layer 1 'const1' (Const, opset1) holds 4439296554855099675: its offset is wrong, or the .bin is that of another model"
+        "layer 1 'const1' (Const, opset1) holds 4439296554855099675: its offset is wrong, or the .bin belongs to another model"
     )
 
 

@@ -265,7 +265,7 @@ def test_names_that_a_file_cannot_tell_apart_are_an_error(names: set[str], tmp_p
     net.result(net.parameter("x", "2"))
     model = net.model()
     model.inputs[0].names = frozenset(names)
-    with pytest.raises(ovir.WriteError, match="cannot be told apart in a file"):
+    with pytest.raises(ovir.WriteError, match="cannot be distinguished in a file"):
         ovir.save_model(model, tmp_path / "a.xml")
 
 

@@ -197,11 +197,6 @@ def test_permissions_of_replaced_files_are_kept(target: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
 
 
-def test_a_path_with_a_null_character_is_refused() -> None:
-    with pytest.raises(ovir.WriteError, match="null character"):
-        ovir.save_model(model_of(1), "a\0.xml")
-
-
 def test_weights_that_have_shrunk_are_not_read(target: Path, tmp_path: Path) -> None:
     ovir.save_model(model_of(1, 100_000), target)
     model = ovir.read_model(target)

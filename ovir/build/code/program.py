@@ -85,7 +85,7 @@ class Program:
                 yield f"{name}[{port.index}].names = {literal(port.own_names)}"
 
     def _add_function(self, name: str, body: Model) -> None:
-        """Add the function that returns a body, behind those of the bodies inside of it."""
+        """Add the function that returns a body, behind the functions of the bodies inside of it."""
         lines = list(self._statements(body, Variables(self._taken), "return "))
         text = textwrap.indent("\n".join(lines), "    ")
         self._bodies.extend(["", f"def {name}() -> ovir.Model:", text, ""])

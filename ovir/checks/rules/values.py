@@ -109,7 +109,7 @@ def _surely_finite(block: Array) -> bool:
     if block.dtype.itemsize > 2:
         return isfinite(np.vdot(block, block))  # the product is finite only if every number is
     least = _LEAST_INFINITE[block.dtype]
-    # The maximum as int16 is that of the positive numbers; as uint16, that of the negative ones if there are any.
+    # As int16, the maximum is among the positive numbers; as uint16, among the negative ones if there are any.
     most_positive = np.maximum.reduce(block.view(np.int16))
     most_negative = np.maximum.reduce(block.view(np.uint16))
     return bool(most_positive < least and most_negative < 0x8000 | least)

@@ -13,7 +13,7 @@ from ovir.ops.base.attributes import Attribute
 
 
 def data_items(layer: Layer, *, is_read: bool, changed: Mapping[str, Any] | None = None) -> list[tuple[str, str]]:
-    """Return the names and texts of a layer's attributes; ``changed`` has values in place of those of the operator.
+    """Return the names and texts of a layer's attributes; ``changed`` has values in place of the operator's.
 
     A layer that was read from the model's file keeps the order of the file and leaves out what the file leaves out,
     since readers may have other defaults. A layer that a program created has all attributes that its operation

@@ -20,7 +20,7 @@ _SAMPLES = 8  # places, of 64 bytes each
 
 @dataclass
 class BlobWriter:
-    """Appends constants to a file and remembers where they are."""
+    """Appends constants to a file and keeps a record of where they are."""
 
     file: BinaryIO
     position: int = 0

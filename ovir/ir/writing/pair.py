@@ -36,7 +36,7 @@ class Pair(NamedTuple):
 
 
 class _Paths(NamedTuple):
-    """Two paths that belong to one model: those of the target, or of the temporary files."""
+    """Two paths that belong to one model: the paths of the target, or of the temporary files."""
 
     text: str
     data: str

@@ -55,7 +55,7 @@ class RawSource:
 
 
 def source_of(layer: Layer, op: Const) -> Source:
-    """Return the bytes of a constant: those of its file if it has one."""
+    """Return the bytes of a constant, as its file has them if it has a file."""
     data: Any = op.constant_data
     if isinstance(data, Constant):
         _require_whole(data.data, layer)

@@ -37,7 +37,7 @@ def names_text(names: Iterable[str]) -> str:
     ordered = sorted(names)
     text = ",".join(name.replace(",", "\\,") for name in ordered)
     if ("\\" in text or "" in ordered) and split_names(text) != ordered:
-        message = f"the tensor names {ordered} cannot be told apart in a file: one is empty, or ends in a backslash"
+        message = f"the tensor names {ordered} cannot be distinguished in a file: one is empty, or ends in a backslash"
         raise WriteError(diagnose(UNWRITABLE, f"cannot save the model: {message}"))
     return escaped(text)
 

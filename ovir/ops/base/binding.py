@@ -61,7 +61,7 @@ class Binder(Protocol):
         for; None if the input has none around it."""
 
     def overwrite(self, index: int) -> Array:
-        """Return the array of an input as that of output 0; ``may_overwrite`` must be true for it."""
+        """Return the array of an input for use as output 0; ``may_overwrite`` must be true for it."""
 
     def view(self, array: Array, index: int = 0) -> None:
         """Set an output to an array that shares memory with an input, so that no call is needed."""

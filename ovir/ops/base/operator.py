@@ -71,7 +71,7 @@ class Operator(Traits):
     of any other operation is called again with the sizes of the run."""
     value_inputs: ClassVar[tuple[int, ...]] = ()
     """The inputs whose known values ``infer`` may read, such as the target shape of Reshape: inputs that determine
-    sizes of outputs, and axes that inference checks. Of all other inputs it may read only the element type and the
+    sizes of outputs, and axes that inference checks. From all other inputs it may read only the element type and the
     shape: layers for which these and the values named here are equal share one inference.
     """
     value_from_shapes: ClassVar[bool] = False

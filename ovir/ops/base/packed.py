@@ -78,7 +78,7 @@ def _height(rows: int, most: int) -> int:
 
 
 def _flat(matrix: Array, width: int) -> Array:
-    """Return the elements of the pieces of a matrix, one piece after the other, and then those of the rest."""
+    """Return the elements of the pieces of a matrix, one piece after the other, and then the elements of the rest."""
     cut = matrix.shape[1] // width * width
     pieces = matrix[:, :cut].reshape(len(matrix), -1, width).swapaxes(0, 1)
     return np.concatenate([pieces.reshape(-1), matrix[:, cut:].reshape(-1)], dtype=np.float32)

@@ -147,8 +147,8 @@ def bind_largest(binder: Binder, data: Array, lines: Sequence[Array], lowest: Ar
     """Bind the largest element of each window to output 0 and its position in the flattened spatial axes to output 1.
 
     ``lines`` hold for each axis the positions [windows, taps], some of which may lie outside of the data: there it is
-    ``lowest``, which also takes the place of NaN. Of equal elements the first wins. Return output 1, or None if there
-    is no bound form.
+    ``lowest``, which also takes the place of NaN. If elements are equal, the first wins. Return output 1, or None if
+    there is no bound form.
     """
     planes, size = prod(data.shape[:2]), prod(data.shape[2:])
     table = _positions(lines, data.shape[2:])

@@ -58,8 +58,8 @@ class RecurrentBase(Operator):
         raise NotImplementedError
 
     def step_calls(self, binder: Binder, weights: Array, batch: int, bias: Array | None) -> StepCalls:
-        """Return what gives the calls of a time step, for packed recurrent weights and the biases beyond those of the
-        gates."""
+        """Return what gives the calls of a time step, for packed recurrent weights and the biases beyond the gates'
+        own."""
         raise NotImplementedError
 
     # ----- inference

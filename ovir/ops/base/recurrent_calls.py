@@ -141,7 +141,7 @@ def _workspace(binder: Binder, weights: Array, batch: int) -> Array:
 
 def _product(hidden: Array, weights: Array, out: Array) -> list[Call]:
     if out.ndim == 2 and out.size * len(weights) < 2 * SHARED:
-        return [(np.dot, (hidden, weights, out))]  # a smaller overhead than that of matmul
+        return [(np.dot, (hidden, weights, out))]  # which has a smaller overhead than matmul
     return product_calls(hidden, weights, out)
 
 

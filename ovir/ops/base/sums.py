@@ -76,7 +76,7 @@ def bind_sum(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1
 
 
 def bind_squares(binder: Binder, data: Array, axes: Sequence[int], factor: float = 1.0) -> Array:
-    """Bind the sum of the squares of data along ``axes``, times ``factor``; the result is like that of ``bind_sum``."""
+    """Bind the sum of the squares of data along ``axes``, times ``factor``; return the same as ``bind_sum``."""
     *_, fastest = memory_order(data)
     if data.strides[fastest] == data.itemsize and tuple(axes) == (fastest,) and data.shape[fastest] >= _DOT:
         total = scratch_like(binder, data, axes)

@@ -67,23 +67,24 @@ def infer_exact_shapes(
     return tuple(TensorType(t, PartialShape(array.shape)) for t, array in zip(types, arrays, strict=True))
 
 
-def suppression_time(scores: TensorType, per_pair: float) -> float:
+def suppression_time(scores: TensorType, per_pair: float = 7, per_box: float = 500) -> float:
     """Return an estimate of the time in nanoseconds of suppressing boxes with scores [images, classes, boxes].
 
-    Each selected box takes a step in Python, and each pair of boxes ``per_pair`` nanoseconds.
+    Each box of a class takes ``per_box`` nanoseconds and each pair of them ``per_pair``, if all boxes are kept.
     """
     rows, boxes = scores.shape.slice(0, -1).size().upper, scores.shape[-1].upper
-    return inf if rows is None or boxes is None else rows * boxes * (_PER_SELECTED + boxes * per_pair)
+    return inf if rows is None or boxes is None else rows * boxes * (per_box + boxes * per_pair)
 
 
-_PER_SELECTED = 2e4
+SOFT_STEP = 2e4
+"""Nanoseconds that Soft-NMS takes for each selected box, which is a step in Python."""
 
 
 # --------------------------------------------------------------------------- NMS of each class
 
 
 class SuppressionBase(Operator):
-    """Base of operations that keep, of overlapping boxes, those with the highest scores, for each class and batch
+    """Base of operations that keep the boxes with the highest scores among overlapping ones, for each class and batch
     separately.
 
     boxes are [batches, boxes, coordinates], scores [batches, classes, boxes]; each other input is one number. The box
@@ -110,11 +111,9 @@ class SuppressionBase(Operator):
     # ----- inference
 
     value_inputs = ALL
-    time_per_pair: ClassVar[float] = 10
-    """Nanoseconds that the overlap of two boxes takes."""
 
     def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1], self.time_per_pair)
+        return suppression_time(inputs[1])
 
     def rows(self, batches: Dimension, classes: Dimension, boxes: Dimension, max_boxes: Dimension) -> Dimension:
         """Return the number of triplets; ``max_boxes`` is the limit per class."""
@@ -279,7 +278,7 @@ class ImageNmsBase(Operator):
     # ----- inference
 
     def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1], 10)
+        return suppression_time(inputs[1])
 
     def infer_outputs(
         self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType

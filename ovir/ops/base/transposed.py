@@ -17,7 +17,7 @@ from ovir.ops.base.moves import bind_copy
 from ovir.ops.base.products import bind_product, is_readable
 
 _PRODUCTS = 1 << 18
-"""Elements that the products of the taps of one step have at most, unless those of a single tap are more."""
+"""Elements that the products of the taps of one step have at most, unless a single tap has more."""
 
 
 def bind_transposed(binder: Binder, data: Array, weights: Array, windows: Sequence[Window]) -> None:
