@@ -54,6 +54,8 @@ def test_openvino_reads_and_computes_the_same(tmp_path: Path) -> None:
         report = json.loads((folder / "report.json").read_text())["saved"]
         ports = [[sorted(port.names), port.layer.name] for port in (*model.inputs, *model.outputs)]
         assert [[names, name] for names, _, _, name in report["model"][0]] == ports
+        if isinstance(report["results"], str):
+            continue  # the CPU plugin does not run this model
         for (dtype, values), array in zip(report["results"], results, strict=True):
             if array.dtype.isbuiltin != 1:
                 continue  # NumPy lacks the type, and OpenVINO returns its bits
