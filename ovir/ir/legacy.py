@@ -75,7 +75,8 @@ def apply_pre_process(model: Model, element: etree._Element, weights: Weights, d
         return
     port, parameter = reader.port, reader.parameter
     constant = _add_constant(model, f"{port.layer.name}/mean", mean, parameter.element_type)
-    model.move_readers(port, _add(model, f"{port.layer.name}/minus_mean", "Subtract", [port, constant]))
+    attributes = {"auto_broadcast": "numpy"}  # as a saved file states it
+    model.move_readers(port, _add(model, f"{port.layer.name}/minus_mean", "Subtract", [port, constant], attributes))
 
 
 class _PreProcess:
