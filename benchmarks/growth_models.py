@@ -386,8 +386,8 @@ GOOD: dict[str, Callable[[int], File]] = {
 }  # fmt: skip
 """Files without errors."""
 
-MOST = dict.fromkeys(("ports", "split_results"), 65_000)
-"""The largest sizes of files that cannot have any size: a Split has at most 65,536 outputs."""
+MOST = dict.fromkeys(("ports", "split_results", "elements"), 65_000)
+"""The largest sizes of files that cannot have any size: Splits and lists have at most 65,536 outputs or items."""
 
 BAD: dict[str, Callable[[int], File]] = {
     make.__name__: make

@@ -362,7 +362,7 @@ class EditableGraph(LayerGraph):
         """Give the layers at one end of new edges other ranks, so that ranks increase along these edges."""
         ranks = self._ranked()
         is_placed = ranks.place(source) or all(ranks.place(port.layer) for port in targets)
-        if not is_placed or not ranks.only_edges or source.type in _WITH_STATE:
+        if not is_placed or not ranks.only_edges or source.type == "Assign":
             self._ranks = None
 
     def _include(self, layer: Layer, behind: Layer | None = None) -> None:
@@ -379,9 +379,9 @@ class EditableGraph(LayerGraph):
             self._next_id = max(self._next_id, layer.id + 1)
         if self._first_named is not None and self._first_named.setdefault(layer.name, layer) is not layer:
             self._first_named = None
-        state = layer, *(port.source.layer for port in layer.inputs if port.source is not None)
-        has_state = any(other.type in _WITH_STATE for other in state)
-        if self._ranks is not None and (has_state or not self._ranks.place(layer)):
+        around = layer, *(port.source.layer for port in layer.inputs if port.source is not None)
+        has_assign = any(other.type == "Assign" for other in around)  # a path may lead through the state from now on
+        if self._ranks is not None and (has_assign or not self._ranks.place(layer)):
             self._ranks = None
         self._clear_derived()
 

@@ -217,16 +217,17 @@ def find_decompressions(
 
 def _is_decompression(layer: Layer, decompressing: Collection[Layer]) -> bool:
     """Return whether a layer is part of a decompression, given that the layers before it are."""
-    sources = _sources(layer)
-    if isinstance(layer.operator, Const):
-        return layer.operator.element_type.is_real or layer.operator.element_type.is_integral
-    if layer.operator is None or not sources or not layer.outputs:
+    op = layer.operator
+    if isinstance(op, Const):
+        return op.element_type.is_real or op.element_type.is_integral
+    if op is None or not (op.converts or op.decompresses) or not layer.outputs:
         return False
-    if layer.outputs[0].element_type not in (*_NARROW, f32):
+    sources = _sources(layer)
+    if not sources or layer.outputs[0].element_type not in (*_NARROW, f32):
         return False
     if not all(port.shape.is_static for port in (layer.outputs[0], *sources)):
         return False
-    if layer.operator.converts:
+    if op.converts:
         direct = isinstance(sources[0].layer.operator, Const) or _converts_to_f32(layer)
         return direct and sources[0].layer in decompressing
     through = _compressed_sources(layer)

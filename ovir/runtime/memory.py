@@ -51,6 +51,8 @@ class _Walk:
     def __init__(self, plan: Plan, certain: bool) -> None:
         self.plan = plan
         self.certain = certain
+        self._copied = plan.borrowed.intersection(plan.results)
+        """The slots of views that are results, which a run copies."""
         self.most = self.now = self.unknown = self.body_weights = 0
         self._holders: list[set[int]] = []
         """By allocation: the slots that show it."""
@@ -60,9 +62,8 @@ class _Walk:
 
     def step(self, index: int, step: Step) -> None:
         inside = self._bodies(index)
-        copied = self.plan.borrowed.intersection(self.plan.results)
         for position, slot in enumerate(step.outputs):
-            if step.operator.views and slot not in copied:
+            if step.operator.views and slot not in self._copied:
                 self._show(slot, {a for source in step.inputs for a in self._shown.get(source, ())})
             else:
                 port = step.layer.outputs[position]
