@@ -23,7 +23,10 @@ CASES = [
     ("alike_results", "run"),  # where a layer has many outputs, the watch over all kernels takes longer than the run
     *(("chain", stage) for stage in ("read", "infer", "compile", "run", "clone", *EDITS)),
     *((name, stage) for name in ("bodies", "equal_names") for stage in ("look up", "rename")),
+    ("equal_names", "run"),
+    ("variables", "connect"),
     ("attributes", "check"),
+    ("contradicted", "read"),
     *((name, "check") for name in BAD),
 ]
 

@@ -70,7 +70,8 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
                 found = infer_into(result, diagnostics)
     diagnostics.raise_errors()
     result.inference_diagnostics = found
-    result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in set(found)]
+    from_inference = set(found)
+    result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in from_inference]
     return result
 
 
