@@ -81,7 +81,7 @@ def _line_before_texts(element: etree._Element, line: int) -> int:
 
 _LINE_LIMIT = 0xFFFF
 """The first line number that libxml2 does not store: it has 16 bits."""
-_FAR = 100  # consecutive elements without text; no writer puts so many on one line
+_FAR = 20  # consecutive elements without text; writers begin a new line, or write a number, earlier
 
 
 def items_of(element: etree._Element) -> list[tuple[str, str]]:
