@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension, as_dimension
-from ovir.core.element_types import ElementType, f32, nf4, string
+from ovir.core.element_types import ElementType, f32, nf4, string, u64
 from ovir.core.shapes import PartialShape, as_shape
+from ovir.core.value_ranges import lost_numbers
 from ovir.ops.base.attributes import Attribute
 
 
@@ -44,42 +45,85 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
     """
     if element_type is not None and element_type.is_dynamic:
         raise ValueError("a constant must have an element type, not dynamic")
-    array = _integers(value, element_type) if is_plain(value) else np.asarray(value)
+    array = _listed(value, element_type) if is_plain(value) else np.asarray(value)
     if array.dtype == object and any(not isinstance(item, str) for item in array.flat):
         raise ValueError(f"{value!r} is neither numbers nor strings")
     if element_type is None:
-        own = f32 if is_plain(value) and array.dtype == np.float64 else ElementType.from_dtype(array.dtype)
-        return array.astype(own.to_dtype(), copy=False), own
+        if not is_plain(value) or array.dtype != np.float64:
+            own = ElementType.from_dtype(array.dtype)
+            return array.astype(own.to_dtype(), copy=False), own
+        element_type = f32
     if array.dtype == element_type.to_dtype() and (array.dtype != np.uint8 or element_type.bits == 8):
         return array, element_type
     return _converted(array, element_type), element_type
 
 
-def _integers(value: Any, element_type: ElementType | None) -> Array:
-    """Return a list as an array; integers of more than 63 bits stay exact, which NumPy makes floating-point numbers."""
+def as_array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementType]:
+    """Return an array that takes the place of one of element type ``like``, and its element type.
+
+    Numbers and lists take this type; texts and arrays keep their own. ValueError as for ``as_array``.
+    """
+    if like is None or like.is_dynamic or like == string or _has_text(value):
+        return as_array(value)
+    if is_plain(value) or isinstance(value, float):
+        return as_array(value, like)
+    return as_array(value)
+
+
+def _has_text(value: Any) -> bool:
+    return any(map(_has_text, value)) if isinstance(value, (list, tuple)) else isinstance(value, (str, bytes))
+
+
+def _listed(value: Any, element_type: ElementType | None) -> Array:
+    """Return a number or a list as an array; large integers, which NumPy makes real numbers or objects, stay exact."""
     try:
         array = np.asarray(value)
     except ValueError:
         raise ValueError("expected a number, or lists of equal lengths") from None
-    if array.dtype.kind == "f" and array.size and all(type(item) is int for item in np.asarray(value, object).flat):
-        return np.asarray(value, np.uint64 if element_type is None else element_type.to_dtype())
-    return array
+    if array.dtype.kind not in "fO" or array.size == 0:
+        return array
+    exact = np.asarray(value, object)
+    items = list(exact.flat)
+    if all(type(item) is int for item in items):
+        if element_type is not None and element_type.is_real:
+            return exact.astype(np.float64)
+        _require_range(items, element_type)
+        return exact.astype(np.uint64)
+    return exact.astype(np.float64) if all(isinstance(item, Real) for item in items) else array
+
+
+def _require_range(items: Sequence[int], element_type: ElementType | None) -> None:
+    """Raise ValueError unless integers, some of which exceed i64, are values of u64, and that is the wanted type."""
+    least, largest = min(items), max(items)
+    if largest >= 1 << 64 or least < -(1 << 63):
+        raise ValueError(f"{largest if largest >= 1 << 64 else least} exceeds the 64 bits of integers")
+    if element_type is None and least < 0:
+        raise ValueError(f"no integer type has both {least} and {largest}")
+    if element_type is not None and (element_type != u64 or least < 0):
+        raise ValueError(f"{least if element_type == u64 else largest} is not a value of {element_type}")
 
 
 def _converted(array: Array, element_type: ElementType) -> Array:
-    """Return the array in another element type; ValueError if that changes integers, or makes integers of fractions."""
+    """Return the array in another element type; ValueError for a value that it does not have.
+
+    Floating-point types round, but do not make infinity or NaN of a finite number.
+    """
     if (array.dtype.kind in "USOT") != (element_type == string):
         raise ValueError(f"{array.dtype} cannot be converted to {element_type}")
+    if array.dtype.kind == "c":
+        raise ValueError(f"{array.flat[0] if array.size else array.dtype} is not a value of {element_type}")
     with np.errstate(all="ignore"):
         converted = array.astype(element_type.to_dtype())
-        limit = 1 << element_type.bits if element_type.dtype == np.uint8 else None
-        is_exact = element_type.kind in ("signed", "unsigned", "boolean") or element_type == nf4
-        if is_exact and not (
-            np.array_equal(converted.astype(array.dtype), array) and (limit is None or (converted < limit).all())
-        ):
-            wrong = np.asarray(array)[np.asarray(converted.astype(array.dtype) != array)]
-            shown = wrong.reshape(-1)[0] if wrong.size else array.max()
-            raise ValueError(f"{shown} is not a value of {element_type}")
+        if element_type.is_real and element_type != nf4:
+            lost = lost_numbers(array, converted)
+        elif element_type == string:
+            return converted
+        else:
+            lost = converted.astype(array.dtype) != array
+            if element_type.dtype == np.uint8:
+                lost |= converted >= 1 << element_type.bits
+    if np.any(lost):
+        raise ValueError(f"{array[lost].reshape(-1)[0]} is not a value of {element_type}")
     return converted
 
 
@@ -130,7 +174,9 @@ def _integer(value: Any, expected: str) -> int:
 
 
 def _number(value: Any, expected: str) -> float:
-    is_number = isinstance(value, (Real, np.generic)) or (isinstance(value, np.ndarray) and value.shape == ())
+    is_number = isinstance(value, Real) or (
+        isinstance(value, (np.generic, np.ndarray)) and value.shape == () and value.dtype.kind in "biufV"
+    )
     return float(_expect(is_number, value, value, expected))
 
 

@@ -6,8 +6,7 @@ import os
 import re
 from collections.abc import Callable, Container, Sequence
 
-import numpy as np
-
+from ovir.build.values import as_array
 from ovir.cli.arguments import parse_shapes, raise_usage_error
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import NotFoundError
@@ -125,23 +124,11 @@ def _array(layer: Layer, source: str, text: str) -> Array:
         array = load_tensor(source, wanted=layer.name)
         return array if tensor is None else with_element_type(array, tensor.element_type)
     try:
-        array = parse_literal(source, tensor.element_type, tensor.shape)
-        return _in_type(array, np.dtype(tensor.element_type.to_dtype()))
+        return as_array(parse_literal(source, tensor.element_type, tensor.shape), tensor.element_type)[0]
     except ValueError as error:
         exists = " is no .npy or .npz" if os.path.exists(source) else " does not exist"
         hint = f"the file {source}{exists}; values are written as 1,2,3 or [[1,2],[3,4]]"
-        raise_usage_error(f"--set-constant {text}: this is no value of {tensor.element_type}: {error}", hint)
-
-
-def _in_type(array: Array, dtype: np.dtype[np.generic]) -> Array:
-    """Return numbers in the type of a constant; ValueError if it cannot hold them."""
-    if array.dtype.kind not in "iuf" or array.dtype == dtype:
-        return array
-    converted = array.astype(dtype)
-    is_exact = np.array_equal(converted.astype(array.dtype), array)
-    if np.issubdtype(dtype, np.integer) and not is_exact:
-        raise ValueError(f"{dtype} cannot hold all of these numbers")
-    return converted
+        raise_usage_error(f"--set-constant {text}: {error}", hint)
 
 
 def _count(model: Model) -> int:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-from ovir.build.values import as_array, is_plain
-from ovir.core.element_types import ElementType, dynamic, string
+from ovir.build.values import as_array_like
+from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.ops.base.operator import Operator
@@ -45,10 +45,7 @@ def constant_operator(value: Any, like: ElementType | None) -> Const:
 
     Raises ValueError, TypeError or OverflowError for what is no tensor or does not fit the type.
     """
-    array, element_type = as_array(value)
-    if is_plain(value) and like not in (None, dynamic, string) and element_type != string:
-        array, element_type = as_array(value, like)
-    return Const.of(array, element_type)
+    return Const.of(*as_array_like(value, like))
 
 
 def _layer(number: int, name: str, operator: Operator, attributes: Mapping[str, Any]) -> Layer:

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-import ml_dtypes
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f4e2m1, nf4
+from ovir.core.element_types import ElementType, nf4
 from ovir.core.shapes import PartialShape
+from ovir.core.value_ranges import integers_outside, lost_numbers, value_range
 from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
@@ -171,7 +171,7 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
                 array = array.astype(np.int8)
             with np.errstate(all="ignore"):
                 converted = array.astype(dtype)
-            lost = _outside(array, element_type) if element_type.is_integral else _lost(array, converted)
+            lost = integers_outside(array, element_type) if element_type.is_integral else lost_numbers(array, converted)
             if not lost.any():
                 return converted
             _refuse_lost(model, what, array, lost, element_type)
@@ -179,42 +179,8 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
     _refuse(model, f"{what} takes {element_type}, got an array of {array.dtype}", hint)
 
 
-def _outside(array: Array, element_type: ElementType) -> Array:
-    """Return which values of an integer array the integer type cannot hold."""
-    low, high = _range(element_type)
-    if array.size == 0 or low <= int(array.min()) <= int(array.max()) <= high:
-        return np.zeros(array.shape, np.bool_)
-    held = np.iinfo(array.dtype) if array.dtype.kind in "iu" else None
-    below = array < low if held is None or held.min < low else np.False_
-    above = array > high if held is None or held.max > high else np.False_
-    return np.logical_or(below, above)
-
-
-def _lost(array: Array, converted: Array) -> Array:
-    """Return which numbers the conversion has made infinite or NaN, or has clipped because the type has neither."""
-    if converted.dtype == f4e2m1.dtype:
-        return ~(np.abs(array.astype(np.float64)) <= _LARGEST_ROUNDED_TO_F4)
-    finite = np.isfinite(converted)
-    if finite.all():
-        return ~finite
-    given = array.astype(np.float64)
-    return ~finite & (np.isfinite(given) | (np.isinf(given) & np.isnan(converted)))
-
-
-_LARGEST_ROUNDED_TO_F4 = 7.0  # half a step above 6, the largest number of f4e2m1
-
-
-def _range(element_type: ElementType) -> tuple[int, int] | tuple[float, float]:
-    """Return the least and the greatest number of a numeric type."""
-    if element_type.is_integral:
-        highest = 1 << (element_type.bits - (element_type.kind == "signed"))
-        return (-highest if element_type.kind == "signed" else 0), highest - 1
-    limits: Any = ml_dtypes.finfo(element_type.to_dtype())  # type: ignore[no-untyped-call]
-    return float(limits.min), float(limits.max)
-
-
 def _refuse_lost(model: Model, what: str, array: Array, lost: Array, element_type: ElementType) -> NoReturn:
-    low, high = (f"{bound:.6g}" if element_type.is_real else str(bound) for bound in _range(element_type))
+    low, high = (f"{bound:.6g}" if element_type.is_real else str(bound) for bound in value_range(element_type))
     count, value = int(np.count_nonzero(lost)), array[lost].ravel()[0]
     share = f"{count:,} of the {plural(array.size, 'value')} of the {array.dtype} array"
     message = (

@@ -273,7 +273,11 @@ def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: s
         (lambda: ops.constant([300], "u8"), "300 is not a value of u8"),
         (lambda: ops.constant([1.5], "i32"), "1.5 is not a value of i32"),
         (lambda: ops.constant([2], "u1"), "2 is not a value of u1"),
-        (lambda: ops.constant([2**64 - 1, -1], "u64"), "out of bounds"),
+        (lambda: ops.constant([2**64 - 1, -1], "u64"), "-1 is not a value of u64"),
+        (lambda: ops.constant([-1, 2**63]), "no integer type has both -1 and 9223372036854775808"),
+        (lambda: ops.constant([-1, 2**63], "i8"), "9223372036854775808 is not a value of i8"),
+        (lambda: ops.constant(2**64), "18446744073709551616 exceeds the 64 bits of integers"),
+        (lambda: ops.constant(-(2**63) - 1, "i64"), "-9223372036854775809 exceeds the 64 bits of integers"),
         (lambda: ops.constant(1, "dynamic"), "a constant must have an element type, not dynamic"),
         (lambda: x(2, dtype="i32") + 0.5, r"Add\(a=i32\[2\], b=0.5\): argument 'b': 0.5 is not a value of i32"),
         (lambda: ops.relu(ops.result(x(2))), "argument 'node': Result has no output that can be read"),
@@ -290,6 +294,43 @@ def test_errors_name_the_call_and_its_line(create: Any, message: str) -> None:
         create()
     assert caught.value.diagnostic.file == __file__
     assert caught.value.diagnostic.line is not None
+
+
+@pytest.mark.parametrize(
+    ("create", "message"),
+    [
+        (lambda: x(2, dtype="f16") * 1e6, "1000000.0 is not a value of f16"),
+        (lambda: x(2, dtype="f16") * [1, 10**6], "1000000 is not a value of f16"),
+        (lambda: ops.constant(1e39), r"1e\+39 is not a value of f32"),
+        (lambda: ops.constant([0, -1e39], "f32"), r"-1e\+39 is not a value of f32"),
+        (lambda: ops.constant(np.float64([[1e39]]), "bf16"), r"1e\+39 is not a value of bf16"),
+        (lambda: ops.constant(1e9, "f8e4m3"), "1000000000.0 is not a value of f8e4m3"),
+        (lambda: ops.constant(np.inf, "f8e4m3"), "inf is not a value of f8e4m3"),
+        (lambda: ops.constant(-1.0, "f8e8m0"), "-1.0 is not a value of f8e8m0"),
+        (lambda: ops.constant(7.5, "f4e2m1"), "7.5 is not a value of f4e2m1"),
+        (lambda: ops.constant(2**70, "f16"), r"1.18\d*e\+21 is not a value of f16"),
+        (lambda: ops.constant([0.5, 2**1000], "f32"), r"1.07\d*e\+301 is not a value of f32"),
+        (lambda: ops.constant(float("nan"), "i32"), "nan is not a value of i32"),
+        (lambda: x(2) + 1j, "1j is not a value of f32"),
+        (lambda: ops.constant(1 + 2j, "f32"), r"\(1\+2j\) is not a value of f32"),
+        (lambda: ops.constant(np.complex64([2, 3]), "f64"), r"\(2\+0j\) is not a value of f64"),
+        (lambda: ops.constant(1j), "no element type for NumPy's complex128"),
+        (lambda: ops.elu(x(2), 1j), "argument 'alpha': expected a number, got 1j"),
+        (lambda: ops.elu(x(2), np.complex64(1)), "argument 'alpha': expected a number, got "),
+    ],
+)
+@pytest.mark.filterwarnings("error")
+def test_numbers_that_an_element_type_lacks_are_refused(create: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        create()
+
+
+@pytest.mark.filterwarnings("error")
+def test_infinity_and_nan_are_values_where_the_type_has_them() -> None:
+    found = ops.constant([np.inf, -np.inf, np.nan, 65504.0, 1e-9], "f16").operator.data
+    np.testing.assert_array_equal(found, np.float16([np.inf, -np.inf, np.nan, 65504, 0]))
+    assert np.isnan(ops.constant(np.nan, "f8e4m3").operator.data.astype(np.float32))
+    assert ops.constant([2**70, 1.0], "f32").operator.data.tolist() == [2.0**70, 1.0]
 
 
 def test_wrong_arguments_are_a_type_error_that_shows_the_signature() -> None:

@@ -102,7 +102,8 @@ def test_a_dry_run_writes_nothing(cli: Cli, tmp_path: Path) -> None:
     ("arguments", "status", "message"),
     [
         (["--set-constant", "flatten/pattern=missing.npy"], 2, "missing.npy: error"),
-        (["--set-constant", "flatten/pattern=1.5"], 2, "this is no value of i64: '1.5' is not an integer"),
+        (["--set-constant", "flatten/pattern=1.5"], 2, "flatten/pattern=1.5: '1.5' is not an integer"),
+        (["--set-constant", "scale/factor=1e39"], 2, "scale/factor=1e39: 1e+39 is not a value of f32"),
         (["--set-constant", "flaten/pattern=1"], 2, "did you mean 'flatten/pattern'?"),
         (["--set-constant", "relu1=1"], 2, "the layer is no constant"),
         (["--set-constant", "relu1"], 2, "there is no '=' between the name and what it gets"),

@@ -80,7 +80,10 @@ def test_numbers_take_the_element_type_of_the_constant(name: str, value: Any, ex
         ([0.5], "cannot be set: 0.5 is not a value of u8"),
         (256, "cannot be set: 256 is not a value of u8"),
         ([object()], "is neither numbers nor strings"),
-        (None, "cannot be set: "),
+        (None, "None is neither numbers nor strings"),
+        ([1, 2**70], "1180591620717411303424 exceeds the 64 bits of integers"),
+        (1j, "1j is not a value of u8"),
+        (np.array([1j]), "no element type for NumPy's complex128"),
     ],
 )
 def test_what_is_no_value_of_a_constant(value: Any, message: str) -> None:
