@@ -61,13 +61,15 @@ def as_array(value: Any, element_type: ElementType | None = None) -> tuple[Array
 def as_array_like(value: Any, like: ElementType | None) -> tuple[Array, ElementType]:
     """Return an array that takes the place of one of element type ``like``, and its element type.
 
-    Numbers and lists take this type; texts and arrays keep their own. ValueError as for ``as_array``.
+    Numbers, lists and arrays of the dtype that stands for ``like`` in memory take this type; texts and other arrays
+    keep their own. ValueError as for ``as_array``.
     """
     if like is None or like.is_dynamic or like == string or _has_text(value):
         return as_array(value)
     if is_plain(value) or isinstance(value, float):
         return as_array(value, like)
-    return as_array(value)
+    array = np.asarray(value)
+    return as_array(array, like if array.dtype == like.to_dtype() else None)
 
 
 def _has_text(value: Any) -> bool:

@@ -66,7 +66,8 @@ class CheckedEdits(EditableGraph):
     def set_constant(self, layer: LayerKey, array: ArrayLike) -> Layer:
         """Give a Const other data, and return it; the array decides on element type and shape.
 
-        Numbers and lists of numbers take the element type that the constant has.
+        Numbers and lists of numbers take the element type that the constant has, and so do arrays of uint8 for u1, u3,
+        u6 and nf4, which are held in such arrays.
 
         For a layer that is computed from constants alone, such as the last one of a decompression, the array takes the
         place of its output: the layer becomes a Const, and layers that only fed it are removed. To change the stored

@@ -11,6 +11,7 @@ from builder import Net
 from conftest import Cli
 
 import ovir
+from ovir import opset13 as ops
 
 DIGITS = "examples/xml/digits.xml"
 IMAGES = np.load("examples/xml/digits_input.npz")["image"]
@@ -55,6 +56,16 @@ def test_all_edits_are_one(cli: Cli, tmp_path: Path) -> None:
         "constant 'flatten/pattern': i64[2] -> i64[2]",
     ]
     assert ovir.compile_model(four)([IMAGES[:4]])[0].argmax(axis=1).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("name", "text"), [("i4", "[-8,7]"), ("bf16", "[0.5,2]"), ("nf4", "[15,0]"), ("u1", "[1,0]")])
+def test_written_values_take_the_element_type_of_the_constant(cli: Cli, tmp_path: Path, name: str, text: str) -> None:
+    model = ovir.Model([ops.constant([0, 1, 1], name, name="c")], [], "m")
+    ovir.save_model(model, tmp_path / "m.xml")
+    done = cli("edit", tmp_path / "m.xml", "--set-constant", f"c={text}", "-o", tmp_path / "n.xml")
+    assert done.out.splitlines()[0] == f"constant 'c': {name}[3] -> {name}[2]"
+    found = ovir.read_model(tmp_path / "n.xml").layer("c").operator.data
+    assert found.astype(float).tolist() == json.loads(text)
 
 
 def test_further_edits(cli: Cli, tmp_path: Path) -> None:

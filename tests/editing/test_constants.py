@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from builder import Net, output
 from edited import run, sample
 
 import ovir
+from ovir import opset13 as ops
 from ovir.graph.model import Model
 
 
@@ -91,6 +93,28 @@ def test_what_is_no_value_of_a_constant(value: Any, message: str) -> None:
     with pytest.raises(ovir.InputError, match=re.escape(message)):
         model.set_constant("stored", value)
     assert model.layer("stored").operator.data.shape == (3, 4)
+
+
+@pytest.mark.parametrize(
+    "name", ["bf16", "f8e4m3", "f8e5m2", "f4e2m1", "i4", "u4", "u2", "u1", "u3", "u6", "nf4", "u8"]
+)
+def test_arrays_of_the_dtype_in_memory_keep_the_element_type(name: str, tmp_path: Path) -> None:
+    constant = ops.constant([0, 1, 1], name, name="c")
+    model = ovir.Model([constant], [], "m")
+    dtype = constant.element_type.to_dtype()
+    model.set_constant("c", np.array([[1], [0]]).astype(dtype))
+    assert str(model.outputs[0].type) == f"{name}[2,1]"
+    ovir.save_model(model, tmp_path / "m.xml")
+    read = ovir.read_model(tmp_path / "m.xml").layer("c")
+    assert (str(read.element_type), read.operator.data.astype(int).tolist()) == (name, [[1], [0]])
+    model.set_constant("c", np.float16([1]))
+    assert str(model.outputs[0].type) == "f16[1]"
+
+
+def test_a_code_must_be_one_of_the_element_type() -> None:
+    model = ovir.Model([ops.constant([1], "nf4", name="c")], [], "m")
+    with pytest.raises(ovir.InputError, match="16 is not a value of nf4"):
+        model.set_constant("c", np.uint8([16]))
 
 
 def test_the_array_is_copied() -> None:
