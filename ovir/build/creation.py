@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
@@ -16,9 +14,10 @@ from ovir.build.types import Info, TensorNames
 from ovir.build.values import as_array, is_plain
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -30,7 +29,6 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
 from ovir.ops.infrastructure import Const
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _numbers = itertools.count()
 """The ids of layers that are in no model; a model numbers its layers anew, in this order."""
 
@@ -62,14 +60,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(_shown, value))}]"
     return repr(value)
-
-
-def caller() -> Place:
-    """Return the line of Python outside of this package that is being run."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back
-    return Place(frame.f_code.co_filename, frame.f_lineno)
 
 
 # --------------------------------------------------------------------------- layers
@@ -228,6 +218,7 @@ def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequ
     Numbers and lists take the element type of another input where the operation needs equal ones. Otherwise fractions
     take the type of the first input of a floating-point type, and integers are i64. None gives no port.
     """
+    values = [float(value) if isinstance(value, float) else value for value in values]  # np.float64 is a float, too
     known: dict[int, Port] = {}
     for index, (name, value) in enumerate(zip(names, values, strict=True)):
         if isinstance(value, (Layer, Port)):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
 
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, NotFoundError
@@ -167,7 +168,7 @@ class Layer(Arithmetic):
         if 0 <= index < len(self.outputs):
             return self.outputs[index]
         message = f"there is no output {index}: the layer has {plural(len(self.outputs), 'output')}"
-        raise NotFoundError(diagnose(USAGE, message, self.place))
+        raise NotFoundError(diagnose(USAGE, message, replace(caller(), layer=self.title, layer_id=self.id)))
 
     def __getitem__(self, index: int) -> Port:
         return self.output(index)

@@ -251,6 +251,10 @@ def test_output_ports_have_operators_too() -> None:
         (lambda: ops.scatter_update(x(2, dtype="f64"), [0], [1], 0), "f64"),
         (lambda: ops.fake_quantize(x(2, dtype="f16"), 0, 1, 0, 1, 256), "f16"),
         (lambda: x(2, 2, dtype="i32") @ [[1, 2], [3, 4]], "i32"),
+        (lambda: x(2, dtype="f16") * np.sqrt(3), "f16"),
+        (lambda: np.sqrt(3) * x(2, dtype="f16"), "f16"),
+        (lambda: ops.select(np.bool_([1, 0]), np.float64(1), np.float64(0)), "f32"),
+        (lambda: ops.add(x(2, dtype="i64"), np.int64(3)), "i64"),
     ],
 )
 def test_numbers_take_the_type_of_the_other_operand(create: Any, element_type: str) -> None:
@@ -347,6 +351,14 @@ def test_a_later_error_names_the_line_that_created_the_layer() -> None:
     with pytest.raises(ovir.ModelError) as caught:
         model.reshape([2, 4])
     assert (caught.value.diagnostic.file, caught.value.diagnostic.line) == (__file__, y.line)
+
+
+def test_a_missing_output_is_reported_where_it_is_asked_for() -> None:
+    y = ops.relu(x(2), name="y")
+    message = r"'y' \(ReLU, opset1\): there is no output 1: the layer has 1 output"
+    with pytest.raises(ovir.InputError, match=message) as caught:
+        y[1]
+    assert (caught.value.diagnostic.file, caught.value.diagnostic.line) == (__file__, y.line + 3)
 
 
 def test_names_of_too_many_tensors_are_explained() -> None:
