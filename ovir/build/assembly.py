@@ -6,13 +6,15 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ovir.build.creation import Call, apply, caller, create, port_of
+from ovir.build.creation import Call, apply, create, port_of
+from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.building import provide_builder
 from ovir.graph.connections import require_own_bodies
 from ovir.graph.layers import Layer, Port, join
+from ovir.graph.tensor_names import repeated_names
 from ovir.inference import models  # noqa: F401  # the models made here can infer
 from ovir.ops.infrastructure import Result
 
@@ -33,6 +35,7 @@ class _Builder:
             if len(set(items)) < len(items):
                 _refuse(f"a {kind} is listed twice")
         _require_free(layers)
+        _require_own_names(layers)
         _number(layers)
         for layer in layers:
             for port in layer.inputs:
@@ -135,6 +138,11 @@ def _require_free(layers: Sequence[Layer]) -> None:
             hint = "copy that model with clone(), or create the layers again"
             _refuse(f"{layer.title} already belongs to a model", hint)
     require_own_bodies(layers)
+
+
+def _require_own_names(layers: Sequence[Layer]) -> None:
+    for name, first, port in repeated_names(layers):
+        _refuse(f"{port.layer.title} has the tensor name '{name}', which {first.layer.title} has already")
 
 
 def _number(layers: Sequence[Layer]) -> None:

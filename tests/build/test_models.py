@@ -125,6 +125,12 @@ def invalid_variable() -> Any:
     return ovir.Model([x + ops.read_value(x, "v")], [x], "m", sinks=[ops.assign(ops.convert(x, "i32"), "v")])
 
 
+def one_name_twice(*, at_result: bool) -> Any:
+    x = ops.parameter([1], name="p", tensor_names="t")
+    y = ops.relu(x, name="y", tensor_names=None if at_result else [{"t", "u"}])
+    return ovir.Model([ops.result(y, name="r", tensor_names="t") if at_result else y], [x], "m")
+
+
 X = parameter()
 Y = ops.relu(X)
 
@@ -145,6 +151,8 @@ def call(*arguments: Any, **keywords: Any) -> Any:
         (lambda: ovir.Model([r := ops.result(ops.constant(1)), r], [], "m"), "a result is listed twice"),
         (lambda: ovir.Model([ops.constant(1)], [], "m", sinks=[ops.constant(1)]), "expected a Assign for each sink"),
         (invalid_variable, "variable 'v'"),
+        (lambda: one_name_twice(at_result=False), "'y' .* has the tensor name 't', which layer .* 'p' .* has already"),
+        (lambda: one_name_twice(at_result=True), "'r' .* has the tensor name 't', which layer .* 'p' .* has already"),
         (lambda: call([Y], [X], [X], [X], "m"), r"Model\(.*\): too many positional arguments"),
         (lambda: call([Y], [X], "m", name="n"), "multiple values for argument 'name'"),
         (lambda: call([Y], [], [X], "m", sinks=[]), "multiple values for argument 'sinks'"),
@@ -159,6 +167,13 @@ def call(*arguments: Any, **keywords: Any) -> Any:
 def test_what_cannot_become_a_model(make: Any, message: str) -> None:
     with pytest.raises(ovir.OvirError, match=message):
         make()
+
+
+def test_names_may_be_repeated_for_one_tensor_and_in_bodies() -> None:
+    x = ops.parameter([1], name="x", tensor_names="t")
+    first, second = ops.result(x, tensor_names="t"), ops.result(x, tensor_names=[{"t", "u"}])
+    model = ovir.Model([first, second], [x], "m")
+    assert [port.names for port in model.outputs] == [{"t"}, {"t", "u"}]
 
 
 def test_layers_are_free_again_if_the_model_is_refused() -> None:

@@ -181,6 +181,17 @@ def test_layers_of_unknown_operations_keep_their_declared_types(tmp_path: Path) 
     assert str(again.outputs[0].shape) == "[2,?]"
 
 
+def test_repeated_tensor_names_get_a_number(tmp_path: Path) -> None:
+    x = ops.parameter([2], name="x")
+    model = ovir.Model([ops.exp(ops.relu(x, name="y"), name="z")], [x], "m")
+    for layer, names in (("x", {"t"}), ("y", {"t", "t_1"}), ("z", {"t"})):
+        model.layer(layer).outputs[0].names = names
+    built = rebuilt(model, tmp_path)
+    names = [layer.outputs[0].own_names for layer in built.layers if layer.outputs]
+    assert names == [{"t"}, {"t_1", "t_2"}, {"t_3"}]
+    assert model.layer("z").outputs[0].own_names == {"t"}
+
+
 def test_names_of_variables() -> None:
     texts = [
         "conv1/weights",

@@ -17,6 +17,7 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
+from ovir.graph.tensor_names import repeated_names
 from ovir.ir.elements import line_of
 
 
@@ -46,14 +47,9 @@ def duplicate_name(context: Context) -> Iterator[Diagnostic]:
 def tensor_name(context: Context) -> Iterator[Diagnostic]:
     """Report tensor names that are not unique; inputs and outputs of the model are looked up by them."""
     for model in context.models:
-        first: dict[str, Port] = {}
-        for layer in model.layers:
-            for port in layer.outputs:
-                for name in port.names if len(port.names) < 2 else sorted(port.names):
-                    other = first.setdefault(name, port)
-                    if other is not port:
-                        message = f"{other.layer.title} has the same tensor name '{name}'"
-                        yield diagnostic(TENSOR_NAME, message, port)
+        for name, other, port in repeated_names(model.layers):
+            if port.is_output:
+                yield diagnostic(TENSOR_NAME, f"{other.layer.title} has the same tensor name '{name}'", port)
 
 
 @rule(NO_RESULT, needs_whole_graph=True)

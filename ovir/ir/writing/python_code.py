@@ -7,7 +7,9 @@ import os
 import numpy as np
 
 from ovir.build.code.program import Program
+from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.graph.tensor_names import make_names_unique, repeated_names
 from ovir.ir.writing.pair import CODE, target_paths, writing_pair
 from ovir.ir.writing.save import upgraded
 
@@ -18,7 +20,7 @@ def to_python(model: Model, path: str | os.PathLike[str]) -> None:
     Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
     variables are kept; layers that no result depends on are left out. A model of version 10 is upgraded, as by
     ``save_model``. The files replace older ones only when both are complete. Raises WriteError if they cannot be
-    written.
+    written. A tensor name that an earlier tensor has gets a number.
     """
     target_paths(path, CODE)
     program = program_of(model)
@@ -29,5 +31,17 @@ def to_python(model: Model, path: str | os.PathLike[str]) -> None:
 
 
 def program_of(model: Model) -> Program:
-    """Return the code for a model; one of version 10 is upgraded, as the code has no rules of versions."""
-    return Program(upgraded(model))
+    """Return the code for a model; one of version 10 is upgraded, as the code has no rules of versions.
+
+    Tensor names that an earlier tensor has get a number, because ``Model`` takes a name for one tensor only.
+    """
+    model = upgraded(model)
+    if any(next(repeated_names(_alive(graph)), None) for graph in model.graphs()):
+        model = model.clone()
+        for graph in model.graphs():
+            make_names_unique(_alive(graph))
+    return Program(model)
+
+
+def _alive(graph: Model) -> list[Layer]:
+    return [layer for layer in graph.layers if not layer.is_dead or layer.type == "Parameter"]
