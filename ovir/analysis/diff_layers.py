@@ -17,14 +17,13 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.weights import compression_of
 from ovir.ir.legacy import node_name
+from ovir.ir.rt_info import OLD_KEYS
 from ovir.ops.infrastructure import Const
 
 WRITTEN_BY_ITSELF = frozenset({"fused_names", "DisablePrecisionConversion"})
 """Entries in the rt_info of layers that OpenVINO drops, or adds to integer constants, when it saves a model."""
 MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
 """Entries in the rt_info of a model that record which program wrote the file."""
-_OLD_KEYS = {"cli_parameters": "conversion_parameters", "quantization_parameters": "optimization"}
-"""Keys in files of version 10, and their names today."""
 
 
 @dataclass(frozen=True)
@@ -178,7 +177,7 @@ def _entries(info: Mapping[str, Any], ignored: frozenset[str]) -> Iterator[tuple
         for key, value in entries.items():
             if not prefix and key in ignored:
                 continue
-            path = prefix + _OLD_KEYS.get(key, key)
+            path = prefix + OLD_KEYS.get(key, key)
             if isinstance(value, Mapping) and value:
                 pending.append((f"{path}/", value))
             else:

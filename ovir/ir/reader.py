@@ -31,7 +31,6 @@ from ovir.diagnostics.text import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.graph.rt_info import NO_RT_INFO
 from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
@@ -40,7 +39,7 @@ from ovir.ir.layers import LayerReader
 from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, layers_by_id
-from ovir.ir.rt_info import read_rt_info
+from ovir.ir.rt_info import read_model_info
 from ovir.ir.source import Source, find_weights, parse_xml
 from ovir.ir.weights import Weights
 
@@ -213,15 +212,12 @@ class _Reader:
         layers = layers_by_id(found, edges, gaps, self.diagnostics)
         connect(edges, layers, gaps, self.file, self.diagnostics)
         cut_cycles(layers, self.diagnostics)
-        info = element.find("rt_info")
-        if info is None:
-            info = element.find("meta_data")  # its name in files of version 10
         return Model.of_layers(
             layers.values(),
             name=element.get("name", ""),
             version=version,
             path=self.file,
-            rt_info=NO_RT_INFO if info is None else read_rt_info(info),
+            rt_info=read_model_info(element),
             has_gaps=any(d.code.startswith(_STRUCTURE_CODES) for d in self.diagnostics.errors_since(known)),
         )
 

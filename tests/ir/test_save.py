@@ -316,6 +316,30 @@ def test_the_runtime_information_of_version_10_gets_its_present_names(tmp_path: 
     assert again.rt_info.to_dict() == {"MO_version": "2021", "conversion_parameters": {"a": "1"}}
 
 
+QUANTIZED = '<quantization_parameters><config>{\n\t"a": 1\n}</config><version value="1.0"/></quantization_parameters>'
+
+
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("meta", ['<meta_data>\n<MO_version value="2021"/>\n</meta_data>', ""])
+def test_parameters_of_a_quantization_become_runtime_information(version: int, meta: str, tmp_path: Path) -> None:
+    """OpenVINO reads a file in this way and writes what this test expects."""
+    net = Net(version=version)
+    net.result(net.parameter("x", "1"))
+    model = ovir.read_model(net.xml().replace("<rt_info/>", meta + QUANTIZED).encode())
+    again, text, _ = saved(model, tmp_path)
+    expected: dict[str, Any] = {"optimization": {"config": '{\t"a": 1}', "version": "1.0"}}
+    assert again.rt_info.to_dict() == expected | ({"MO_version": "2021"} if meta else {})
+    assert '<config value="{&#9;&quot;a&quot;: 1}" />' in text
+    assert [change for change in ovir.diff(model, again).model if change.what == "rt_info"] == []
+
+
+def test_parameters_of_a_quantization_beside_rt_info_do_not_count() -> None:
+    net = Net()
+    net.result(net.parameter("x", "1"))
+    model = ovir.read_model(net.xml().replace("<rt_info/>", '<rt_info><a value="1"/></rt_info>' + QUANTIZED).encode())
+    assert model.rt_info.to_dict() == {"a": "1"}
+
+
 # --------------------------------------------------------------------------- arguments
 
 

@@ -11,7 +11,7 @@ from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.port_maps import BODY_OPERATIONS
-from ovir.ir.rt_info import RtInfoText
+from ovir.ir.rt_info import OLD_KEYS, RtInfoText
 from ovir.ir.writing.attributes import data_items
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.port_maps import port_map_lines
@@ -179,8 +179,7 @@ def upgraded_rt_info(info: RtInfo) -> RtInfo:
         return info
 
     def renamed(item: RtElement) -> RtElement:
-        is_parameters = item.depth == 1 and item.tag == "cli_parameters"
-        return item._replace(tag="conversion_parameters") if is_parameters else item
+        return item._replace(tag=OLD_KEYS.get(item.tag, item.tag)) if item.depth == 1 else item
 
     root, *inner = info.elements
     return RtInfo((root._replace(tag="rt_info", attributes=()), *map(renamed, inner)))
