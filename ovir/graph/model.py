@@ -77,6 +77,10 @@ class Model(CheckedEdits):
     ) -> Self:
         """Return a model of exactly these layers, with the connections that they have; it is not inferred.
 
+        The layers have distinct ids and are made by hand or read from a file. Those that the functions of an opset make
+        are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
+        connected yet, and then ``infer_shapes``.
+
         ``version`` is that of the file format. ``has_gaps`` means that some layers or edges are missing, so that no
         layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
         """
