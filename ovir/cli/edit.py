@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ovir.cli import edit_steps
-from ovir.cli.arguments import add_command, add_model, file_name, raise_usage_error
+from ovir.cli.arguments import add_command, add_json, add_model, file_name, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import print_diagnostics, say
+from ovir.cli.output import print_diagnostics, say, say_json
+from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
@@ -89,6 +90,7 @@ def add_to(commands: Any) -> None:
         "-o", "--output", type=file_name, metavar="OUT.xml", help="where to save the model; may be the model itself"
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
+    add_json(parser)
     edits = parser.add_argument_group("edits, which may be repeated")
     for edit in EDITS:
         _add(edits, edit)
@@ -108,23 +110,38 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is None and not arguments.dry_run:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     model = read_model(arguments.model, arguments.weights)
-    lines = _apply(model, arguments.edits)
-    if arguments.dry_run:
-        for line in (*lines, "nothing is written (--dry-run)"):
-            say(line)
+    keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
+    done = _apply(model, arguments.edits)
+    path = None if arguments.dry_run else arguments.output
+    written, warnings = model, []
+    if path is not None:
+        is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
+        written, warnings = write_model(model, path, is_compressed)
+    if arguments.json:
+        edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
+        diagnostics = [found.to_dict() for found in warnings]
+        say_json({**saved_as_json(written, path, keys), "edits": edits, "diagnostics": diagnostics})
         return DONE
-    is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
-    written, warnings = write_model(model, arguments.output, is_compressed)
-    counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
-    lines.append(readable(f"{arguments.output}: {', '.join(plural(*count) for count in counts)}"))
     print_diagnostics(warnings)
-    for line in lines:
-        say(line)
+    for edit in done:
+        for line in edit.result.splitlines():
+            say(readable(line))
+    counts = (len(written.layers), "layer"), (len(written.inputs), "input"), (len(written.outputs), "output")
+    summary = f"{path}: {', '.join(plural(*count) for count in counts)}"
+    say("nothing is written (--dry-run)" if path is None else readable(summary))
     return DONE
 
 
-def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[str]:
-    """Apply the edits as one, and return what to report of them."""
+class Done(NamedTuple):
+    """An edit that has been applied, with what it has done in words."""
+
+    option: str
+    value: str
+    result: str
+
+
+def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[Done]:
+    """Apply the edits as one."""
     reports = []
     option, value = "", ""
     try:
@@ -137,4 +154,4 @@ def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[str]:
         if cause not in str(error):
             error.add_note(readable(f"  hint: this follows from {cause}; nothing is written"))
         raise
-    return [readable(line) for report in reports for line in report().splitlines()]
+    return [Done(*edit, report()) for edit, report in zip(edits, reports, strict=True)]

@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_model, file_name
+from ovir.cli.arguments import add_command, add_json, add_model, file_name
 from ovir.cli.edit_steps import is_layer, tensor_key
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import print_diagnostics, print_message, say, say_table
+from ovir.cli.output import print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.diagnostics.text import readable
 from ovir.editing.keys import tensor_names
@@ -38,6 +39,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=file_name, metavar="PART.xml", required=True, help="where to save the part"
     )
+    add_json(parser)
 
 
 def _names(text: str) -> str:
@@ -50,15 +52,22 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     model = read_model(arguments.model, arguments.weights)
     part = model.extract(_tensors(model, arguments.inputs), _tensors(model, arguments.outputs))
-    print_diagnostics(save_model(part, arguments.output))
+    warnings = save_model(part, arguments.output)
+    notes = list(_notes(model, part))
+    if arguments.json:
+        keys = [layer.key for layer in model.walk()]
+        diagnostics = [found.to_dict() for found in warnings]
+        say_json({**saved_as_json(part, arguments.output, keys), "notes": notes, "diagnostics": diagnostics})
+        return DONE
+    print_diagnostics(warnings)
     ports = [("input", port) for port in part.inputs] + [("output", port) for port in part.outputs]
     say_table(("", "tensor", "type"), [(side, port.any_name, port.type) for side, port in ports])
     count = sum(layer.type not in ("Parameter", "Result") for layer in part.layers)
     whole = sum(layer.type not in ("Parameter", "Result") for layer in model.layers)
     say()
     say(readable(f"{arguments.output}: {count} of {whole} layers between inputs and outputs"))
-    for message in _notes(model, part):
-        print_message(readable(message))
+    for note in notes:
+        print_message(readable(f"note: {note}"))
     return DONE
 
 
@@ -78,9 +87,9 @@ def _notes(model: Model, part: Model) -> Iterator[str]:
     """Yield what a user may not expect of the part."""
     for port in part.inputs:
         if not port.readers:
-            yield f"note: nothing in the part reads input '{port.any_name}'"
+            yield f"nothing in the part reads input '{port.any_name}'"
     assigned = {op.variable_id for layer in model.layers if isinstance(op := layer.operator, AssignBase)}
     kept = {op.variable_id for layer in part.layers if isinstance(op := layer.operator, AssignBase)}
     for layer in part.layers:
         if isinstance(op := layer.operator, ReadValueBase) and op.variable_id in assigned - kept:
-            yield f"note: variable '{op.variable_id}' keeps its initial value: its Assign is not in the part"
+            yield f"variable '{op.variable_id}' keeps its initial value: its Assign is not in the part"

@@ -14,6 +14,7 @@ from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import format_count, listed_layers, print_message, say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
+from ovir.cli.saved import port_as_json
 from ovir.cli.status import status_of
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, plural, readable, size_text
@@ -134,19 +135,10 @@ def _port_row(port: Port) -> tuple[str, ...]:
 
 
 def _as_json(summary: Summary) -> dict[str, Any]:
-    def described(port: Port) -> dict[str, Any]:
-        return {
-            "name": port.any_name,
-            "names": sorted(port.names),
-            "layer": port.layer.name,
-            "shape": str(port.shape),
-            "type": str(port.element_type),
-        }
-
     return {
         **vars(summary),
-        "inputs": [described(port) for port in summary.inputs],
-        "outputs": [described(port) for port in summary.outputs],
+        "inputs": [port_as_json(port) for port in summary.inputs],
+        "outputs": [port_as_json(port) for port in summary.outputs],
         "parameters": {name: vars(p) for name, p in summary.parameters.items()},
         "states": [vars(state) for state in summary.states],
     }

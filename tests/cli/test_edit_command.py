@@ -68,6 +68,40 @@ def test_written_values_take_the_element_type_of_the_constant(cli: Cli, tmp_path
     assert found.astype(float).tolist() == json.loads(text)
 
 
+def test_edits_as_json(cli: Cli, tmp_path: Path) -> None:
+    new = tmp_path / "new.xml"
+    done = cli("edit", DIGITS, "--rename", "image=photo", "--fold-constants", "--compress-to-fp16", "--json", "-o", new)
+    assert (done.status, done.err) == (0, "")
+    found = json.loads(done.out)
+    assert found["files"] == [str(new), str(tmp_path / "new.bin")]
+    assert all(Path(path).is_file() for path in found["files"])
+    described = {"name": "photo", "names": ["photo"], "layer": "photo", "shape": "[?,1,8,8]", "type": "f32"}
+    assert found["inputs"] == [described]
+    assert [port["name"] for port in found["outputs"]] == ["probabilities"]
+    assert found["layers"] == len(ovir.read_model(new).layers)
+    assert {"photo", "conv1/weights_compressed"} <= set(found["added"])
+    assert found["removed"] == ["image"]
+    assert found["edits"][:2] == [
+        {"option": "--rename", "value": "image=photo", "result": "renamed 'image' to 'photo'"},
+        {"option": "--fold-constants", "value": "", "result": "folded 0 layers into 0 constants"},
+    ]
+    assert found["diagnostics"] == []
+    dry = json.loads(cli("edit", DIGITS, "--add-output", "relu1", "--json", "--dry-run").out)
+    assert (dry["files"], dry["added"], dry["removed"]) == ([], ["relu1/sink_port_0"], [])
+    assert [port["layer"] for port in dry["outputs"]] == ["result", "relu1/sink_port_0"]
+
+
+def test_parts_as_json(cli: Cli, tmp_path: Path) -> None:
+    part = tmp_path / "part.xml"
+    done = cli("extract", DIGITS, "--inputs", "conv1,image", "--outputs", "pool1:0", "--json", "-o", part)
+    found = json.loads(done.out)
+    assert (done.status, done.err, found["files"]) == (0, "", [str(part), str(tmp_path / "part.bin")])
+    assert [port["name"] for port in (*found["inputs"], *found["outputs"])] == ["conv1", "image", "pool1"]
+    assert (found["layers"], found["added"]) == (7, ["pool1/sink_port_0"])
+    assert {"flatten", "result"} <= set(found["removed"])
+    assert found["notes"] == ["nothing in the part reads input 'image'"]
+
+
 def test_further_edits(cli: Cli, tmp_path: Path) -> None:
     net = Net()
     x = net.parameter("x", "3")
