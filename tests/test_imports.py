@@ -64,23 +64,13 @@ def imported(tree: ast.AST) -> Iterator[str]:
                 yield name if name in modules() else node.module
 
 
-def without_types(tree: ast.Module) -> ast.Module:
-    """Return the module without what only type checkers import."""
-    kept = [
-        node
-        for node in tree.body
-        if not (isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"))
-    ]
-    return ast.Module(kept, [])
-
-
 @cache
-def imports(*, with_types: bool = True) -> frozenset[tuple[str, str]]:
+def imports() -> frozenset[tuple[str, str]]:
     """Return the pairs of a module of ovir and a module that it imports."""
     found = set()
     for name, path in modules().items():
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        found.update((name, target) for target in imported(tree if with_types else without_types(tree)))
+        found.update((name, target) for target in imported(tree))
     return frozenset(found)
 
 
@@ -120,7 +110,8 @@ def test_no_exception_is_stale() -> None:
 
 
 def test_no_files_import_each_other() -> None:
-    pairs = {pair for pair in imports(with_types=False) - EXCEPTIONS if pair[1] in modules() and pair[0] != pair[1]}
+    """This includes imports for type checkers only."""
+    pairs = {pair for pair in imports() - EXCEPTIONS if pair[1] in modules() and pair[0] != pair[1]}
     circles = [sorted(group) for group in nx.strongly_connected_components(nx.DiGraph(sorted(pairs))) if len(group) > 1]
     assert circles == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from ovir.graph.edits import EditableGraph
 from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
@@ -13,8 +13,6 @@ from ovir.graph.layers import Layer, Port
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
-
-    from ovir.graph.model import Model
 
 
 class CheckedEdits(EditableGraph):
@@ -35,7 +33,7 @@ class CheckedEdits(EditableGraph):
         """
         return cast("AbstractContextManager[None]", _call("transaction", "editing", self))
 
-    def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Model:
+    def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Self:
         """Return a new model that computes ``outputs`` from ``inputs``; this model does not change.
 
         Both are tensors in the order that they have in the new model. An input that no Parameter has becomes a new
@@ -46,7 +44,7 @@ class CheckedEdits(EditableGraph):
 
         Raises InputError if an output depends on a Parameter that is not among the inputs.
         """
-        return cast("Model", _call("parts", "extract", self, inputs, outputs))
+        return cast("Self", _call("parts", "extract", self, inputs, outputs))
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename layers and tensors, inputs and outputs included; ``names`` maps present to new names.

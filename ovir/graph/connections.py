@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self, SupportsIndex
 from weakref import WeakSet
 
 from ovir.diagnostics.codes import TOO_DEEP, USAGE
@@ -20,8 +20,6 @@ from ovir.graph.read_only import ReadOnlyDict, ReadOnlyList
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from ovir.graph.model import Model
 
 MAX_DEPTH = 32
 """How deeply bodies may be nested; real models have two or three levels."""
@@ -155,10 +153,9 @@ class LayerGraph:
             for body in layer.bodies.values():
                 yield from body.walk()
 
-    def graphs(self) -> Iterator[Model]:
+    def graphs(self) -> Iterator[Self]:
         """Yield this model and all its bodies; a body follows the model that has it, which may be edited meanwhile."""
-        graph: Any = self
-        yield graph
+        yield self
         for body in [body for layer in self._file_order for body in layer.bodies.values()]:
             yield from body.graphs()
 

@@ -15,7 +15,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, NotFoundError
 from ovir.diagnostics.text import plural
-from ovir.graph.building import Arithmetic
+from ovir.graph.building import builder
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
@@ -36,6 +36,69 @@ class Owner(Protocol):
 
     def own_key(self, layer: Layer) -> str:
         """Return the part of a layer's key that tells it from the other layers of the same model."""
+
+
+class Arithmetic:
+    """The arithmetic of layers and of output ports: ``a + b`` is a new layer that adds them.
+
+    The other operand is a layer, a port, an array or a number; a number takes the element type of this operand.
+    """
+
+    __slots__ = ()
+    __array_ufunc__ = None  # so that ``array + layer`` is left to the layer
+
+    def __add__(self, other: Any) -> Layer:
+        return _applied("Add", self, other)
+
+    def __radd__(self, other: Any) -> Layer:
+        return _applied("Add", other, self)
+
+    def __sub__(self, other: Any) -> Layer:
+        return _applied("Subtract", self, other)
+
+    def __rsub__(self, other: Any) -> Layer:
+        return _applied("Subtract", other, self)
+
+    def __mul__(self, other: Any) -> Layer:
+        return _applied("Multiply", self, other)
+
+    def __rmul__(self, other: Any) -> Layer:
+        return _applied("Multiply", other, self)
+
+    def __truediv__(self, other: Any) -> Layer:
+        return _applied("Divide", self, other)
+
+    def __rtruediv__(self, other: Any) -> Layer:
+        return _applied("Divide", other, self)
+
+    def __mod__(self, other: Any) -> Layer:
+        return _applied("FloorMod", self, other)
+
+    def __rmod__(self, other: Any) -> Layer:
+        return _applied("FloorMod", other, self)
+
+    def __pow__(self, other: Any) -> Layer:
+        return _applied("Power", self, other)
+
+    def __rpow__(self, other: Any) -> Layer:
+        return _applied("Power", other, self)
+
+    def __matmul__(self, other: Any) -> Layer:
+        return _applied("MatMul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Layer:
+        return _applied("MatMul", other, self)
+
+    def __neg__(self) -> Layer:
+        return _applied("Negative", self)
+
+    def __abs__(self) -> Layer:
+        return _applied("Abs", self)
+
+
+def _applied(type_name: str, *operands: Any) -> Layer:
+    layer: Layer = builder().apply(type_name, *operands)
+    return layer
 
 
 @dataclass(eq=False, slots=True)
