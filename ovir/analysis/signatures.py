@@ -79,6 +79,8 @@ class Side:
         self.rough = [interner[self._rough(i)] for i in range(len(self.layers))]
 
     def _is_constant(self, i: int) -> bool:
+        """Return whether a layer is a constant or decompresses constants; what else is computed from constants is
+        compared layer by layer."""
         op, sources = self.layers[i].operator, self.sources[i]
         if isinstance(op, Const):
             return True

@@ -16,6 +16,7 @@ from ovir.graph.keys import LayerKey
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.graph.read_only import ReadOnlyDict
+from ovir.inference.constant_layers import constant_layers
 from ovir.ops.infrastructure import Const
 
 
@@ -27,7 +28,7 @@ def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
         if isinstance(found.operator, Const):
             _set_data(found, operator)
             return found
-        if len(found.outputs) != 1 or not follows_from_constants(found):
+        if len(found.outputs) != 1 or constant_layers(found) is None:
             _refuse_layer(found)
         return put_constant(found, operator)
 
@@ -41,7 +42,7 @@ def _constant_of(layer: Layer, value: ArrayLike) -> Const:
 
 def _refuse_layer(layer: Layer) -> NoReturn:
     hint = "name a Const, or a layer with one output that is computed from constants alone"
-    if follows_from_constants(layer):
+    if constant_layers(layer) is not None:
         refuse(f"an array cannot replace this layer, which has {plural(len(layer.outputs), 'output')}", layer, hint)
     refuse("the layer is no constant: it depends on inputs or the state of the model", layer, hint)
 
@@ -53,23 +54,6 @@ def _set_data(layer: Layer, operator: Const) -> None:
     layer.attributes = ReadOnlyDict(constant_attributes(operator))
     for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):
         port.declared_shape = port.declared_element_type = None
-
-
-def follows_from_constants(layer: Layer) -> bool:
-    """Return whether a layer is computed from constants alone."""
-    seen, pending = {layer}, [layer]
-    while pending:
-        current = pending.pop()
-        op = current.operator
-        if op is None or not op.pure or current.bodies or not (isinstance(op, Const) or current.inputs):
-            return False
-        for port in current.inputs:
-            if port.source is None:
-                return False
-            if port.source.layer not in seen:
-                seen.add(port.source.layer)
-                pending.append(port.source.layer)
-    return True
 
 
 def put_constant(layer: Layer, operator: Const) -> Layer:

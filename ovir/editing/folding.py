@@ -11,6 +11,7 @@ from ovir.editing.making import constant, free_name
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.inference.constant_layers import is_function
 from ovir.ops.infrastructure import Const
 from ovir.runtime.plan import known_tensors
 
@@ -78,14 +79,12 @@ def _decompressing(graph: Model) -> Collection[Layer]:
     found: set[Layer] = set()
     fixed: set[Layer] = set()
     for layer in graph.layers:
-        op = layer.operator
         sources = [port.source.layer for port in layer.inputs if port.source is not None]
-        if op is None or not op.pure or layer.bodies or not (isinstance(op, Const) or sources):
-            continue
-        if not fixed.issuperset(sources):
+        if not is_function(layer) or not fixed.issuperset(sources):
             continue
         fixed.add(layer)
-        if not found.isdisjoint(sources) or (op.converts and _widens(layer)):
+        converts = layer.operator is not None and layer.operator.converts
+        if not found.isdisjoint(sources) or (converts and _widens(layer)):
             found.add(layer)
     return found
 

@@ -12,6 +12,7 @@ from ovir.core.element_types import bf16, f16, f32
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.graph.weights import Weights
+from ovir.inference.constant_layers import constant_layers
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL, Traits, input_names
@@ -59,22 +60,10 @@ def _weight_inputs(layer: Layer) -> list[Port]:
 
 
 def _constant_chain(port: Port) -> list[Layer] | None:
-    """Return the layers that compute a port from constants alone; None if it has another source."""
-    found: dict[Layer, None] = {}
-    pending = [port.layer]
-    while pending:
-        layer = pending.pop()
-        if layer in found:
-            continue
-        op = layer.operator
-        if op is None or not op.pure or layer.bodies or len(found) >= _MOST_LAYERS or layer.type == "Parameter":
-            return None
-        if not isinstance(op, Const):
-            if not layer.inputs or not hasattr(op, "run"):
-                return None
-            pending += [source.layer for source in _sources(layer)]
-        found[layer] = None
-    return list(found)
+    """Return the layers that compute a port from constants alone; None if it has another source or cannot be run."""
+    found = constant_layers(port.layer, _MOST_LAYERS)
+    can_run = found is not None and all(isinstance(x.operator, Const) or hasattr(x.operator, "run") for x in found)
+    return found if can_run else None
 
 
 def _sources(layer: Layer) -> list[Port]:

@@ -1,0 +1,37 @@
+"""Layers that are computed from constants alone."""
+
+from __future__ import annotations
+
+from ovir.graph.layers import Layer
+from ovir.ops.infrastructure import Const
+
+
+def is_function(layer: Layer) -> bool:
+    """Return whether a layer is a Const, or gives the same outputs for the same inputs, of which it has all.
+
+    A layer with bodies is not taken for one, because its bodies may have a state.
+    """
+    op = layer.operator
+    if op is None or not op.pure or layer.bodies:
+        return False
+    return isinstance(op, Const) or (bool(layer.inputs) and all(port.source is not None for port in layer.inputs))
+
+
+def constant_layers(layer: Layer, most: int | None = None) -> list[Layer] | None:
+    """Return the layers that compute ``layer`` from constants alone, itself first; None if it has other sources.
+
+    With ``most``, more layers than that give None, too.
+    """
+    found = {layer: None}
+    pending = [layer]
+    while pending:
+        current = pending.pop()
+        if not is_function(current):
+            return None
+        for port in current.inputs:
+            if port.source is not None and port.source.layer not in found:
+                found[port.source.layer] = None
+                pending.append(port.source.layer)
+        if most is not None and len(found) > most:
+            return None
+    return list(found)
