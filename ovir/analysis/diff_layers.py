@@ -14,9 +14,9 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.graph.layers import Layer, Port
+from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
 from ovir.inference.weights import compression_of
-from ovir.ir.legacy import node_name
 from ovir.ir.rt_info import OLD_KEYS
 from ovir.ops.infrastructure import Const
 
@@ -144,7 +144,7 @@ def _tensor_names(port: Port, version: int) -> frozenset[str]:
     if port.source is not None:
         return port.own_names - _tensor_names(port.source, version)
     is_end = port.layer.type == "Parameter" or any(reader.layer.type == "Result" for reader in port.readers)
-    return port.own_names | {node_name(port)} if version == 10 and is_end else port.own_names
+    return port.own_names | {legacy_name(port)} if version == 10 and is_end else port.own_names
 
 
 def model_rt_info_changes(a: RtInfo, b: RtInfo) -> Iterator[Change]:

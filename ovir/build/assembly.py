@@ -14,7 +14,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.graph.building import provide_builder
 from ovir.graph.connections import require_own_bodies
 from ovir.graph.layers import Layer, Port, join
-from ovir.graph.tensor_names import repeated_names
+from ovir.graph.names import repeated_names, take_name
 from ovir.inference import models  # noqa: F401  # the models made here can infer
 from ovir.ops.infrastructure import Result
 
@@ -151,11 +151,7 @@ def _number(layers: Sequence[Layer]) -> None:
     for number, layer in enumerate(layers):
         layer.id = number
         if not layer.name:
-            name = f"{layer.type}_{number}"
-            while name in taken:
-                name += "_"
-            taken.add(name)
-            layer.name = name
+            layer.name = take_name(f"{layer.type}_{number}", taken)
 
 
 provide_builder(_Builder())

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ovir import ops
+from ovir.build.making import constant_attributes
 from ovir.build.types import Info, TensorNames
 from ovir.build.values import as_array, is_plain
 from ovir.core.element_types import ElementType
@@ -209,7 +210,7 @@ def constant(call: Call, argument: str, value: Any, element_type: ElementType | 
 
 def constant_layer(call: Call, op: Const, options: Options = Options()) -> Layer:  # it is immutable
     """Return the layer of a constant."""
-    return create(call, op, (), {"element_type": op.element_type, "shape": op.shape}, options)
+    return create(call, op, (), constant_attributes(op), options)
 
 
 def ports_of(call: Call, cls: type[Operator], names: Sequence[str], values: Sequence[Any]) -> dict[int, Port]:

@@ -7,10 +7,11 @@ from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
+from ovir.build.making import constant, constant_attributes
+from ovir.build.values import as_array_like
 from ovir.core.arrays import Array
 from ovir.diagnostics.text import plural
 from ovir.editing.keys import find_layer, refuse
-from ovir.editing.making import constant, constant_attributes, constant_operator
 from ovir.editing.transaction import editing, owner_of
 from ovir.graph.keys import LayerKey
 from ovir.graph.layers import Layer, Port
@@ -35,7 +36,7 @@ def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
 
 def _constant_of(layer: Layer, value: ArrayLike) -> Const:
     try:
-        return constant_operator(value, layer.outputs[0].element_type if layer.outputs else None)
+        return Const.of(*as_array_like(value, layer.outputs[0].element_type if layer.outputs else None))
     except (ValueError, TypeError, OverflowError) as error:
         refuse(f"the constant cannot be set: {error}", layer, "an array of NumPy sets another element type")
 

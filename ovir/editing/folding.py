@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from ovir.build.making import constant
 from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.editing.constants import as_constant, put_constant, remove_unread
-from ovir.editing.making import constant, free_name
 from ovir.editing.transaction import editing, with_types
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.graph.names import take_name
 from ovir.inference.constant_layers import is_function
 from ovir.ops.infrastructure import Const
 from ovir.runtime.plan import known_tensors
@@ -64,7 +65,7 @@ def _fold(graph: Model, layer: Layer, values: Mapping[Port, Const]) -> Iterator[
         return
     names = {other.name for other in graph.layers}
     for port, operator in values.items():
-        new = constant(graph.next_id, free_name(f"{layer.name}.{port.index}", names), operator)
+        new = constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
         new.outputs[0].own_names, port.own_names = port.own_names, frozenset()
         graph.move_readers(port, graph.add_layer(new).outputs[0])
         yield new

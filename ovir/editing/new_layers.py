@@ -13,6 +13,7 @@ from typing import NoReturn
 from ovir.editing.keys import refuse
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.graph.names import free_name
 
 _DEPENDENCE_HINT = (
     "a new Parameter stands for a tensor that the edit connects, if the new layers do not read it themselves"
@@ -129,8 +130,8 @@ class NewLayers:
             layer.id = graph.next_id
         if not layer.name:
             layer.name = f"{layer.type}_{layer.id}" if old is None else old.name
-            while graph.named(layer.name) not in (None, old):
-                layer.name += "_"
+            if graph.named(layer.name) not in (None, old):
+                layer.name = free_name(layer.name, {other.name for other in graph.layers})
         if layer is not self._last:
             for port in layer.inputs:
                 port._source = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ovir.build.making import result
 from ovir.editing.keys import find_tensors, refuse
-from ovir.editing.making import free_name, name_tensors, result, result_name
 from ovir.editing.transaction import editing
 from ovir.graph.keys import TensorKeys
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
+from ovir.graph.names import name_tensors, result_name, take_name
 
 
 def add_outputs(model: Model, outputs: TensorKeys) -> list[Port]:
@@ -24,7 +25,6 @@ def add_outputs(model: Model, outputs: TensorKeys) -> list[Port]:
         name_tensors(new, names)
         layer_names = {layer.name for layer in model.layers}
         for port in new:
-            name = free_name(result_name(port), layer_names)
-            layer_names.add(name)
+            name = take_name(result_name(port), layer_names)
             own[port] = model.add_layer(result(model.next_id, name), [port]).inputs[0]
     return [reader for reader in own.values() if reader is not None]

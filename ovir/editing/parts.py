@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from ovir.build.making import parameter, result
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.editing.keys import find_tensors, refuse
-from ovir.editing.making import default_name, free_name, name_tensors, parameter, result, result_name
 from ovir.editing.transaction import infer_edited, owner_of, with_types
 from ovir.graph.connections import set_scopes
 from ovir.graph.flat import restore
 from ovir.graph.keys import TensorKeys
 from ovir.graph.layers import Layer, Port, join, path_text, separate
 from ovir.graph.model import Model, independent
+from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
 
@@ -186,8 +187,7 @@ class _Part:
                 taken -= port.own_names
                 tensors[port].own_names = frozenset()
             wanted = default_name(port)
-            name = free_name(port.any_name if wanted in self._layer_names else wanted, self._layer_names)
-            self._layer_names.add(name)
+            name = take_name(port.any_name if wanted in self._layer_names else wanted, self._layer_names)
             new = parameter(self._new_id(), name, port.type)
             new.outputs[0].own_names = port.own_names or frozenset({free_name(default_name(port), taken)})
             taken |= new.outputs[0].own_names
@@ -215,8 +215,7 @@ class _Part:
             if layer is not None:
                 found.append(copies[layer])
                 continue
-            new = result(self._new_id(), free_name(result_name(tensors[port]), self._layer_names))
-            self._layer_names.add(new.name)
+            new = result(self._new_id(), take_name(result_name(tensors[port]), self._layer_names))
             join(tensors[port], new.inputs[0])
             found.append(new)
         return found

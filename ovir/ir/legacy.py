@@ -6,13 +6,13 @@ Both add layers to the model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn, TypeVar
 
 import numpy as np
 from lxml import etree
 
-from ovir import ops
+from ovir.build.making import constant, operation
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f16, f32, i32, i64, u32, u64
 from ovir.core.integers import UINT64, parse_integer
@@ -22,6 +22,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.graph.names import legacy_name
 from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.elements import line_of
 from ovir.ir.weights import Weights
@@ -31,30 +32,10 @@ from ovir.ops.infrastructure import Const, Parameter
 N = TypeVar("N", int, float)
 
 
-def _add(
-    model: Model, name: str, kind: str, sources: Sequence[Port] = (), attributes: Mapping[str, str] | None = None
-) -> Port:
-    """Add a layer of opset1 with one output to the model, connect its inputs with ``sources``, and return its
-    output."""
-    layer = Layer(model.next_id, name, kind, "opset1", file=model.path)
-    cls = ops.resolve(kind, "opset1")
-    if cls is not None:
-        specs = {key: cls.attributes[key] for key in attributes or {}}
-        layer.attributes = {key: spec.parse((attributes or {})[key]) for key, spec in specs.items()}
-        layer.operator = cls(**{spec.field: layer.attributes[key] for key, spec in specs.items()})
-    layer.inputs = [Port(layer, index, index, False) for index in range(len(sources))]
-    layer.outputs = [Port(layer, 0, len(sources), True)]
+def _add(model: Model, layer: Layer, sources: Sequence[Port] = ()) -> Port:
+    """Add a layer with one output to the model, connect its inputs with ``sources``, and return its output."""
+    layer.file = model.path
     return model.add_layer(layer, sources).outputs[0]
-
-
-def _add_constant(model: Model, name: str, array: Array, element_type: ElementType) -> Port:
-    shape = ",".join(map(str, array.shape))
-    attributes = {"element_type": str(element_type), "shape": shape, "size": str(array.nbytes)}
-    port = _add(model, name, "Const", attributes=attributes)
-    assert isinstance(port.layer.operator, Const)
-    data = Weights.of(np.ascontiguousarray(array))
-    port.layer.operator.constant_data = data.constant(element_type, array.shape, 0, array.nbytes)
-    return port
 
 
 # --------------------------------------------------------------------------- <pre-process>
@@ -74,9 +55,11 @@ def apply_pre_process(model: Model, element: etree._Element, weights: Weights, d
     if mean is None:
         return
     port, parameter = reader.port, reader.parameter
-    constant = _add_constant(model, f"{port.layer.name}/mean", mean, parameter.element_type)
-    attributes = {"auto_broadcast": "numpy"}  # as a saved file states it
-    model.move_readers(port, _add(model, f"{port.layer.name}/minus_mean", "Subtract", [port, constant], attributes))
+    mean_layer = constant(model.next_id, f"{port.layer.name}/mean", Const.of(mean, parameter.element_type))
+    numbers = _add(model, mean_layer)
+    name = f"{port.layer.name}/minus_mean"
+    subtract = operation(model.next_id, name, "Subtract", 2, auto_broadcast="numpy")  # which a saved file says, too
+    model.move_readers(port, _add(model, subtract, [port, numbers]))
 
 
 class _PreProcess:
@@ -195,7 +178,7 @@ def check_names(model: Model, diagnostics: Diagnostics) -> None:
         for name in sorted(port.names):
             _claim(name, port, owner, diagnostics)
     for port in (*sources, *model.inputs):
-        _claim(node_name(port), port, owner, diagnostics)
+        _claim(legacy_name(port), port, owner, diagnostics)
 
 
 def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnostics) -> None:
@@ -206,12 +189,6 @@ def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnosti
         diagnostics.report(NAME_COLLISION, message, port.layer.place, hint)
 
 
-def node_name(port: Port) -> str:
-    """Return the name of a layer's output in version 10: the layer's name, with a number if it has several outputs."""
-    layer = port.layer
-    return f"{layer.name}.{port.index}" if len(layer.outputs) > 1 else layer.name
-
-
 def apply_legacy_io(model: Model) -> None:
     """Give the model the inputs and outputs that OpenVINO gives a file of version 10, after shapes have been inferred.
 
@@ -220,16 +197,16 @@ def apply_legacy_io(model: Model) -> None:
     """
     model.version = 11
     for port in model.inputs:
-        port.names |= {node_name(port)}
+        port.names |= {legacy_name(port)}
     outputs = [(port, port.source) for port in model.outputs if port.source is not None]
-    names = {source: source.names | {node_name(source)} for _, source in outputs}
+    names = {source: source.names | {legacy_name(source)} for _, source in outputs}
     for port, source in outputs:
         wanted = _output_type(source.element_type)
         if wanted == source.element_type:
             source.names = names[source]
             continue
-        name = f"{node_name(source)}/{port.layer.name}_to_{wanted}"
-        converted = _add(model, name, "Convert", [source], {"destination_type": str(wanted)})
+        name = f"{legacy_name(source)}/{port.layer.name}_to_{wanted}"
+        converted = _add(model, _convert(model, name, wanted), [source])
         model.connect(converted, port)
         converted.names = names[source]
         if source.layer.type != "Parameter":  # the names move to the converted output
@@ -240,7 +217,11 @@ def apply_legacy_io(model: Model) -> None:
             port.layer.operator = Parameter(element_type=f32, shape=parameter.shape)
             port.layer.attributes = ReadOnlyDict({**port.layer.attributes, "element_type": f32})
             name = f"{port.layer.name}/to_f16"
-            model.move_readers(port, _add(model, name, "Convert", [port], {"destination_type": "f16"}))
+            model.move_readers(port, _add(model, _convert(model, name, f16), [port]))
+
+
+def _convert(model: Model, name: str, element_type: ElementType) -> Layer:
+    return operation(model.next_id, name, "Convert", 1, destination_type=element_type)
 
 
 def _output_type(element_type: ElementType) -> ElementType:

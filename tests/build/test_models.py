@@ -35,7 +35,7 @@ def test_layers_without_a_name_get_one() -> None:
     assert [layer.name for layer in model.layers] == [
         "Parameter_0",
         "Const_2",
-        "Const_2_",
+        "Const_2_2",
         "Add_3",
         "ReLU_4",
         "Result_5",

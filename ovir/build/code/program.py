@@ -8,12 +8,14 @@ from collections.abc import Iterator, Sequence
 from ovir.build.code.literals import as_stored, literal
 from ovir.build.code.opsets import Functions, version_of
 from ovir.build.code.statements import Statements, assignment, common_arguments
-from ovir.build.code.variables import Variables, identifier, unique
+from ovir.build.code.variables import Variables, identifier
 from ovir.build.code.wiring import FIXED_INPUTS, wiring_statements
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.graph.names import take_name
+from ovir.ops.base.opsets import NEWEST_OPSET
 
 
 class Program:
@@ -23,7 +25,8 @@ class Program:
         self.arrays: dict[str, Array] = {}
         """The large constants by their names in the .npz."""
         self._functions = Functions(model.walk())
-        self._taken = {"Path", "model", "np", "ops", "ovir", "weights"}
+        opsets = {f"opset{number}" for number in range(1, NEWEST_OPSET + 1)}
+        self._taken = {"Path", "model", "np", "ops", "ovir", "weights", *opsets}
         """All names in the code, so that no function hides a name of the module."""
         self._bodies: list[str] = []
         body = list(self._statements(model, Variables(self._taken), "model = "))
@@ -33,7 +36,7 @@ class Program:
 
     def store(self, name: str, array: Array, element_type: ElementType) -> str:
         """Keep a large constant, and return the expression that loads it."""
-        key = unique(identifier(name), {*self.arrays, "file", "allow_pickle"})  # arguments of np.savez
+        key = take_name(identifier(name), {*self.arrays, "file", "allow_pickle"})  # arguments of np.savez
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 
@@ -69,9 +72,9 @@ class Program:
         name = statements.variables.add(layer)
         bodies = {}
         for key, body in layer.bodies.items():
-            function = unique(f"make_{name}_{key}".removesuffix("_body") + "_body", self._taken)
+            function = take_name(f"make_{name}_{key}".removesuffix("_body") + "_body", self._taken)
             self._add_function(function, body)
-            bodies[key] = unique(f"{name}_{key}", self._taken)
+            bodies[key] = take_name(f"{name}_{key}", self._taken)
             yield f"{bodies[key]} = {function}()"
         sources = [statements.source(port) for port in layer.inputs]
         version = version_of(layer)

@@ -7,6 +7,7 @@ import keyword
 import re
 
 from ovir.graph.layers import Layer
+from ovir.graph.names import take_name
 
 _LONGEST = 40
 
@@ -20,7 +21,7 @@ class Variables:
 
     def add(self, layer: Layer) -> str:
         """Return a new name for the result of a layer."""
-        self._names[layer] = name = unique(identifier(layer.name or layer.type), self._taken)
+        self._names[layer] = name = take_name(identifier(layer.name or layer.type), self._taken)
         return name
 
     def __getitem__(self, layer: Layer) -> str:
@@ -37,13 +38,3 @@ def identifier(text: str) -> str:
     name = "_".join(kept) or (words[-1][:_LONGEST] if words else "layer")
     name = f"_{name}" if name[0].isdigit() else name
     return f"{name}_" if keyword.iskeyword(name) or keyword.issoftkeyword(name) or hasattr(builtins, name) else name
-
-
-def unique(name: str, taken: set[str]) -> str:
-    """Return the name, with a number behind it if it is taken; and take it."""
-    number, found = 1, name
-    while found in taken or re.fullmatch(r"opset\d+", found):
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found

@@ -17,7 +17,7 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.diagnostic import Diagnostic, Place
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
-from ovir.graph.tensor_names import repeated_names
+from ovir.graph.names import repeated_names
 from ovir.ir.elements import line_of
 
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ovir import ops
+from ovir.build.making import constant, operation
 from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
 from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
@@ -204,31 +204,19 @@ def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic])
         warnings.append(diagnose(F16_OVERFLOW, message, layer.place))
     if loss.largest or loss.is_much:
         return
-    tensor = layer.outputs[0].type
-    half = TensorType(f16, static_shape(op.shape))
-    const = _layer(model.next_id, f"{layer.name}_compressed", layer, half)
-    const.operator = Const(element_type=f16, shape=op.shape)
-    const.operator.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes
+    const_op = Const(element_type=f16, shape=op.shape)
+    const_op.constant_data = source  # type: ignore[assignment]  # a source of bytes, which nobody decodes
+    const = constant(model.next_id, f"{layer.name}_compressed", const_op)
+    const.outputs[0].inferred = TensorType(f16, static_shape(op.shape))
     const.outputs[0].names = layer.outputs[0].own_names
     const.rt_info_source = layer.rt_info_source
-    info = layer.rt_info
+    convert = operation(layer.id, layer.name, "Convert", 1, destination_type=op.element_type)
+    convert.outputs[0].inferred = layer.outputs[0].type
+    convert.rt_info_source = _with_decompression(layer.rt_info)
+    for new in (const, convert):
+        new.line, new.file = layer.line, layer.file
     model.replace_layer(layer, const)
-    convert = _layer(layer.id, layer.name, layer, tensor)
-    convert.type = "Convert"
-    convert.attributes = {"destination_type": op.element_type}
-    cls = ops.resolve(convert.type, convert.version)
-    assert cls is not None
-    convert.operator = cls(destination_type=op.element_type)
-    convert.inputs = [Port(convert, 0, 0, False)]
-    convert.rt_info_source = _with_decompression(info)
     model.insert_layer_after(const.outputs[0], convert)
-
-
-def _layer(number: int, name: str, origin: Layer, tensor: TensorType) -> Layer:
-    """Return a Const with one output, in place of another one."""
-    layer = Layer(number, name, "Const", "opset1", line=origin.line, file=origin.file)
-    layer.outputs = [Port(layer, 0, 0, True, inferred=tensor)]
-    return layer
 
 
 def _with_decompression(info: RtInfo) -> RtInfo:

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.build.code.program import Program
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.graph.tensor_names import make_names_unique, repeated_names
+from ovir.graph.names import make_names_unique, repeated_names
 from ovir.ir.writing.pair import CODE, target_paths, writing_pair
 from ovir.ir.writing.save import upgraded
 

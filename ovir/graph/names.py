@@ -1,0 +1,73 @@
+"""Names of layers and tensors: free ones, default ones, and names that two tensors share."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+
+from ovir.graph.layers import Layer, Port
+
+# --------------------------------------------------------------------------- free names
+
+
+def free_name(wanted: str, taken: Container[str], first: int = 2) -> str:
+    """Return the name; if it is taken, with the first number from ``first`` on that makes a free one: ``name_2``."""
+    name, number = wanted, first
+    while name in taken:
+        name = f"{wanted}_{number}"
+        number += 1
+    return name
+
+
+def take_name(wanted: str, taken: set[str], first: int = 2) -> str:
+    """Return ``free_name``, which is taken from now on."""
+    name = free_name(wanted, taken, first)
+    taken.add(name)
+    return name
+
+
+# --------------------------------------------------------------------------- names of tensors
+
+
+def default_name(port: Port) -> str:
+    """Return the name of an output that has none: the name of its layer, numbered for the outputs after the first."""
+    return f"{port.layer.name}.{port.index}" if port.index else port.layer.name
+
+
+def legacy_name(port: Port) -> str:
+    """Return the name of an output in version 10: the name of its layer, numbered if this has several outputs."""
+    layer = port.layer
+    return f"{layer.name}.{port.index}" if len(layer.outputs) > 1 else layer.name
+
+
+def result_name(port: Port) -> str:
+    """Return the name that OpenVINO gives to the Result of a tensor."""
+    return f"{port.any_name}/sink_port_{port.index}"
+
+
+def name_tensors(ports: Iterable[Port], taken: set[str]) -> None:
+    """Give each tensor without a name its default name; ``taken`` has all names of tensors and gets the new ones."""
+    for port in ports:
+        if not port.own_names:
+            port.own_names = frozenset({take_name(default_name(port), taken)})
+
+
+def repeated_names(layers: Sequence[Layer]) -> Iterator[tuple[str, Port, Port]]:
+    """Yield each name that another tensor has, with the port that has it first and the later one.
+
+    The ports are outputs, in the order of the layers, and then the inputs of Results, which name what they read.
+    """
+    outputs = [port for layer in layers for port in layer.outputs]
+    results = [port for layer in layers if layer.type == "Result" for port in layer.inputs]
+    first: dict[str, Port] = {}
+    for port in (*outputs, *results):
+        for name in sorted(port.own_names):
+            other = first.setdefault(name, port)
+            if (other.source or other) is not (port.source or port):
+                yield name, other, port
+
+
+def make_names_unique(layers: Sequence[Layer]) -> None:
+    """Give repeated names a number, as OpenVINO does when it reads them: ``name_1``."""
+    taken = {name for layer in layers for port in (*layer.outputs, *layer.inputs) for name in port.own_names}
+    for name, _, port in list(repeated_names(layers)):
+        port.own_names = port.own_names - {name} | {take_name(name, taken, 1)}
