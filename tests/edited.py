@@ -55,6 +55,11 @@ def operation(kind: str, opset: int = 1, **attributes: Any) -> Any:
 
 def everything(model: Model) -> Any:
     """Return all that an edit can change, as values."""
+    return state_of(model), [_identities(layer) for layer in model._file_order]
+
+
+def state_of(model: Model) -> Any:
+    """Return all that an edit can change, in values that a copy of the model shares."""
     return (
         *(model.name, model.path, model.rt_info, model.scope, list(model.diagnostics)),
         [port.layer.id for port in model.inputs],
@@ -67,20 +72,25 @@ def everything(model: Model) -> Any:
 
 def _layer(layer: Layer) -> Any:
     return (
-        *(id(layer), layer.id, layer.name, layer.type, layer.version, layer.key, dict(layer.attributes)),
-        *(id(layer.operator), layer.rt_info, layer.owner is not None),
+        *(layer.id, layer.name, layer.type, layer.version, layer.key, dict(layer.attributes)),
+        *(layer.rt_info, layer.owner is not None),
         [_port(port) for port in (*layer.inputs, *layer.outputs)],
-        {key: everything(body) for key, body in layer.bodies.items()},
+        {key: state_of(body) for key, body in layer.bodies.items()},
     )
 
 
 def _port(port: Port) -> Any:
     return (
-        *(id(port), port.index, port.id, sorted(port.own_names), str(port.type), port.rt_info, port.edge_line),
+        *(port.index, port.id, sorted(port.own_names), str(port.type), port.rt_info, port.edge_line),
         *(str(port.declared_shape), str(port.declared_element_type)),
         (port.source.layer.id, port.source.index) if port.source is not None else None,
         [(reader.layer.id, reader.index) for reader in port.readers],
     )
+
+
+def _identities(layer: Layer) -> Any:
+    ports = [id(port) for port in (*layer.inputs, *layer.outputs)]
+    return id(layer), id(layer.operator), ports, [everything(body) for body in layer.bodies.values()]
 
 
 def run(model: Model, inputs: Any = None) -> list[Array]:

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import ITERATOR, RESULT, Net, document, layer_text
+from builder import Net
+from edited import everything, sample, with_body
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,41 +20,12 @@ from ovir.ops.activation import ReLU
 from ovir.ops.arithmetic import Add
 
 
-def sample() -> Model:
-    """Two inputs, a chain, a state and two results; one layer is dead."""
-    net = Net()
-    x, y = net.parameter("x", "2,3"), net.parameter("y", "2,3")
-    add = net.op("Add", x, y, name="add")
-    relu = net.op("ReLU", add, name="relu")
-    net.op("Abs", x, name="dead")
-    state = net.op(
-        "ReadValue", relu, opset=6, name="state", variable_id="v", variable_type="f32", variable_shape="-1,-1"
-    )
-    product = net.op("Multiply", state, y, name="product")
-    net.op("Assign", product, opset=6, name="assign", variable_id="v")
-    net.result(product, "out")
-    net.result(add, "sum")
-    return net.model()
-
-
 def new_layer(model: Model, kind: str = "ReLU", inputs: int = 1, number: int | None = None) -> Layer:
     layer = Layer(model.next_id if number is None else number, f"new {kind} {model.next_id}", kind, "opset1")
     layer.operator = Add() if kind == "Add" else ReLU()
     layer.inputs = [Port(layer, i, i, False) for i in range(inputs)]
     layer.outputs = [Port(layer, 0, inputs, True)]
     return layer
-
-
-def state_of(model: Model) -> Any:
-    """All that an edit can change."""
-    return [
-        (
-            *(layer.id, layer.name, layer.scope, [sorted(port.names) for port in (*layer.inputs, *layer.outputs)]),
-            [(p.source.layer.id, p.source.index, p.edge_line) if p.source else None for p in layer.inputs],
-            [[(reader.layer.id, reader.index) for reader in port.readers] for port in layer.outputs],
-        )
-        for layer in model._file_order
-    ]
 
 
 def derived_of(model: Model) -> Any:
@@ -123,11 +95,11 @@ numbers = st.integers(0, 40)
 def test_random_edits(edits: list[tuple[int, int, int, bool]], look_between: bool) -> None:
     model = sample()
     for kind, a, b, flag in edits:
-        before = state_of(model)
+        before = everything(model)
         try:
             edit(model, kind, a, b, flag)
         except ovir.OvirError:
-            assert state_of(model) == before
+            assert everything(model) == before
         if look_between:  # so that there is something cached that an edit must renew
             require_consistent(model)
     require_consistent(model)
@@ -191,7 +163,7 @@ def test_a_cycle_by_way_of_a_state_is_refused() -> None:
         model.connect(assign.outputs[0], model.layer("state").inputs[0])
     other = new_layer(model, "ReadValue")
     other.attributes["variable_id"] = "v"
-    with pytest.raises(ovir.ModelError, match=r"7 'assign' -> 10 'new ReadValue 10' -> 7 'assign'"):
+    with pytest.raises(ovir.ModelError, match=r"7 'assign' -> 14 'new ReadValue 14' -> 7 'assign'"):
         model.add_layer(other, [assign.outputs[0]])
     require_consistent(model)
 
@@ -229,11 +201,11 @@ REFUSED: dict[str, tuple[Callable[[Model], object], str]] = {
 def test_what_is_refused_changes_nothing(case: str) -> None:
     attempt, message = REFUSED[case]
     model = sample()
-    before = state_of(model)
+    before = everything(model)
     with pytest.raises(ovir.InputError, match=message) as caught:
         attempt(model)
     assert str(caught.value).count(caught.value.diagnostic.layer or "no layer") <= 1
-    assert state_of(model) == before
+    assert everything(model) == before
     require_consistent(model)
 
 
@@ -242,11 +214,6 @@ def test_names_are_exchanged() -> None:
     model.rename_layers({"x": "y", "y": "x"})
     model.rename_tensors({"x": "y", "y": "x"})
     assert [(port.layer.name, set(port.names)) for port in model.inputs] == [("y", {"y"}), ("x", {"x"})]
-
-
-def with_body() -> Model:
-    layers = [layer_text(1, "TensorIterator", ITERATOR), layer_text(2, "Result", RESULT)]
-    return ovir.read_model(document(*layers, edges="0.0-1.0 1.1-2.0"))
 
 
 def test_layers_in_bodies_follow_the_name_of_the_layer_around_them() -> None:

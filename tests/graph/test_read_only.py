@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test_edits import sample
+from edited import sample
 
 import ovir
 from ovir.ops.infrastructure import Const
