@@ -11,16 +11,16 @@ from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.graph.building import provide_builder
 from ovir.graph.connections import require_own_bodies
-from ovir.graph.layers import Layer, Port, join
+from ovir.graph.layers import Layer, Port, forget_readers, join
 from ovir.graph.names import repeated_names, take_name
+from ovir.graph.provided import builder
 from ovir.inference import models  # noqa: F401  # the models made here can infer
 from ovir.ops.infrastructure import Result
 
 
 class _Builder:
-    """What layers and models use of this package; see ``ovir.graph.building``."""
+    """What layers and models use of this package; see ``ovir.graph.provided``."""
 
     apply = staticmethod(apply)
 
@@ -48,7 +48,7 @@ class _Builder:
         for layer in layers:
             layer.owner = None
             for port in layer.outputs:
-                port._readers = None
+                forget_readers(port)
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:
@@ -154,4 +154,4 @@ def _number(layers: Sequence[Layer]) -> None:
             layer.name = take_name(f"{layer.type}_{number}", taken)
 
 
-provide_builder(_Builder())
+builder.provide(_Builder())

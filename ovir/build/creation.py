@@ -20,7 +20,7 @@ from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, attach
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
@@ -136,7 +136,7 @@ def _new_layer(
 def add_input(layer: Layer, source: Port) -> None:
     """Add an input port that reads ``source``, which does not list it as a reader before the layer is in a model."""
     port = Port(layer, len(layer.inputs), len(layer.inputs), False)
-    port._source = source
+    attach(source, port)
     layer.inputs.append(port)
 
 

@@ -37,7 +37,7 @@ def rename(model: Model, names: Mapping[str, str]) -> None:
             graph.rename_tensors(changes)
         for graph in {owner_of(layer): None for layer in of_layers}:
             changed = {layer: name for layer, name in of_layers.items() if layer.owner is graph}
-            graph._set_names(changed, [layer for layer in graph.layers if layer.bodies])
+            graph.set_layer_names(changed, [layer for layer in graph.layers if layer.bodies])
 
 
 def _start(model: Model, graph: Model) -> str:

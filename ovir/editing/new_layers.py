@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from ovir.editing.keys import refuse
-from ovir.graph.layers import Layer, Port
+from ovir.graph.layers import Layer, Port, separate
 from ovir.graph.model import Model
 from ovir.graph.names import free_name
 
@@ -109,7 +109,8 @@ class NewLayers:
         self._name(self._last)
         found: list[Port | None] = []
         for index, port in enumerate(self._last.inputs):
-            source, port._source = port.source, None
+            source = port.source
+            separate(port)
             if source is None or source.layer.owner is None:
                 parameter = source
                 source = default[index] if index < len(default) else None
@@ -126,7 +127,7 @@ class NewLayers:
         """Give a layer an id and a name that no other layer has, and disconnect its inputs."""
         graph = self._graph
         old = self._replaced if layer is self._last else None
-        if graph._by_id.get(layer.id, old) is not old:
+        if graph.has_id(layer.id) and (old is None or layer.id != old.id):
             layer.id = graph.next_id
         if not layer.name:
             layer.name = f"{layer.type}_{layer.id}" if old is None else old.name
@@ -134,7 +135,7 @@ class NewLayers:
                 layer.name = free_name(layer.name, {other.name for other in graph.layers})
         if layer is not self._last:
             for port in layer.inputs:
-                port._source = None
+                separate(port)
 
 
 def _refuse_dependence(parameter: Layer) -> NoReturn:

@@ -133,7 +133,7 @@ class _Part:
         self._has_own_results = has_own_results
         own = {port.layer for port in cut or [] if port.layer.type == "Parameter"}
         ends = ("Parameter", "Result")
-        self._inner = [layer for layer in graph._file_order if layer in needed and layer.type not in ends]
+        self._inner = [layer for layer in graph.file_order if layer in needed and layer.type not in ends]
         self._own_inputs = [port.layer for port in graph.inputs if port.layer in (needed if cut is None else own)]
         self._next_id = graph.next_id
         self._layer_names = {layer.name for layer in (*self._inner, *self._own_inputs)}

@@ -43,7 +43,7 @@ def editing(model: Model, new: Iterable[Layer] = ()) -> Iterator[None]:
         with _inner(root.open_edits):
             yield
         return
-    root._prepare_change()
+    root.prepare_change()
     snapshot = Snapshot(root)
     snapshot.add(new)
     edits = root.open_edits = OpenEdits(snapshot)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from ovir.graph.edits import EditableGraph
 from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
 from ovir.graph.layers import Layer, Port
+from ovir.graph.provided import Provided
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ class CheckedEdits(EditableGraph):
         If the block raises, or if the model cannot be inferred at its end, nothing has changed. Primitive edits of
         ``EditableGraph`` can be part of it.
         """
-        return cast("AbstractContextManager[None]", _call("transaction", "editing", self))
+        return edits().editing(self)
 
     def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Self:
         """Return a new model that computes ``outputs`` from ``inputs``; this model does not change.
@@ -44,7 +44,7 @@ class CheckedEdits(EditableGraph):
 
         Raises InputError if an output depends on a Parameter that is not among the inputs.
         """
-        return cast("Self", _call("parts", "extract", self, inputs, outputs))
+        return edits().extract(self, inputs, outputs)
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename layers and tensors, inputs and outputs included; ``names`` maps present to new names.
@@ -52,14 +52,14 @@ class CheckedEdits(EditableGraph):
         A name that both a layer and a tensor have is changed for both. Names can be exchanged. Raises InputError for a
         name that another layer or tensor has.
         """
-        _call("names", "rename", self, names)
+        edits().rename(self, names)
 
     def add_outputs(self, outputs: TensorKeys) -> list[Port]:
         """Make tensors outputs of the model, and return the ports of ``model.outputs`` that belong to them.
 
         A tensor that already is an output keeps its Result. A tensor without a name gets the name of its layer.
         """
-        return cast("list[Port]", _call("outputs", "add_outputs", self, outputs))
+        return edits().add_outputs(self, outputs)
 
     def set_constant(self, layer: LayerKey, array: ArrayLike) -> Layer:
         """Give a Const other data, and return it; the array decides on element type and shape.
@@ -71,7 +71,7 @@ class CheckedEdits(EditableGraph):
         place of its output: the layer becomes a Const, and layers that only fed it are removed. To change the stored
         numbers of compressed weights instead, name their Const.
         """
-        return cast("Layer", _call("constants", "set_constant", self, layer, array))
+        return edits().set_constant(self, layer, array)
 
     def replace(self, layer: LayerKey, new: Layer) -> Layer:
         """Replace a layer by ``new``, which belongs to no model, and return ``new``.
@@ -82,7 +82,7 @@ class CheckedEdits(EditableGraph):
         the old one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output
         by a layer that is no Result.
         """
-        return cast("Layer", _call("layers", "replace", self, layer, new))
+        return edits().replace(self, layer, new)
 
     def insert_after(
         self, port: TensorKey, layer: Layer, others: TensorKeys = (), *, readers: InputKeys | None = None
@@ -98,21 +98,21 @@ class CheckedEdits(EditableGraph):
         ``readers`` are input ports, ``(layer, position of the input)``, or layers, which stand for all of their inputs
         that read the tensor.
         """
-        return cast("Layer", _call("layers", "insert_after", self, port, layer, others, readers))
+        return edits().insert_after(self, port, layer, others, readers)
 
     def insert_before(self, port: InputKey, layer: Layer, others: TensorKeys = ()) -> Layer:
         """Insert a layer between one input and its source, and return the layer; see ``insert_after``.
 
         The input is given as a port or as ``(layer, position of the input)``; a layer stands for its only input.
         """
-        return cast("Layer", _call("layers", "insert_before", self, port, layer, others))
+        return edits().insert_before(self, port, layer, others)
 
     def remove(self, layer: LayerKey) -> None:
         """Remove a layer. If anything reads it, that reads the layer's first input instead.
 
         The names of an output of the model go with that output. The only output of a model cannot be removed.
         """
-        _call("layers", "remove", self, layer)
+        edits().remove(self, layer)
 
     def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
         """Replace what is known before any run by constants, and return these.
@@ -121,11 +121,11 @@ class CheckedEdits(EditableGraph):
         unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
         reshape the model before.
         """
-        return cast("list[Layer]", _call("folding", "fold_constants", self, decompress))
+        return edits().fold_constants(self, decompress)
 
     def decompress(self) -> list[Layer]:
         """Replace compressed weights by constants of the decompressed numbers, and return these."""
-        return cast("list[Layer]", _call("folding", "decompress", self))
+        return edits().decompress(self)
 
     def prune(self) -> list[Layer]:
         """Remove the dead layers of the model and its bodies, and return them.
@@ -133,16 +133,46 @@ class CheckedEdits(EditableGraph):
         Parameters remain, as they are part of the model's interface: ``remove`` removes one that nothing reads. A
         ReadValue remains as long as there is an Assign of its variable.
         """
-        return cast("list[Layer]", _call("cleaning", "prune", self))
+        return edits().prune(self)
 
     def strip_rt_info(self) -> None:
         """Remove all runtime information of the model, its layers, ports and bodies.
 
         This includes what other programs act on, such as layouts and the marks of compressed weights.
         """
-        _call("cleaning", "strip_rt_info", self)
+        edits().strip_rt_info(self)
 
 
-def _call(module: str, function: str, *arguments: Any) -> Any:
-    """Call a function of ``ovir.editing``, which is imported when it is first needed."""
-    return getattr(import_module(f"ovir.editing.{module}"), function)(*arguments)
+class Edits(Protocol):
+    """What ``ovir.editing`` provides: the methods of ``CheckedEdits``, for a Model as the first argument."""
+
+    def editing(self, model: Any) -> AbstractContextManager[None]: ...
+
+    def extract(self, model: Any, inputs: TensorKeys | None, outputs: TensorKeys | None) -> Any: ...
+
+    def rename(self, model: Any, names: Mapping[str, str]) -> None: ...
+
+    def add_outputs(self, model: Any, outputs: TensorKeys) -> list[Port]: ...
+
+    def set_constant(self, model: Any, layer: LayerKey, array: ArrayLike) -> Layer: ...
+
+    def replace(self, model: Any, layer: LayerKey, new: Layer) -> Layer: ...
+
+    def insert_after(
+        self, model: Any, port: TensorKey, layer: Layer, others: TensorKeys, readers: InputKeys | None
+    ) -> Layer: ...
+
+    def insert_before(self, model: Any, port: InputKey, layer: Layer, others: TensorKeys) -> Layer: ...
+
+    def remove(self, model: Any, layer: LayerKey) -> None: ...
+
+    def fold_constants(self, model: Any, decompress: bool) -> list[Layer]: ...
+
+    def decompress(self, model: Any) -> list[Layer]: ...
+
+    def prune(self, model: Any) -> list[Layer]: ...
+
+    def strip_rt_info(self, model: Any) -> None: ...
+
+
+edits = Provided[Edits]("ovir.editing.provider")

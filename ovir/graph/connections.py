@@ -277,8 +277,11 @@ class LayerGraph:
         """Let an object that was made from this model be called before the model changes."""
         self._dependents.add(dependent)
 
-    def _prepare_change(self) -> None:
-        """Call the dependents of this model and of the models around it; they then no longer depend on it."""
+    def prepare_change(self) -> None:
+        """Call the dependents of this model and of the models around it; they then no longer depend on it.
+
+        Every edit does this before its first change.
+        """
         for graph in self.around():
             dependents = list(graph._dependents)
             graph._dependents.clear()

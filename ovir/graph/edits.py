@@ -27,11 +27,15 @@ class EditableGraph(EditChecks):
             self._next_id = max(self._by_id, default=-1) + 1
         return self._next_id
 
+    def has_id(self, number: int) -> bool:
+        """Return whether a layer of this model, bodies excluded, has this id."""
+        return number in self._by_id
+
     # ----- connections
 
     def connect(self, source: Port, target: Port) -> None:
         """Connect an input port with an output port; this replaces the source that the input had."""
-        self._prepare_change()
+        self.prepare_change()
         self._require_port(source, is_output=True)
         self._require_port(target, is_output=False)
         if target.source is not source:
@@ -39,7 +43,7 @@ class EditableGraph(EditChecks):
 
     def disconnect(self, target: Port) -> None:
         """Remove the source of an input port; the model cannot be inferred until the port has a source again."""
-        self._prepare_change()
+        self.prepare_change()
         self._require_port(target, is_output=False)
         if target.source is not None:
             separate(target)
@@ -50,7 +54,7 @@ class EditableGraph(EditChecks):
 
         A reader that belongs to the layer of ``new`` keeps reading ``old``.
         """
-        self._prepare_change()
+        self.prepare_change()
         self._require_port(old, is_output=True)
         self._require_port(new, is_output=True)
         chosen = self._readers_of(old, readers)
@@ -64,7 +68,7 @@ class EditableGraph(EditChecks):
 
         The layer becomes the last one in the order of the file.
         """
-        self._prepare_change()
+        self.prepare_change()
         self._require_new(layer)
         self._require_free_end(layer)
         self._require_sources(layer, sources)
@@ -83,7 +87,7 @@ class EditableGraph(EditChecks):
         readers then read its first output. The tensor names stay with ``port``. ``insert_after`` also takes names and
         new layers that are connected, and infers.
         """
-        self._prepare_change()
+        self.prepare_change()
         self._require_port(port, is_output=True)
         self._require_new(layer)
         chosen = self._readers_of(port, readers)
@@ -107,7 +111,7 @@ class EditableGraph(EditChecks):
         With ``bypass``, one output may have readers; they then read the source of the layer's first input. ``remove``
         does this, keeps the names of outputs, and infers.
         """
-        self._prepare_change()
+        self.prepare_change()
         self._require_layer(layer)
         self._require_free_end(layer)
         read = [port for port in layer.outputs if port.readers]
@@ -133,7 +137,7 @@ class EditableGraph(EditChecks):
         then read the output of ``new`` at the same position. Both layers may have the same id. ``replace`` also takes
         new layers that are connected, keeps tensor names, and infers.
         """
-        self._prepare_change()
+        self.prepare_change()
         self._require_layer(old)
         self._require_new(new, in_place_of=old)
         if new.type != old.type:
@@ -175,7 +179,7 @@ class EditableGraph(EditChecks):
         Layers may exchange names, but two layers cannot get the same name. ``rename`` renames the tensors as well, and
         in bodies too.
         """
-        self._prepare_change()
+        self.prepare_change()
         by_name: dict[str, Layer] = {}
         shared: set[str] = set()
         holders: list[Layer] = []
@@ -185,7 +189,7 @@ class EditableGraph(EditChecks):
             if layer.bodies:
                 holders.append(layer)
         self._check_names(names, by_name, shared, "layer")
-        self._set_names({by_name[old]: new for old, new in names.items()}, holders)
+        self.set_layer_names({by_name[old]: new for old, new in names.items()}, holders)
 
     def rename_tensors(self, names: Mapping[str, str]) -> None:
         """Rename tensors; ``names`` maps one of a tensor's present names to its new name.
@@ -193,15 +197,18 @@ class EditableGraph(EditChecks):
         Tensors may exchange names, but two tensors cannot get the same name. ``rename`` renames the layers as well, and
         in bodies too.
         """
-        self._prepare_change()
+        self.prepare_change()
         ports = [port for layer in self._file_order for port in (*layer.inputs, *layer.outputs) if port.own_names]
         self._check_names(names, dict.fromkeys(name for port in ports for name in port.own_names), (), "tensor")
         for port in ports:
             if not port.own_names.isdisjoint(names):
                 port.own_names = frozenset(names.get(name, name) for name in port.own_names)
 
-    def _set_names(self, names: Mapping[Layer, str], holders: Iterable[Layer]) -> None:
-        """Rename layers, after all checks; ``holders`` are the layers with bodies."""
+    def set_layer_names(self, names: Mapping[Layer, str], holders: Iterable[Layer]) -> None:
+        """Rename layers of this model without any check; ``holders`` are its layers with bodies.
+
+        An edit that has checked the names itself uses this.
+        """
         for layer, new in names.items():
             layer.name = new
         self._forget_names()

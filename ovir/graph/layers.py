@@ -15,7 +15,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, NotFoundError
 from ovir.diagnostics.text import plural
-from ovir.graph.building import builder
+from ovir.graph.provided import builder
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
@@ -324,8 +324,18 @@ def join(source: Port, target: Port, line: int | None = None) -> None:
         source._readers[target] = None
 
 
+def attach(source: Port, target: Port) -> None:
+    """Let an input port of a layer that is in no model read an output port, which does not list it as a reader."""
+    target._source = source
+
+
+def forget_readers(source: Port) -> None:
+    """Remove all readers of an output port, which still read it: the counterpart of ``join`` after ``attach``."""
+    source._readers = None
+
+
 def separate(target: Port) -> None:
-    """Remove the source of an input port; the counterpart of ``join``."""
+    """Remove the source of an input port; the counterpart of ``join`` and of ``attach``."""
     if target._source is not None and target._source._readers is not None:
         target._source._readers.pop(target, None)
     target._source = target.edge_line = None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self, SupportsIndex, overload
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Protocol, Self, SupportsIndex, overload
 
 from ovir.core.dimensions import DimensionLike
 from ovir.core.garbage import without_garbage_collection
@@ -14,18 +14,31 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import plural
-from ovir.graph.building import builder
 from ovir.graph.checked_edits import CheckedEdits
 from ovir.graph.connections import Edge, set_scopes
 from ovir.graph.flat import FlatLayer, FlatPort, flatten, restore
 from ovir.graph.layers import Layer, LayerOrPort, Port
+from ovir.graph.provided import Provided, builder
 from ovir.graph.rt_info import NO_RT_INFO, RtInfo
 from ovir.graph.weights import Weights
 
 ShapeLike = PartialShape | Sequence[DimensionLike] | str
-Infer = Callable[["Model"], list[Diagnostic]]
-Reshape = Callable[["Model", Mapping[Any, ShapeLike]], list[Diagnostic]]
-FindWeights = Callable[["Model"], list[Weights]]
+
+
+class Inference(Protocol):
+    """What ``ovir.inference`` provides."""
+
+    def infer(self, model: Model) -> list[Diagnostic]:
+        """Infer a model, and return warnings and infos."""
+
+    def reshape(self, model: Model, shapes: Mapping[Any, ShapeLike]) -> list[Diagnostic]:
+        """Give inputs other shapes, infer the model, and return warnings and infos."""
+
+    def find_weights(self, model: Model) -> list[Weights]:
+        """Return the weights of a model."""
+
+
+inference = Provided[Inference]("ovir.inference.models")
 
 
 class Model(CheckedEdits):
@@ -130,9 +143,9 @@ class Model(CheckedEdits):
         Raises ModelError if inference fails.
         """
         self.require_depth()
-        self._prepare_change()
+        self.prepare_change()
         with without_garbage_collection():
-            self.inference_diagnostics = _inference()[0](self)
+            self.inference_diagnostics = inference().infer(self)
 
     def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
         """Give inputs other shapes and infer again.
@@ -142,9 +155,9 @@ class Model(CheckedEdits):
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
         self.require_depth()
-        self._prepare_change()
+        self.prepare_change()
         with without_garbage_collection():
-            self.inference_diagnostics = _inference()[1](self, wanted)
+            self.inference_diagnostics = inference().reshape(self, wanted)
 
     def input_index(self, key: str | int | Port) -> int:
         """Return the position of an input that is given by position, tensor name, layer name or Port.
@@ -172,7 +185,7 @@ class Model(CheckedEdits):
         Each entry names the layer, its input port, the shape, the element type in the file and what compresses it. Its
         ``array`` decompresses it anew each time. A constant that several layers read is listed for each of them.
         """
-        return _inference()[2](self)
+        return inference().find_weights(self)
 
     # ----- copies
 
@@ -199,11 +212,10 @@ class Model(CheckedEdits):
                 )
                 for layer, origin in zip(flatten(self._file_order), self._file_order, strict=True)
             ]
-        return {**self._own_state(), "layers": layers, "inference": _provided[:1]}
+        return {**self._own_state(), "layers": layers}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._restore(state)
-        _provided[:] = _provided or state["inference"]
         if self.revision:
             try:
                 self.infer_shapes()  # pickles do not contain known values
@@ -256,21 +268,4 @@ def _without_value(port: FlatPort) -> FlatPort:
     return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))
 
 
-_provided: list[tuple[Infer, Reshape, FindWeights]] = []
-
-
-def provide_inference(infer: Infer, reshape: Reshape, find_weights: FindWeights) -> None:
-    """Set the functions by which models infer and find their weights.
-
-    ``ovir.inference`` calls this when it is imported. It works on models, so this module cannot import it.
-    """
-    _provided[:] = [(infer, reshape, find_weights)]
-
-
-def _inference() -> tuple[Infer, Reshape, FindWeights]:
-    if not _provided:
-        raise RuntimeError("nothing has been imported that can infer models: import ovir.inference")
-    return _provided[0]
-
-
-__all__ = ["Edge", "Model", "ShapeLike", "provide_inference"]
+__all__ = ["Edge", "Model", "ShapeLike"]

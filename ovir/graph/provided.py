@@ -1,13 +1,33 @@
-"""What layers and models need to create layers; ``ovir.build`` does it and is imported on the first use.
+"""What higher packages do for layers and models, which cannot import them.
 
-``ovir.build`` works on layers, so this module cannot import it as others do. It registers itself here.
+Each package registers an object here when it is imported, which happens on the first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
+
+Provider = TypeVar("Provider")
+
+
+class Provided(Generic[Provider]):
+    """The object that a module registers, which is imported when it is first needed."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._objects: list[Provider] = []
+
+    def provide(self, provider: Provider) -> None:
+        """Register the object; the module calls this when it is imported."""
+        self._objects[:] = [provider]
+
+    def __call__(self) -> Provider:
+        """Return the object."""
+        if not self._objects:
+            import_module(self._module)
+        return self._objects[0]
 
 
 class Builder(Protocol):
@@ -23,16 +43,4 @@ class Builder(Protocol):
         """Make the layers of a model that could not be made free again."""
 
 
-_provided: list[Builder] = []
-
-
-def provide_builder(builder: Builder) -> None:
-    """Set what creates layers; ``ovir.build`` calls this when it is imported."""
-    _provided[:] = [builder]
-
-
-def builder() -> Builder:
-    """Return what creates layers."""
-    if not _provided:
-        import_module("ovir.build.assembly")
-    return _provided[0]
+builder = Provided[Builder]("ovir.build.assembly")

@@ -11,7 +11,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model, ShapeLike, provide_inference
+from ovir.graph.model import Model, ShapeLike, inference
 from ovir.graph.read_only import ReadOnlyDict
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
@@ -132,4 +132,12 @@ def find_weights(model: Model) -> list[Weights]:
     return weights_of(model)
 
 
-provide_inference(infer_model, reshape_model, find_weights)
+class _Inference:
+    """What models use of this package; see ``ovir.graph.model``."""
+
+    infer = staticmethod(infer_model)
+    reshape = staticmethod(reshape_model)
+    find_weights = staticmethod(find_weights)
+
+
+inference.provide(_Inference())
