@@ -12,6 +12,7 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, say, say_json
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
+from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
@@ -113,7 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
     done = _apply(model, arguments.edits)
     path = None if arguments.dry_run else arguments.output
-    written, warnings = model, []
+    written = model
+    warnings: list[Diagnostic] = []
     if path is not None:
         is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
         written, warnings = write_model(model, path, is_compressed)

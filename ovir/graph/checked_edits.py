@@ -44,7 +44,8 @@ class CheckedEdits(EditableGraph):
 
         Raises InputError if an output depends on a Parameter that is not among the inputs.
         """
-        return edits().extract(self, inputs, outputs)
+        part: Self = edits().extract(self, inputs, outputs)
+        return part
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Rename layers and tensors, inputs and outputs included; ``names`` maps present to new names.
