@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from time import perf_counter
@@ -22,7 +23,7 @@ from ovir.cli.arguments import (
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.output import listed_layers, print_diagnostics
+from ovir.cli.output import listed_layers, print_diagnostics, print_message
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
@@ -30,10 +31,10 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, RunError
-from ovir.diagnostics.text import readable
+from ovir.diagnostics.text import escaped, plural, readable
 from ovir.graph.model import Model
 from ovir.runtime.compiled import CompiledModel, Results
-from ovir.runtime.listeners import Listener, matching_taps
+from ovir.runtime.listeners import Listener, matching_taps, wanted_layers
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile
@@ -51,6 +52,7 @@ def add_to(commands: Any) -> None:
         "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
         "  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json\n"
         "  ovir run model.xml --input image=photo.jpg --mean 124,116,104 --scale 58,57,57 --top 5\n"
+        "  ovir run model.xml --record all.npz --tap attention\n"
         "  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20\n"
         "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
     )
@@ -68,7 +70,14 @@ def add_to(commands: Any) -> None:
         action="append",
         default=[],
         metavar="REGEX",
-        help="also show the outputs of layers whose name, or whose tensor's name, matches",
+        help="also show the outputs of layers whose name, or whose tensor's name, matches; "
+        "with --record, save only these",
+    )
+    parser.add_argument(
+        "--record",
+        type=file_name,
+        metavar="FILE.npz",
+        help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
     )
     parser.add_argument(
         "--top", type=_positive, metavar="N", help="show the N highest scores of each row of the outputs"
@@ -128,9 +137,7 @@ def _pattern(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    for option, target in (("--output", arguments.output), ("--save-inputs", arguments.save_inputs)):
-        if target is not None:
-            check_target(option, target, ".npz")
+    _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
     load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
@@ -149,7 +156,10 @@ def run(arguments: argparse.Namespace) -> int:
             keep_compressed=arguments.keep_compressed,
         )
         profile = _profile() if arguments.profile else None
-        results, seconds = _run_compiled(compiled, inputs.feeds, taps, profile)
+        if arguments.record is not None:
+            results, seconds = _record(compiled, inputs.feeds, taps, profile, arguments)
+        else:
+            results, seconds = _run_compiled(compiled, inputs.feeds, taps, [profile] if profile else [])
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(error)
@@ -175,15 +185,43 @@ def _profile() -> Profile:
     return Profile()
 
 
-def _run_compiled(
-    compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], profile: Profile | None
+def _check_targets(targets: dict[str, str | None]) -> None:
+    """Raise a usage error for output files that cannot be written, or that are the same."""
+    options: dict[str, str] = {}
+    for name, target in targets.items():
+        if target is None:
+            continue
+        option = f"--{name.replace('_', '-')}"
+        check_target(option, target, ".npz")
+        other = options.setdefault(os.path.realpath(target), option)
+        if other != option:
+            raise_usage_error(f"{option} {target}: {other} writes the same file")
+
+
+def _record(
+    compiled: CompiledModel,
+    feeds: dict[int, Array],
+    taps: Sequence[str],
+    profile: Profile | None,
+    arguments: argparse.Namespace,
 ) -> tuple[Results, float]:
-    listeners: list[Listener] = []
-    bar = ProgressBar(len(compiled.plan(taps).steps)) if sys.stderr.isatty() else None
+    from ovir.analysis.record import Recorder
+    from ovir.io.tensor_files import NpzWriter
+
+    with NpzWriter(arguments.record) as writer:
+        recorder = Recorder(compiled.model, writer.write, taps if arguments.tap else None)
+        done = _run_compiled(compiled, feeds, (), [*([profile] if profile else []), recorder])
+    print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(arguments.record)}")
+    return done
+
+
+def _run_compiled(
+    compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], listeners: Sequence[Listener]
+) -> tuple[Results, float]:
+    steps = len(compiled.plan([*taps, *wanted_layers(listeners)]).steps)
+    bar = ProgressBar(steps) if sys.stderr.isatty() else None
     if bar is not None:
-        listeners.append(bar)
-    if profile is not None:
-        listeners.append(profile)
+        listeners = [bar, *listeners]
     start = perf_counter()
     try:
         results = compiled(feeds, taps=taps, listeners=listeners)

@@ -172,13 +172,29 @@ def _image_option(arguments: argparse.Namespace) -> str | None:
 def _archive(model: Model, source: str) -> dict[int, Array]:
     from ovir.io.tensor_files import load_npz, with_element_type
 
-    arrays = [(find_input(model, key), array) for key, array in load_npz(source).items()]
+    arrays = _of_inputs(model, load_npz(source))
     found: dict[int, Array] = {}
     for index, array in arrays:
         if index in found:
             raise_usage_error(f"--input {source}: input '{model.inputs[index].any_name}' is given twice")
         found[index] = with_element_type(array, model.inputs[index].element_type)
     return found
+
+
+def _of_inputs(model: Model, arrays: dict[str, Array]) -> list[tuple[int, Array]]:
+    """Return the arrays of a file with the positions of their inputs.
+
+    A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is
+    no input is an error.
+    """
+    from ovir.analysis.feeds import distinct_names
+
+    names = set(distinct_names(model.inputs))
+    known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
+    if names <= arrays.keys() and (others := arrays.keys() - known):
+        print_message(f"{plural(len(others), 'array')} that belong to no input are not read")
+        arrays = {key: array for key, array in arrays.items() if key in known}
+    return [(find_input(model, key), array) for key, array in arrays.items()]
 
 
 def _one(model: Model, index: int, source: str, text: str) -> Array:

@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Self
 
 import numpy as np
 
@@ -52,17 +54,45 @@ def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: st
 
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write an .npz under exactly this path, deterministically; raise OSError if it cannot be written."""
-    target = os.fspath(path)
-    try:
-        with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED, allowZip64=True) as archive:
-            for name, array in arrays.items():
-                key, array = _encoded(_safe(name), array)
-                entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                with archive.open(entry, "w", force_zip64=True) as file:
-                    np.lib.format.write_array(file, array, allow_pickle=False)
-    except OSError as error:
-        error.filename = error.filename or str(target)  # the error of a full disk does not name the file
-        raise
+    with NpzWriter(path) as writer:
+        for name, array in arrays.items():
+            writer.write(name, array)
+
+
+class NpzWriter:
+    """Writes the arrays of an .npz one after the other, so that none of them has to be kept in memory.
+
+    It is a context manager. Without arrays, or after an exception, the file holds what has been written so far.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Create the file under exactly this path; raise OSError if it cannot be written."""
+        self._target = os.fspath(path)
+        with self._naming_the_file():
+            self._archive = zipfile.ZipFile(self._target, "w", zipfile.ZIP_STORED, allowZip64=True)
+
+    def write(self, name: str, array: Array) -> None:
+        """Append an array; raise OSError if it cannot be written."""
+        key, array = _encoded(_safe(name), array)
+        entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
+        with self._naming_the_file(), self._archive.open(entry, "w", force_zip64=True) as file:
+            np.lib.format.write_array(file, array, allow_pickle=False)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._naming_the_file():
+            self._archive.close()
+
+    @contextmanager
+    def _naming_the_file(self) -> Iterator[None]:
+        """Add the name of the file to an OSError, as the error of a full disk does not name it."""
+        try:
+            yield
+        except OSError as error:
+            error.filename = error.filename or str(self._target)
+            raise
 
 
 def with_element_type(array: Array, element_type: ElementType) -> Array:

@@ -23,7 +23,15 @@ from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
 from ovir.runtime.executor import Runs
 from ovir.runtime.inputs import Feeds, InputCollector
-from ovir.runtime.listeners import Listener, ListenerFailed, Reports, Tap, require_listeners
+from ovir.runtime.listeners import (
+    Listener,
+    ListenerFailed,
+    Reports,
+    Tap,
+    require_listeners,
+    show_inputs,
+    wanted_layers,
+)
 from ovir.runtime.plan import Folded, Plan, make_plan
 from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes, States
 from ovir.runtime.state import Variable, Variables
@@ -204,10 +212,12 @@ class InferRequest:
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:
             tap = Tap([taps] if isinstance(taps, str) else taps, compiled.model)
-            tap.see_inputs(compiled.model, arrays)
             arrays_by_tap = tap.arrays
             listeners = [*listeners, tap]
-            runner = self._runner.tapped(compiled.plan(tap.names))
+        if listeners:
+            show_inputs(listeners, compiled.model, arrays)
+            if wanted := wanted_layers(listeners):
+                runner = self._runner.tapped(compiled.plan(wanted))
         reports = Reports(compiled.strict)
         try:
             with (
