@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import PartialShape
     from ovir.core.tensor_types import TensorType
+    from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
     from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError, WriteError
@@ -58,6 +59,8 @@ __all__ = [
     "RunError",
     "Severity",
     "TensorType",
+    "Watch",
+    "WatchEvent",
     "WriteError",
     "attribute",
     "check",
@@ -81,6 +84,7 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("PartialShape",),
     "ovir.core.tensor_types": ("TensorType",),
+    "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),
     "ovir.diagnostics.diagnostic": ("Diagnostic",),
     "ovir.diagnostics.errors": ("InputError", "ModelError", "OvirError", "ReadError", "RunError", "WriteError"),

@@ -34,7 +34,8 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": _TOOLS,
     "io": _TOOLS,
     "checks": _TOOLS,
-    "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "ovir"},
+    "debugging": {*_TOOLS, "editing", "analysis"},
+    "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "debugging", "ovir"},
 }
 
 # What does not follow the rules yet. A test fails for an entry that is no longer needed.

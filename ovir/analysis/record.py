@@ -47,7 +47,7 @@ class Recorder:
         """Prepare to record the layers whose keys are in ``only``, by default all that results and variables need."""
         self._write = write
         self._keys: dict[Layer, list[tuple[int, str]]] = {}
-        self.layers: set[str] = set()
+        self.wanted_steps: set[str] = set()
         """The keys of the recorded layers."""
         self.count = 0
         """The number of tensors written so far."""
@@ -57,7 +57,7 @@ class Recorder:
             if layer.type != "Parameter" and (layer.is_dead if only is None else full_name(layer) not in only):
                 continue
             self._keys.setdefault(layer, []).append((port.index, key))
-            self.layers.add(full_name(layer))
+            self.wanted_steps.add(full_name(layer))
 
     def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
         """Record the inputs of the model."""

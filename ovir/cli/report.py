@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, Timing
     from ovir.analysis.random_inputs import RandomInput
     from ovir.analysis.timing import RunTimes
+    from ovir.debugging.watch import Watch
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
@@ -44,6 +45,7 @@ class Report:
     """The times of the runs that ``--repeat`` asks for."""
     top: int | None = None
     """So many scores of each row are shown."""
+    watch: Watch | None = None
 
     # ----- for people
 
@@ -60,6 +62,10 @@ class Report:
         if self.results.taps:
             say()
             say_table(("tap", *head), (_row(name, array) for name, array in self._tapped()))
+        if self.watch is not None:
+            from ovir.cli.watch_report import print_watch
+
+            print_watch(self.watch)
         if self.profile is not None:
             self._print_profile(self.profile)
         if self.times is not None:
@@ -108,6 +114,8 @@ class Report:
                 "types": [{"type": t.type, "calls": t.calls, "seconds": t.seconds} for t in self.profile.types()],
                 "layers": [vars(t) for t in self.profile.layers()],
             }
+        if self.watch is not None:
+            document.update(self.watch.to_dict())
         if self.times is not None:
             document["repeat"] = {"runs": list(self.times.seconds), **self.times.to_dict()}
         say_json(document)

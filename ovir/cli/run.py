@@ -27,18 +27,21 @@ from ovir.cli.output import listed_layers, print_diagnostics, print_message
 from ovir.cli.progress import ProgressBar
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
+from ovir.cli.status import DONE, WRONG
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.diagnostics.text import escaped, plural, readable
 from ovir.graph.model import Model
+from ovir.kernels.narrow import NARROW
 from ovir.runtime.compiled import CompiledModel, Results
-from ovir.runtime.listeners import Listener, matching_taps, wanted_layers
+from ovir.runtime.listeners import Listener, matching_taps, steps_wanted_by
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile
     from ovir.analysis.timing import RunTimes
+    from ovir.debugging.watch import Watch
 
 
 def add_to(commands: Any) -> None:
@@ -52,6 +55,7 @@ def add_to(commands: Any) -> None:
         "  ovir run model.xml --input image=photo.npy --input ids=batch.npz:ids --output out.npz\n"
         "  ovir run model.xml --input inputs.npz --tap 'conv[0-9]+$' --json\n"
         "  ovir run model.xml --input image=photo.jpg --mean 124,116,104 --scale 58,57,57 --top 5\n"
+        "  ovir run model.xml --watch nan,inf,overflow:f16\n"
         "  ovir run model.xml --record all.npz --tap attention\n"
         "  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20\n"
         "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
@@ -81,6 +85,17 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument(
         "--top", type=_positive, metavar="N", help="show the N highest scores of each row of the outputs"
+    )
+    parser.add_argument(
+        "--emulate",
+        choices=NARROW,
+        help="round weights and the results of layers to this type, as a device does that computes in it",
+    )
+    parser.add_argument(
+        "--watch",
+        metavar="WHAT",
+        help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
+        "nan,inf,overflow:f16; the exit status is then 1 if there are any",
     )
     add_json(parser)
     add_legacy_io(parser)
@@ -138,6 +153,7 @@ def _pattern(text: str) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
+    watch = _watch(arguments) if arguments.watch is not None else None
     load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
@@ -154,12 +170,14 @@ def run(arguments: argparse.Namespace) -> int:
             threads=arguments.threads,
             strict=arguments.strict,
             keep_compressed=arguments.keep_compressed,
+            emulate=arguments.emulate,
         )
         profile = _profile() if arguments.profile else None
+        listeners: list[Listener] = [listener for listener in (profile, watch) if listener is not None]
         if arguments.record is not None:
-            results, seconds = _record(compiled, inputs.feeds, taps, profile, arguments)
+            results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
         else:
-            results, seconds = _run_compiled(compiled, inputs.feeds, taps, [profile] if profile else [])
+            results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
         inputs.hint_at_choices(error)
@@ -171,12 +189,22 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(results.diagnostics)
     if arguments.output is not None:
         _save(arguments.output, results)
-    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, times, arguments.top)
+    report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, times, arguments.top, watch)
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:
         report.print_tables()
-    return 0
+    return WRONG if watch is not None and watch.events else DONE
+
+
+def _watch(arguments: argparse.Namespace) -> Watch:
+    """Return the watch of ``--watch``. In an emulated run, what overflows has become infinite."""
+    from ovir.debugging.watch import Watch
+
+    watch = Watch(arguments.watch)
+    if arguments.emulate is not None and f"overflow:{arguments.emulate}" in map(str, watch.conditions):
+        return Watch(f"{arguments.watch},inf")
+    return watch
 
 
 def _profile() -> Profile:
@@ -202,7 +230,7 @@ def _record(
     compiled: CompiledModel,
     feeds: dict[int, Array],
     taps: Sequence[str],
-    profile: Profile | None,
+    listeners: Sequence[Listener],
     arguments: argparse.Namespace,
 ) -> tuple[Results, float]:
     from ovir.analysis.record import Recorder
@@ -210,7 +238,7 @@ def _record(
 
     with NpzWriter(arguments.record) as writer:
         recorder = Recorder(compiled.model, writer.write, taps if arguments.tap else None)
-        done = _run_compiled(compiled, feeds, (), [*([profile] if profile else []), recorder])
+        done = _run_compiled(compiled, feeds, (), [*listeners, recorder])
     print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(arguments.record)}")
     return done
 
@@ -218,7 +246,7 @@ def _record(
 def _run_compiled(
     compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], listeners: Sequence[Listener]
 ) -> tuple[Results, float]:
-    steps = len(compiled.plan([*taps, *wanted_layers(listeners)]).steps)
+    steps = len(compiled.plan([*taps, *steps_wanted_by(listeners)]).steps)
     bar = ProgressBar(steps) if sys.stderr.isatty() else None
     if bar is not None:
         listeners = [bar, *listeners]

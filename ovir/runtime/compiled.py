@@ -21,6 +21,7 @@ from ovir.graph.model import Model
 from ovir.inference.models import infer_moment
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
+from ovir.runtime.emulation import Emulation, emulation_of
 from ovir.runtime.executor import Runs
 from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import (
@@ -30,7 +31,7 @@ from ovir.runtime.listeners import (
     Tap,
     require_listeners,
     show_inputs,
-    wanted_layers,
+    steps_wanted_by,
 )
 from ovir.runtime.plan import Folded, Plan, make_plan
 from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes, States
@@ -46,14 +47,21 @@ class CompiledModel:
     """
 
     def __init__(
-        self, model: Model, *, threads: int | None = None, strict: bool = False, keep_compressed: bool = False
+        self,
+        model: Model,
+        *,
+        threads: int | None = None,
+        strict: bool = False,
+        keep_compressed: bool = False,
+        emulate: str | Emulation | None = None,
     ) -> None:
         """Plan the model.
 
         ``threads`` limits the threads of kernels (None: all cores). With ``strict`` a value that the specification
         excludes is an error; otherwise OpenVINO's reference is followed with a warning. With ``keep_compressed`` large
         weights stay compressed and are decompressed at each use: memory stays near the size of the .bin, and runs
-        take longer.
+        take longer. ``emulate`` is ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type,
+        as on a device that computes in it; see docs/precision.md.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
@@ -61,6 +69,10 @@ class CompiledModel:
         self.threads = threads
         self.strict = strict
         self.keep_compressed = keep_compressed
+        self.emulation = emulation_of(emulate)
+        if keep_compressed and self.emulation is not None:
+            message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
+            raise InputError(diagnose(USAGE, message))
         self._lock = threading.RLock()
         self._folded: Folded = WeakValueDictionary()
         self._plan: Plan | None = self._make_plan(model)  # raises what cannot run
@@ -89,7 +101,9 @@ class CompiledModel:
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
         model.require_depth()
         with without_garbage_collection():
-            return make_plan(model, keep, keep_compressed=self.keep_compressed, folded=self._folded)
+            return make_plan(
+                model, keep, keep_compressed=self.keep_compressed, folded=self._folded, emulation=self.emulation
+            )
 
     def plan_for(self, shapes: Shapes, states: States) -> Plan:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
@@ -216,7 +230,7 @@ class InferRequest:
             listeners = [*listeners, tap]
         if listeners:
             show_inputs(listeners, compiled.model, arrays)
-            if wanted := wanted_layers(listeners):
+            if wanted := steps_wanted_by(listeners):
                 runner = self._runner.tapped(compiled.plan(wanted))
         reports = Reports(compiled.strict)
         try:
@@ -342,10 +356,11 @@ def compile_model(
     threads: int | None = None,
     strict: bool = False,
     keep_compressed: bool = False,
+    emulate: str | Emulation | None = None,
 ) -> CompiledModel:
     """Compile a model, or the IR file at a path. Options: see ``CompiledModel``."""
     if not isinstance(model, Model):
         from ovir.ir.reader import read_model  # only this convenience needs the reader
 
         model = read_model(model)
-    return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed)
+    return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)

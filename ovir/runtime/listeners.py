@@ -27,9 +27,9 @@ class Listener(Protocol):
     valid only during the call and must not be written to: copy what is to be kept. An exception of a listener ends the
     run and reaches the caller unchanged. A subclass needs to define only the methods that it uses.
 
-    Two more members are optional. ``layers``, a collection of keys of layers, makes these layers steps even if they
-    could be computed when the model is compiled, or if nothing needs them. ``see_inputs(model, arrays)`` is called with
-    the arrays of the model's inputs before each run, as Parameters are no steps.
+    Two more members are optional. ``wanted_steps``, a collection of keys of layers, makes these layers steps even if
+    they could be computed when the model is compiled, or if nothing needs them. ``see_inputs(model, arrays)`` is called
+    with the arrays of the model's inputs before each run, as Parameters are no steps.
     """
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
@@ -51,13 +51,13 @@ def require_listeners(listeners: Sequence[object]) -> None:
             )
 
 
-def wanted_layers(listeners: Sequence[Listener]) -> frozenset[str]:
+def steps_wanted_by(listeners: Sequence[Listener]) -> frozenset[str]:
     """Return the keys of the layers that listeners need as steps."""
-    return frozenset(key for listener in listeners for key in getattr(listener, "layers", ()))
+    return frozenset(key for listener in listeners for key in getattr(listener, "wanted_steps", ()))
 
 
 def show_inputs(listeners: Sequence[Listener], model: Model, arrays: Sequence[Array]) -> None:
-    """Show the inputs of a run to the listeners that want to see them."""
+    """Call ``see_inputs`` of the listeners that have it."""
     for listener in listeners:
         if (see := getattr(listener, "see_inputs", None)) is not None:
             see(model, arrays)
@@ -89,7 +89,7 @@ class Tap:
                 raise InputError(diagnose(USAGE, message))
             layer, index = known[name]
             self._targets.setdefault(full_name(layer), []).append((name, index))
-        self.layers = frozenset(self._targets)
+        self.wanted_steps = frozenset(self._targets)
         """The full names of the layers to run as steps."""
 
     def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:

@@ -19,6 +19,7 @@ from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
+from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.failures import applied_operator, failed
 from ovir.runtime.folding import FoldingBudget
 from ovir.runtime.listeners import full_name
@@ -59,22 +60,30 @@ class Plan:
         return frozenset(names)
 
 
+Rounding = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""Makes of a kernel one that rounds its inputs and outputs."""
+
 Folded = WeakValueDictionary[tuple[str, int], Array]
 """Constants that follow from the file alone, by the key of their layer and the position of the output. The plans of a
 model for several shapes share them; they live as long as a plan uses them."""
 
 
 def make_plan(
-    model: Model, keep: Collection[str] = (), *, keep_compressed: bool = False, folded: Folded | None = None
+    model: Model,
+    keep: Collection[str] = (),
+    *,
+    keep_compressed: bool = False,
+    folded: Folded | None = None,
+    emulation: Emulation | None = None,
 ) -> Plan:
     """Plan a model that has been inferred.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
-    constants of other plans of the same model, and receives the constants of this one. A RunError names the first
-    operation that ovir cannot execute.
+    constants of other plans of the same model, and receives the constants of this one. With ``emulation`` tensors are
+    rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
-    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded)
+    builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
     for layer in model.layers:
         builder.add(layer)
     return builder.finish()
@@ -132,9 +141,21 @@ def _given(kernel: Callable[..., Any]) -> Callable[..., Any]:
     return kernel
 
 
+def _emulated(prepare: Callable[[], Callable[..., Any]], rounding: Rounding) -> Callable[..., Any]:
+    return rounding(prepare())
+
+
 class _Builder:
-    def __init__(self, model: Model, keep: Collection[str], keep_compressed: bool, folded: Folded) -> None:
+    def __init__(
+        self,
+        model: Model,
+        keep: Collection[str],
+        keep_compressed: bool,
+        folded: Folded,
+        emulation: Emulation | None = None,
+    ) -> None:
         self.model = model
+        self.emulated = None if emulation is None else EmulatedSteps(model, emulation)
         self.keep = keep
         self.keep_compressed = keep_compressed
         self.folded = folded
@@ -152,6 +173,8 @@ class _Builder:
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
         self.borrowed: set[int] = set()
+        self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
+        """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
 
     def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
         if not self.decompressions.kept:
@@ -210,12 +233,52 @@ class _Builder:
         # The results of a body are overwritten when it runs again.
         if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
             self.borrowed.update(outputs)
+        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
+        inputs, rounded = self._round_constants(layer, op, inputs)
         known = [self.constants.get(slot) for slot in inputs]
         prepare = partial(_prepared, layer, op, known) if kernel is None else partial(_given, kernel)
-        is_open = self._is_open(layer, op) and len(inputs) == len(layer.inputs)
-        self.steps.append(
-            Step(layer, op, prepare, inputs, outputs, is_open=is_open, is_plain=kernel is None and bool(op.opset))
-        )
+        is_plain = kernel is None and bool(op.opset)
+        if rounded is not None:
+            prepare, is_plain = partial(_emulated, prepare, rounded), False
+        self.steps.append(Step(layer, op, prepare, inputs, outputs, is_open=is_open, is_plain=is_plain))
+
+    def _round_constants(
+        self, layer: Layer, op: Operator, inputs: tuple[int, ...]
+    ) -> tuple[tuple[int, ...], Rounding | None]:
+        """Return the inputs of a step, with rounded constants if the layer is emulated, and what makes of a kernel one
+        that rounds the rest; None if the kernel can stay as it is."""
+        steps = self.emulated
+        if steps is None or self._is_constant_step(layer, op, steps) or not steps.covers(layer):
+            return inputs, None
+        slots, positions = list(inputs), []
+        for index in steps.rounded_inputs(layer, op):
+            if inputs[index] in self.constants:
+                slots[index] = self._rounded_constant(layer, index, inputs[index], steps.emulation)
+            else:
+                positions.append(index)
+        steps.mark_rounded(layer)
+        if op.views and not positions:
+            return tuple(slots), None
+        return tuple(slots), partial(steps.kernel, layer, op, positions)
+
+    def _is_constant_step(self, layer: Layer, op: Operator, steps: EmulatedSteps) -> bool:
+        """Return whether a layer would have been folded if neither it nor what it reads were kept as a step."""
+        sources = [port.source for port in layer.inputs if port.source is not None]
+        is_seen = self._kept(layer) or any(map(steps.is_constant, sources))
+        is_known = all(steps.is_constant(port) or self.slots.get(port) in self.constants for port in sources)
+        if layer not in self.decompressions.folded and not (is_seen and is_known and op.pure and not layer.bodies):
+            return False
+        steps.add_constant(layer)
+        return True
+
+    def _rounded_constant(self, layer: Layer, index: int, slot: int, emulation: Emulation) -> int:
+        """Return the slot of a constant as an emulated layer reads it."""
+        key = (slot, None if emulation.rounds_outputs else (layer, index))
+        if key not in self.rounded:
+            self.rounded[key] = len(self.ports)
+            self.ports.append(self.ports[slot])
+            self._set_constants((self.rounded[key],), (emulation.constant(layer, index, self.constants[slot]),))
+        return self.rounded[key]
 
     def fold(self, layer: Layer) -> None:
         """Make the outputs of a layer constants if possible; unlike ``add``, accept layers that cannot run."""
@@ -234,7 +297,8 @@ class _Builder:
         return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
     def _plan_of(self, body: Model) -> Plan:
-        return make_plan(body, self.keep, keep_compressed=self.keep_compressed, folded=self.folded)
+        emulation = None if self.emulated is None else self.emulated.emulation
+        return make_plan(body, self.keep, keep_compressed=self.keep_compressed, folded=self.folded, emulation=emulation)
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if possible; return whether that was done."""

@@ -17,6 +17,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.inference.exact_layers import exact_layers
 from ovir.ir.writing.sources import Source, source_of
 from ovir.ops.infrastructure import Const
 
@@ -47,7 +48,7 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
         return []
     warnings: list[Diagnostic] = []
     for part in model.graphs():
-        sensitive = _sensitive_constants(part)
+        sensitive = exact_layers(part)
         for layer in part.layers:
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
@@ -98,24 +99,6 @@ def _has(port: Port, trait: str) -> bool:
 
 def _is_const(port: Port | None) -> bool:
     return port is not None and port.layer.type == "Const"
-
-
-def _sensitive_constants(model: Model) -> set[Layer]:
-    """Return the constants from which sizes are computed. The search ends where a size is read from a shape."""
-    pending = [
-        layer.inputs[index]
-        for layer in model.layers
-        if layer.operator is not None
-        for index in layer.operator.exact_inputs
-        if index < len(layer.inputs)
-    ]
-    found: set[Layer] = set()
-    while pending:
-        source = pending.pop().source
-        if source is not None and source.layer not in found and not _has(source, "value_from_shapes"):
-            found.add(source.layer)
-            pending.extend(source.layer.inputs)
-    return {layer for layer in found if layer.type == "Const"}
 
 
 # --------------------------------------------------------------------------- one constant

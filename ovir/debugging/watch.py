@@ -1,0 +1,207 @@
+"""A listener that reports the first layers whose results are NaN, infinite, or out of range for an element type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ovir.analysis.tensor_stats import as_numbers, stats, type_name
+from ovir.core.arrays import Array
+from ovir.debugging.conditions import (
+    Condition,
+    Extent,
+    extent_of,
+    find,
+    holds_anywhere,
+    is_real,
+    largest_of,
+    parse_conditions,
+)
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+
+
+@dataclass(frozen=True)
+class WatchedInput:
+    """An input of a layer that was reported."""
+
+    source: str
+    """The key of the layer that computed it."""
+    type: str
+    shape: tuple[int, ...]
+    minimum: float | int | None
+    """The smallest finite value."""
+    maximum: float | int | None
+    nonfinite: int
+    value: float | int | None
+    """The value at the reported position, None if the shapes do not broadcast."""
+
+
+@dataclass(frozen=True)
+class WatchEvent:
+    """A layer that made a watched value out of inputs without one."""
+
+    layer: str
+    """Its key."""
+    id: int
+    type: str
+    what: str
+    """The condition, such as ``overflow:f16``."""
+    value: float
+    """The first such value."""
+    position: tuple[int, ...]
+    """Its index in the output."""
+    output: int
+    """The number of the output."""
+    count: int
+    """The number of such values in the output."""
+    size: int
+    """The number of all values in the output."""
+    call: int
+    """How often the layer had run before, which is more than 0 only in bodies."""
+    inputs: tuple[WatchedInput, ...]
+
+
+@dataclass(frozen=True)
+class LayerMargin:
+    """How far the results of a layer are from overflow."""
+
+    layer: str
+    id: int
+    type: str
+    largest: float
+    """The largest absolute value in all results and calls."""
+    margins: dict[str, float]
+    """For each type that is watched for overflow: its largest value divided by ``largest``."""
+
+
+class Watch:
+    """Look for values in the results of all layers, those in bodies included.
+
+    ``Watch("nan,inf,overflow:f16,denormal:f16")`` is given to a run as ``compiled(inputs, listeners=[watch])``.
+    Afterwards ``events`` holds what the run has shown, ``first`` the first event, and ``margins`` how far each layer is
+    from overflow. A layer is reported if one of its results has such a value and none of its inputs has; others only
+    pass it on. A run clears the events of the one before.
+
+    - ``nan``, ``inf``: NaN or an infinity;
+    - ``overflow:TYPE``: a finite value that becomes infinite when it is rounded to this type;
+    - ``denormal:TYPE``: a value other than 0 that is smaller than the type's normal numbers, and loses digits in it.
+    """
+
+    def __init__(self, conditions: str = "nan,inf") -> None:
+        """Create a watch; raise InputError for a text that names no condition."""
+        if not isinstance(conditions, str):
+            message = f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}"
+            raise InputError(diagnose(USAGE, message))
+        self.conditions = parse_conditions(conditions)
+        self.events: list[WatchEvent] = []
+        """In the order in which the layers have run."""
+        self.inputs: list[tuple[str, str]] = []
+        """The model's inputs that have a watched value themselves, each with the condition."""
+        self._largest: dict[Layer, float] = {}
+        self._calls: dict[Layer, int] = {}
+        self._reported: set[tuple[Layer, Condition]] = set()
+
+    @property
+    def first(self) -> WatchEvent | None:
+        """Return the first event, None if there is none."""
+        return self.events[0] if self.events else None
+
+    @property
+    def margins(self) -> list[LayerMargin]:
+        """Return how far each layer with real results is from overflow, in the order in which they have run."""
+        types = {str(c.element_type): c.element_type for c in self.conditions if c.kind == "overflow"}
+        limits = {name: largest_of(t) for name, t in types.items() if t is not None}
+        return [
+            LayerMargin(
+                layer.key,
+                layer.id,
+                layer.type,
+                largest,
+                {name: limit / largest if largest else float("inf") for name, limit in limits.items()},
+            )
+            for layer, largest in self._largest.items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the events and margins as plain data."""
+        return {"watch": [asdict(event) for event in self.events], "margins": [asdict(m) for m in self.margins]}
+
+    # ----- as a listener
+
+    def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
+        """Forget the run before, and examine the inputs of this one."""
+        self.events.clear()
+        self._largest.clear()
+        self._calls.clear()
+        self._reported.clear()
+        self.inputs = [
+            (port.any_name, str(condition))
+            for port, array in zip(model.inputs, arrays, strict=True)
+            for condition in self.conditions
+            if is_real(array) and holds_anywhere(array, condition)
+        ]
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        """Do nothing before a layer."""
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        """Handle a layer that has run; one with bodies has no results of its own."""
+        if layer.bodies:
+            return
+        call = self._calls[layer] = self._calls.get(layer, -1) + 1
+        for index, output in enumerate(outputs):
+            if is_real(output):
+                extent = extent_of(output)
+                self._largest[layer] = max(self._largest.get(layer, 0.0), extent.largest)
+                self._examine(layer, inputs, index, output, extent, call)
+
+    def _examine(
+        self, layer: Layer, inputs: Sequence[Array], index: int, output: Array, extent: Extent, call: int
+    ) -> None:
+        for condition in self.conditions:
+            if (layer, condition) in self._reported or not condition.may_hold(extent):
+                continue
+            found = find(output, condition)
+            if found is None or any(is_real(array) and holds_anywhere(array, condition) for array in inputs):
+                continue
+            self._reported.add((layer, condition))
+            seen = tuple(_seen(layer, i, array, found.position, output.shape) for i, array in enumerate(inputs))
+            self.events.append(
+                WatchEvent(
+                    *(layer.key, layer.id, layer.type, str(condition), found.value, found.position),
+                    *(index, found.count, output.size, call, seen),
+                )
+            )
+
+
+def _seen(layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -> WatchedInput:
+    source = layer.inputs[index].source if index < len(layer.inputs) else None
+    found = stats(array)
+    return WatchedInput(
+        source.layer.key if source is not None else "",
+        type_name(array),
+        array.shape,
+        found.minimum,
+        found.maximum,
+        found.nonfinite,
+        _value_at(array, position, shape),
+    )
+
+
+def _value_at(array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -> float | int | None:
+    """Return the element that broadcasting combines into this position of the output."""
+    if array.ndim > len(shape) or array.dtype.kind in "TUSO":
+        return None
+    own = position[len(shape) - array.ndim :]
+    if any(size not in (1, whole) for size, whole in zip(array.shape, shape[len(shape) - array.ndim :], strict=True)):
+        return None
+    element = array[tuple(0 if size == 1 else i for i, size in zip(own, array.shape, strict=True))]
+    value: float | int = as_numbers(np.asarray(element)).item()
+    return value

@@ -1,0 +1,163 @@
+"""Emulation of devices that compute in f16 or bf16: tensors are rounded between layers, and kernels stay the same.
+
+An emulation decides how tensors are rounded; the plan applies it (``EmulatedSteps``), so that no kernel knows of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import f32, f64
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.spelling import did_you_mean
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.inference.exact_layers import exact_layers
+from ovir.kernels.narrow import LARGEST_F16, NARROW, narrowed
+from ovir.ops.base.operator import Operator
+
+_WIDE = (f32, f64)
+_WIDE_DTYPES = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+class Emulation:
+    """Rounds the tensors of f32 and f64 that a layer reads and writes to f16 or bf16.
+
+    Constants are clipped to the range of f16 first, as OpenVINO does when it converts them; other numbers beyond it
+    become infinite. Subclasses round in other ways.
+    """
+
+    rounds_outputs = True
+    """Whether what a layer writes needs no rounding where another one reads it."""
+
+    def __init__(self, element_type: str, keep: Collection[str] = ()) -> None:
+        """Create an emulation of ``"f16"`` or ``"bf16"``; the layers with the keys in ``keep`` stay in f32."""
+        if element_type not in NARROW:
+            message = f"no device that computes in {element_type!r} can be emulated; the types are f16 and bf16"
+            hint = did_you_mean(element_type, NARROW) if isinstance(element_type, str) else None
+            raise InputError(diagnose(USAGE, message, hint=hint))
+        self.element_type = element_type
+        self.keep = frozenset(keep)
+
+    def covers(self, layer: Layer) -> bool:
+        """Return whether the layer is emulated."""
+        return layer.key not in self.keep
+
+    def constant(self, layer: Layer, position: int, array: Array) -> Array:
+        """Return a constant as a layer reads it at one of its inputs."""
+        if self.element_type == "f16":
+            array = np.where(np.isfinite(array), np.clip(array, -LARGEST_F16, LARGEST_F16), array)
+        return narrowed(array, self.element_type)
+
+    def input(self, layer: Layer, position: int, array: Array) -> Array:
+        """Return a tensor as a layer reads it at one of its inputs."""
+        return narrowed(array, self.element_type)
+
+    def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
+        """Return a result as a layer writes it, in ``out`` if given, which may be the result itself."""
+        return narrowed(array, self.element_type, out)
+
+
+def emulation_of(option: str | Emulation | None) -> Emulation | None:
+    """Return the emulation that the argument of ``compile_model`` means."""
+    return option if option is None or isinstance(option, Emulation) else Emulation(option)
+
+
+class EmulatedSteps:
+    """Adds the rounding of an emulation to the steps of a plan.
+
+    A layer that is emulated reads rounded inputs and writes rounded outputs. Layers that only compute sizes are not
+    emulated, nor are inputs that give sizes, and layers with bodies: the layers in the bodies are. Constants are folded
+    first and rounded where a layer reads them.
+    """
+
+    def __init__(self, model: Model, emulation: Emulation) -> None:
+        self.emulation = emulation
+        self._of_sizes = exact_layers(model) & _from_shapes(model)
+        self._rounded: set[Port] = set()
+        """What needs no rounding any more."""
+        self._constants: set[Port] = set()
+        """Results of steps that would have been folded if nothing wanted to see them."""
+
+    def add_constant(self, layer: Layer) -> None:
+        """Record that a step depends on constants alone: it stays as it is, as if it were folded."""
+        self._constants.update(layer.outputs)
+
+    def is_constant(self, port: Port) -> bool:
+        """Return whether a tensor is the result of a step that depends on constants alone."""
+        return port in self._constants
+
+    def covers(self, layer: Layer) -> bool:
+        """Return whether a layer is emulated."""
+        return not layer.bodies and layer not in self._of_sizes and self.emulation.covers(layer)
+
+    def rounded_inputs(self, layer: Layer, op: Operator) -> list[int]:
+        """Return the positions of the inputs that the layer reads rounded."""
+        return [
+            index
+            for index, port in enumerate(layer.inputs)
+            if port.source not in self._rounded and _is_wide(port) and not _gives_sizes(op, index)
+        ]
+
+    def kernel(self, layer: Layer, op: Operator, positions: Sequence[int], kernel: Callable[..., Any]) -> Any:
+        """Return a kernel that rounds the inputs at these positions, calls the given one, and rounds its outputs."""
+        emulation = self.emulation
+        constants = [i for i in positions if layer.inputs[i].source in self._constants]
+        may_write = op.pure and not op.views and bool(op.opset)
+
+        @wraps(kernel)
+        def run(*arguments: Any, **keywords: Any) -> Any:
+            rounded = list(arguments)
+            for index in positions:
+                if rounded[index].dtype in _WIDE_DTYPES:
+                    round_input = emulation.constant if index in constants else emulation.input
+                    rounded[index] = round_input(layer, index, rounded[index])
+            result = kernel(*rounded, **keywords)
+            if "out" in keywords:
+                for out in keywords["out"] if type(keywords["out"]) is tuple else (keywords["out"],):
+                    finish(out, ())
+                return keywords["out"]
+            if type(result) is tuple:
+                return tuple(finish(output, rounded) for output in result)
+            return finish(result, rounded)
+
+        def finish(output: Any, inputs: Sequence[Any]) -> Any:
+            if not isinstance(output, np.ndarray) or output.dtype not in _WIDE_DTYPES:
+                return output
+            is_own = may_write and output.flags.writeable
+            is_own = is_own and not any(np.may_share_memory(output, array) for array in inputs)
+            return emulation.output(layer, output, output if is_own else None)
+
+        return run
+
+    def mark_rounded(self, layer: Layer) -> None:
+        """Record that the outputs of an emulated layer need no rounding where they are read."""
+        if self.emulation.rounds_outputs:
+            self._rounded.update(layer.outputs)
+
+
+def _gives_sizes(op: Operator, index: int) -> bool:
+    return index in op.exact_inputs or op.reads_value(index)
+
+
+def _is_wide(port: Port) -> bool:
+    return port.element_type in _WIDE or port.element_type.is_dynamic
+
+
+def _from_shapes(model: Model) -> set[Layer]:
+    """Return the layers that follow from constants and from shapes of tensors alone."""
+    found: set[Layer] = set()
+    for layer in model.layers:
+        op = layer.operator
+        if layer.type == "Parameter" or op is None or not op.pure or layer.bodies:
+            continue
+        if op.value_from_shapes or all(port.source is not None and port.source.layer in found for port in layer.inputs):
+            found.add(layer)
+    return found

@@ -1,0 +1,149 @@
+"""ovir.Watch: the first layers that make NaN, infinities and values out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core.arrays import Array
+
+
+def watched(model: ovir.Model, feeds: Any, conditions: str, **options: Any) -> ovir.Watch:
+    watch = ovir.Watch(conditions)
+    ovir.compile_model(model, **options)(feeds, listeners=[watch])
+    return watch
+
+
+def chain() -> ovir.Model:
+    """log(x), then two layers that pass on what it makes."""
+    x = ops.parameter([2, 3], "f32", name="x")
+    logarithm = ops.log(x, name="logarithm")
+    doubled = ops.multiply(logarithm, ops.constant(np.float32(2)), name="doubled")
+    return ovir.Model([ops.softmax(doubled, 1, name="probabilities")], [x], "chain")
+
+
+def test_the_layer_that_makes_a_value_is_reported_and_not_those_that_pass_it_on() -> None:
+    data = np.float32([[1, 2, 3], [4, -5, 6]])
+    watch = watched(chain(), [data], "nan")
+    assert [(event.layer, event.what) for event in watch.events] == [("logarithm", "nan")]
+    event = watch.first
+    assert event is not None
+    assert (event.type, event.position, event.count, event.size, event.call) == ("Log", (1, 1), 1, 6, 0)
+    assert np.isnan(event.value)
+    (source,) = event.inputs
+    assert (source.source, source.minimum, source.maximum, source.value) == ("x", -5, 6, -5)
+
+
+def test_each_condition_has_a_first_layer_of_its_own() -> None:
+    watch = watched(chain(), [np.float32([[0, 0, 0], [1, 1, 1]])], "nan,inf")
+    assert [(event.layer, event.what, event.count) for event in watch.events] == [
+        ("logarithm", "inf", 3),
+        ("probabilities", "nan", 3),  # the difference of infinities
+    ]
+    assert watch.events[1].inputs[0].nonfinite == 3
+
+
+def test_inputs_that_have_such_a_value_are_named_apart() -> None:
+    watch = watched(chain(), [np.float32([[np.nan, 1, 1], [1, 1, 1]])], "nan,inf")
+    assert watch.events == []
+    assert watch.inputs == [("x", "nan")]
+
+
+def test_overflow_and_margins() -> None:
+    x = ops.parameter([4], "f32", name="x")
+    squared = ops.multiply(x, x, name="squared")
+    back = ops.sqrt(squared, name="back")
+    model = ovir.Model([back, ops.add(squared, ops.constant(np.float32(1)), name="passed")], [x], "m")
+    watch = watched(model, [np.float32([1, 255.9, -256, 300])], "overflow:f16,overflow:bf16")
+    assert [(e.layer, e.what, e.value, e.position, e.count) for e in watch.events] == [
+        ("squared", "overflow:f16", 65536.0, (2,), 2)
+    ]
+    assert [margin.layer for margin in watch.margins] == ["squared", "back", "passed"]
+    assert watch.margins[0].largest == 90000
+    assert watch.margins[0].margins["f16"] == pytest.approx(65504 / 90000)
+    assert watch.margins[1].margins["bf16"] > 1e30
+
+
+@pytest.mark.parametrize(("value", "overflows"), [(65519.9, False), (65520, True), (np.inf, False)])
+def test_the_end_of_f16_is_where_rounding_gives_infinity(value: float, overflows: bool) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    y = ops.parameter([1], "f32", name="y")
+    model = ovir.Model([ops.add(x, y, name="sum")], [x, y], "m")
+    half = np.float32([value]) / 2
+    assert bool(watched(model, [half, half], "overflow:f16").events) == overflows
+
+
+def test_denormal_values() -> None:
+    x = ops.parameter([4], "f32", name="x")
+    model = ovir.Model([ops.multiply(x, ops.constant(np.float32(1e-3)), name="small")], [x], "m")
+    (event,) = watched(model, [np.float32([1, 0, 1e-2, -1e-3])], "denormal:f16").events
+    assert (event.layer, event.count, event.position) == ("small", 2, (2,))
+    assert watched(model, [np.float32([1, 0, 1e-2, -1e-3])], "denormal:f32").events == []
+
+
+def loop_model() -> ovir.Model:
+    """Multiply by 100 three times in a loop."""
+    x = ops.parameter([2], "f32", name="x")
+    state = ops.parameter([2], "f32", name="state")
+    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
+    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
+    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+    loop.set_function(body)
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), grown.output(0))
+    return ovir.Model([ops.relu(loop.get_iter_value(grown.output(0), -1), name="out")], [x], "loop")
+
+
+def test_layers_in_bodies_are_watched() -> None:
+    (event,) = watched(loop_model(), [np.float32([1, 0.1])], "overflow:f16").events
+    assert event.layer == "loop/body/grown"
+    assert (event.call, event.position, event.value) == (2, (0,), 1e6)
+    (event,) = watched(loop_model(), [np.float32([1, 0.1])], "inf", emulate="f16").events
+    assert (event.layer, event.call) == ("loop/body/grown", 2)
+
+
+@pytest.mark.parametrize("dtype", ["f16", "bf16", "f64"])
+def test_other_float_types(dtype: str) -> None:
+    x = ops.parameter([2], dtype, name="x")
+    model = ovir.Model([ops.log(x, name="log")], [x], "m")
+    data = np.array([1, -1], model.inputs[0].element_type.to_dtype())
+    (event,) = watched(model, [data], "nan").events
+    assert event.position == (1,)
+
+
+def test_positions_are_right_for_any_layout_and_for_large_tensors() -> None:
+    x = ops.parameter([3, 300, 500], "f32", name="x")
+    model = ovir.Model([ops.sqrt(ops.transpose(x, [2, 0, 1]), name="root")], [x], "m")
+    data: Array = np.ones((3, 300, 500), np.float32)
+    data[2, 299, 400] = data[1, 10, 499] = -1
+    (event,) = watched(model, [data], "nan").events
+    assert (event.position, event.count) == ((400, 2, 299), 2)
+
+
+def test_a_run_clears_what_the_one_before_has_shown() -> None:
+    watch = ovir.Watch("nan")
+    compiled = ovir.compile_model(chain())
+    compiled([-np.ones((2, 3), np.float32)], listeners=[watch])
+    assert watch.first is not None
+    compiled([np.ones((2, 3), np.float32)], listeners=[watch])
+    assert watch.first is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nam", "a watch cannot look for 'nam'.*nan, inf"),
+        ("overflow", "overflow needs one of the types f16, bf16"),
+        ("overflow:f61", "did you mean 'f16'"),
+        ("nan:f16", "nan has no type"),
+        ("", "a watch cannot look for ''"),
+        (7, "expected a text such as"),
+    ],
+)
+def test_other_conditions_are_refused(text: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.Watch(text)

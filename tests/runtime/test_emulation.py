@@ -1,0 +1,159 @@
+"""Emulation of f16 and bf16: what is rounded and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core.arrays import Array
+from ovir.runtime.emulation import Emulation
+
+DTYPES = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+RNG = np.random.default_rng(5)
+
+
+def rounded(array: Array, element_type: str) -> Array:
+    with np.errstate(over="ignore"):
+        return array.astype(DTYPES[element_type]).astype(np.float32)
+
+
+def run_all_ways(model: ovir.Model, feeds: Any, emulate: str | Emulation) -> list[Array]:
+    """Return the outputs, which must not depend on the way in which the plan runs."""
+    compiled = ovir.compile_model(model, emulate=emulate)
+    first = [array.copy() for array in compiled(feeds).values()]  # step by step
+    keys = [layer.key for layer in model.walk() if layer.type != "Result"]
+    for others in (compiled(feeds), compiled(feeds), compiled(feeds, taps=keys)):  # bound, and with constants as steps
+        for one, other in zip(first, others.values(), strict=True):
+            np.testing.assert_array_equal(one, other)
+    return first
+
+
+@pytest.mark.parametrize("element_type", DTYPES)
+def test_weights_inputs_and_results_are_rounded_and_sums_are_not(element_type: str) -> None:
+    weights = RNG.standard_normal((64, 8)).astype(np.float32)
+    data = RNG.standard_normal((3, 64)).astype(np.float32)
+    x = ops.parameter([3, 64], "f32", name="x")
+    model = ovir.Model([ops.matmul(x, ops.constant(weights), False, False)], [x], "product")
+    (found,) = run_all_ways(model, [data], element_type)
+    exact = rounded(data, element_type).astype(np.float64) @ rounded(weights, element_type).astype(np.float64)
+    np.testing.assert_array_equal(found, rounded(found, element_type))
+    step = {"f16": 2.0**-10, "bf16": 2.0**-7}[element_type]
+    np.testing.assert_allclose(found, exact, rtol=step, atol=1e-5)  # a sum in f16 would be further off
+
+
+def test_overflow_becomes_infinite_in_f16_only() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    model = ovir.Model([ops.multiply(x, ops.constant(np.float32(300)))], [x], "large")
+    data = np.float32([300, -1])
+    assert run_all_ways(model, [data], "f16")[0].tolist() == [np.inf, -300]
+    assert np.isfinite(run_all_ways(model, [data], "bf16")[0]).all()
+
+
+def test_constants_are_clipped_to_the_range_of_f16() -> None:
+    x = ops.parameter([3], "f32", name="x")
+    mask = np.float32([np.finfo(np.float32).min, 1e6, -np.inf])
+    model = ovir.Model([ops.multiply(x, ops.constant(mask))], [x], "mask")
+    found = run_all_ways(model, [np.float32([1, 1, 1])], "f16")[0]
+    assert found.tolist() == [-65504, 65504, -np.inf]
+
+
+def test_constants_are_folded_before_they_are_rounded() -> None:
+    third = np.float32(1) / np.float32(3)
+    weights = ops.multiply(ops.constant(np.float32([3])), ops.constant(np.float32([third])), name="folded")
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.add(x, weights)], [x], "folding")
+    assert run_all_ways(model, [np.float32([0])], "bf16")[0].tolist() == [1.0]
+
+
+def test_integers_sizes_and_narrow_types_stay_as_they_are() -> None:
+    x = ops.parameter([-1, 4], "f32", name="x")
+    ids = ops.parameter([3], "i64", name="ids")
+    length = ops.convert(ops.shape_of(x), "f32")
+    # 2049 is no number of f16 or bf16.
+    sizes = ops.convert(ops.multiply(length, ops.constant(np.float32([2049, 1]))), "i64")
+    grown = ops.broadcast(ops.constant(np.float32([[1.0]])), sizes, broadcast_spec="numpy")
+    half = ops.convert(x, "f16", name="half")
+    model = ovir.Model([grown, ops.add(ids, ops.constant(np.int64([70001, 0, 1]))), half], [x, ids], "sizes")
+    feeds = {"x": np.ones((1, 4), np.float32), "ids": np.array([1, 2, 3])}
+    found = run_all_ways(model, feeds, "bf16")
+    assert found[0].shape == (2049, 4)
+    assert found[1].tolist() == [70002, 2, 4]
+    assert found[2].dtype == np.float16
+
+
+def test_shapes_that_become_data_are_rounded() -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    length = ops.convert(ops.shape_of(x, name="shape"), "f32", name="length")
+    seventh = ops.divide(length, ops.constant(np.float32(7)))
+    model = ovir.Model([ops.concat([seventh, ops.reduce_max(x, [0])], 0)], [x], "data")
+    found = run_all_ways(model, [np.zeros((2, 3), np.float32)], "bf16")[0]
+    np.testing.assert_array_equal(found, [*rounded(np.float32([2, 3]) / np.float32(7), "bf16"), 0, 0, 0])
+
+
+def test_a_tensor_is_not_changed_for_the_layers_that_stay_in_f32() -> None:
+    data = np.float32([1 + 2**-12, 70000])
+    x = ops.parameter([2], "f32", name="x")
+    doubled = ops.multiply(x, ops.constant(np.float32(2)), name="doubled")
+    kept = ops.multiply(doubled, ops.constant(np.float32(0.5)), name="kept")
+    model = ovir.Model([ops.reshape(kept, ops.constant([2, 1]), False, name="out"), ops.relu(doubled)], [x], "kept")
+    out, other = run_all_ways(model, [data], Emulation("f16", ["doubled", "kept", "out"]))
+    assert out.ravel().tolist() == data.tolist()
+    assert other.tolist() == [2, np.inf]
+    assert run_all_ways(model, [data], "f16")[0].ravel().tolist() == [1, np.inf]
+
+
+def test_layers_in_bodies_are_emulated() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    state = ops.parameter([1], "f32", name="state")
+    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
+    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
+    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)))
+    loop.set_function(body)
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), grown.output(0))
+    model = ovir.Model([loop.get_iter_value(grown.output(0), -1)], [x], "loop")
+    assert run_all_ways(model, [np.float32([1])], "f16")[0].tolist() == [np.inf]
+    key = next(layer.key for layer in model.walk() if layer.name == "grown")
+    assert run_all_ways(model, [np.float32([1])], Emulation("f16", [key]))[0].tolist() == [1e6]
+
+
+def test_states_hold_rounded_values() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    variable = ovir.opset6.read_value(ops.constant(np.float32([0.1])), "v", "f32", [1])
+    total = ops.add(variable, x, name="total")
+    sink = ovir.opset6.assign(total, "v")
+    model = ovir.Model([ops.relu(total)], [x], "state", sinks=[sink])
+    request = ovir.compile_model(model, emulate="f16").create_infer_request()
+    for _ in range(3):
+        found = request.infer([np.float32([0.01])])[0]
+    expected = np.float16(0.1)
+    for _ in range(3):
+        expected = np.float16(np.float32(expected) + np.float32(np.float16(0.01)))
+    assert found.tolist() == [float(expected)]
+
+
+def test_weights_that_are_decompressed_are_rounded() -> None:
+    codes = RNG.integers(-128, 128, (16, 8)).astype(np.int8)
+    scale = RNG.random((16, 1)).astype(np.float16)
+    weights = ops.multiply(ops.convert(ops.constant(codes), "f16"), ops.constant(scale))
+    x = ops.parameter([2, 16], "f32", name="x")
+    product = ops.matmul(x, ops.convert(weights, "f32"), False, False)
+    model = ovir.Model([product], [x], "compressed")
+    data = np.eye(2, 16, dtype=np.float32)
+    (found,) = run_all_ways(model, [data], "bf16")
+    np.testing.assert_array_equal(found, rounded((codes.astype(np.float32) * scale)[:2], "bf16"))
+
+
+@pytest.mark.parametrize("option", ["f8", "int8", 16])
+def test_other_types_are_refused(option: Any) -> None:
+    x = ops.parameter([1], "f32", name="x")
+    model = ovir.Model([ops.relu(x)], [x], "m")
+    with pytest.raises(ovir.InputError, match="the types are f16 and bf16"):
+        ovir.compile_model(model, emulate=option)
+    with pytest.raises(ovir.InputError, match="exclude each other"):
+        ovir.compile_model(model, emulate="f16", keep_compressed=True)
