@@ -57,7 +57,7 @@ def descending(scores: Array, rows: Array | None = None) -> Array:
     index_bits = scores.size.bit_length()
     is_many = scores.size >= _MANY and scores.dtype == np.float32
     if not is_many or (rows is not None and index_bits + int(rows.max()).bit_length() > 31):
-        return np.argsort(-scores, kind="stable") if rows is None else np.lexsort((-scores, rows))
+        return (-scores).argsort(kind="stable") if rows is None else np.lexsort((-scores, rows))
     bits = (scores + np.float32(0)).view(np.int32)  # -0 counts as 0
     # Read as integers, the bits of floats are in the order of the floats, except that negative ones are reversed.
     bits = np.where(bits < 0, bits ^ 0x7FFFFFFF, bits)

@@ -32,11 +32,9 @@ def grids(rows: Array, widest: int) -> Iterator[tuple[Array, Array]]:
         return
     lengths = np.bincount(rows)
     starts = lengths.cumsum() - lengths
-    if not lengths.all():
-        starts, lengths = starts[lengths > 0], lengths[lengths > 0]
     groups = [slice(0, lengths.size)]
     if lengths.size * min(int(lengths.max()), widest) ** 2 > _CELLS:
-        order = np.argsort(-lengths, kind="stable")
+        order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
         starts, lengths = starts[order], lengths[order]
         groups = list(_groups(lengths.tolist(), widest))
     for group in groups:
@@ -72,9 +70,10 @@ def keep_apart(rows: Array, most: int, overlaps: Overlaps, threshold: float | Ar
 
 def _apart(grid: Array, exists: Array, most: int, overlaps: Overlaps, limits: Array) -> Iterator[Array]:
     """Yield the candidates of some rows that are kept, block by block; ``grid`` and ``exists`` are as in ``grids``."""
-    count, length = grid.shape
-    before = np.zeros((count, min(most, length)), np.intp)  # the kept candidates of each row
-    taken = np.zeros((count, 1), np.intp)
+    length = grid.shape[1]
+    taken = np.zeros((len(grid), 1), np.intp)
+    if length > _BLOCK:
+        before = np.zeros((len(grid), min(most, length)), np.intp)  # the kept candidates of each row
     for start in range(0, length, _BLOCK):
         block, alive = grid[:, start : start + _BLOCK], exists[:, start : start + _BLOCK]
         if start:
@@ -156,9 +155,11 @@ def _chosen_of_pairs(excluding: Array, alive: Array) -> Array:
     """Return which candidates [R, n] are kept, given which pairs [R, n, n] exclude each other."""
     length = alive.shape[1]
     kept = alive.ravel().tolist()
-    for pair in excluding.ravel().nonzero()[0].tolist():
-        number, earlier = divmod(pair, length)
-        if kept[number - number % length + earlier]:
+    pairs = excluding.ravel().nonzero()[0]
+    numbers = pairs // length
+    earlier = pairs - (numbers - numbers // length) * length
+    for number, other in zip(numbers.tolist(), earlier.tolist(), strict=True):
+        if kept[other]:
             kept[number] = False
     return np.array(kept, bool).reshape(alive.shape)
 
@@ -236,15 +237,17 @@ def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps
     each = np.arange(len(grid))
     # If both arguments were one array, only the overlaps with earlier candidates would be computed.
     table = factors(grid, grid.copy()) if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE else None
+    has_nan = table is None or not table.min() > 0  # NaN removes a candidate, and infinity * 0 is NaN
     taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
     for step in range(steps):
-        np.putmask(scores, ~(scores > least), -np.inf)
+        if has_nan:
+            np.putmask(scores, np.isnan(scores), -np.inf)
         best = scores.argmax(axis=1)
         taken[:, step] = best
         final[:, step] = highest = scores[each, best]
-        if highest.max() == -np.inf:
+        if not highest.max() > least:
             break
         scores *= factors(grid[each, best, np.newaxis], grid)[:, 0] if table is None else table[each, best]
         scores[each, best] = -np.inf
-    is_taken = final > -np.inf
+    is_taken = final > least  # a score that is no longer above the limit does not rise above it again
     return grid[each[:, np.newaxis], taken][is_taken], final[is_taken]

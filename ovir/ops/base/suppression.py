@@ -319,21 +319,25 @@ class ImageNmsBase(Operator):
         """
         images, classes = sizes
         order = ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
-        chosen = as_f32(boxes[sources[order]])
+        chosen = as_f32(boxes.take(sources[order], axis=0))
         kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
-        chosen, order = chosen[kept], order[kept]
-        image, label = np.divmod(rows[order], max(classes, 1))
-        places = places[order]
-        best = np.lexsort((places, label, -final, image))
-        if self.keep_top_k >= 0:
-            best = best[: self.keep_top_k] if images == 1 else best[ranks(image[best]) < self.keep_top_k]
+        order = order[kept]
+        label, places = rows[order], places[order]
+        if images == 1:
+            image = np.zeros(label.size, np.intp)
+            best = np.lexsort((places, label, -final))[: None if self.keep_top_k < 0 else self.keep_top_k]
+        else:
+            image, label = np.divmod(label, max(classes, 1))
+            best = np.lexsort((places, label, -final, image))
+            if self.keep_top_k >= 0:
+                best = best[ranks(image[best]) < self.keep_top_k]
         if self.sort_result_type == "classid":
             across = () if self.sort_result_across_batch else (image[best],)
             best = best[np.lexsort((label[best], *across))]
         elif self.sort_result_type == "score" and self.sort_result_across_batch:
             best = best[np.argsort(-final[best], kind="stable")]
         found = np.empty((best.size, 6), np.float32)
-        found[:, 0], found[:, 1], found[:, 2:] = label[best], final[best], chosen[best]
+        found[:, 0], found[:, 1], found[:, 2:] = label[best], final[best], chosen.take(kept[best], axis=0)
         index = self.output_type.to_dtype()
         counts = np.bincount(image[best], minlength=images).astype(index)
         return found.astype(boxes.dtype, copy=False), places[best, np.newaxis].astype(index, copy=False), counts
