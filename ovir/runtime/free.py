@@ -89,10 +89,12 @@ class FreeStep:
         self._lasting = lasting
         self._arguments = _getter(step.inputs)
         self._sizes = KnownSizes(step) if step.is_open else None
-        self._can_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
         changing = [i for i, slot in enumerate(step.inputs) if slot not in lasting.plan.constants]
         self._sizing = [i for i in changing if step.operator.reads_value(i)]
         self._read = [i for i in changing if not step.operator.reads_value(i)]
+        may_bind = step.is_plain and step.operator.pure and not step.layer.bodies and _has_known_types(step)
+        fixed = [lasting.slots[step.inputs[i]] for i in self._sizing if step.inputs[i] in lasting.fixed]
+        self._can_bind = may_bind and not any(map(_is_too_much, fixed))
         self._last_key: object = None
         self._binding: _Binding | None = None
 
@@ -141,7 +143,7 @@ class FreeStep:
 
     def _key(self, arrays: tuple[Array, ...]) -> object:
         """Return what a binding depends on; None where it does not pay."""
-        if any(arrays[i].size > _LARGEST_KNOWN or arrays[i].dtype.kind not in "iub" for i in self._sizing):
+        if any(_is_too_much(arrays[i]) for i in self._sizing):
             return None
         if sum(arrays[i].nbytes for i in self._read) > _LARGEST:
             return None
@@ -242,6 +244,11 @@ class _FreeBinder(StepBinder):
         if fixed is not None:
             self.call(np.copyto, fixed, array)
         self.outputs[index] = array if fixed is None else fixed
+
+
+def _is_too_much(array: Array) -> bool:
+    """Return whether comparing an input that determines sizes in each run would not pay."""
+    return array.size > _LARGEST_KNOWN or array.dtype.kind not in "iub"
 
 
 def _getter(slots: tuple[int, ...]) -> Callable[[list[Any]], tuple[Array, ...]]:
