@@ -102,8 +102,9 @@ def _split(m: Making) -> None:
     x = m.pick()
     axis = (x.shape.rank or 1) - 1
     doubled = ops.concat([x, x], axis)
+    unique = f"part_{len(m.tensors)}"
     parts = ops.split(
-        doubled, axis, 2, name=m.name(), tensor_names=m.draw(st.sampled_from([None, "part", [None, "b"]]))
+        doubled, axis, 2, name=m.name(), tensor_names=m.draw(st.sampled_from([None, unique, [None, unique]]))
     )
     m.tensors.append(parts.output(m.integer(0, 1)))
 
