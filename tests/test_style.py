@@ -30,6 +30,7 @@ VERBS = re.findall(
 BANNED = re.compile(
     r"\b(to speak of|such as has|belongs? into|no more than that|is told|are told|told of|can be lived with"
     r"|live with|none of a file|graver|does not fit to|the mend|Mend:)\b"
+    r"|\b(that|those) of\b"
     r"|^(Of|That of|Those) (the|which|a|an|what|this|them)\b"
 )
 """Phrases of a dialect that readers had to guess at. See the terms in docs/architecture.md."""

@@ -28,7 +28,7 @@ MADE_BY = frozenset({"MO_version", "Runtime_version", "OpenVINO Runtime"})
 
 @dataclass(frozen=True)
 class Options:
-    """What counts as a difference."""
+    """Rules for what counts as a difference."""
 
     ignore_names: bool = False
     tolerance: Tolerance = EXACT

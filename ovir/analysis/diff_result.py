@@ -1,4 +1,4 @@
-"""What ``ovir.diff`` returns: the differences of two models, as data."""
+"""The result of ``ovir.diff``: the differences of two models, as data."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Change:
     """One thing in which a layer, or the whole model, differs."""
 
     what: str
-    """What has changed, such as ``attribute``, ``input`` or ``constant``; docs/python.md lists all."""
+    """The kind of the change, such as ``attribute``, ``input`` or ``constant``; docs/python.md lists all."""
     name: str = ""
     """Which one of them: the name of the attribute, the number of the input or output, the key in rt_info."""
     old: Any = None
-    """What it was: a text, number, boolean or list; None for nothing."""
+    """The earlier value: a text, number, boolean or list; None for nothing."""
     new: Any = None
     data: DataDifference | None = None
     """For constants, how many values differ and by how much."""
@@ -101,13 +101,13 @@ class Diff:
     a: Model
     b: Model
     model: list[Change] = field(default_factory=list)
-    """What differs in the models as a whole: name, order of inputs and outputs, rt_info."""
+    """The differences of the models as a whole: name, order of inputs and outputs, rt_info."""
     layers: list[LayerDiff] = field(default_factory=list)
     """All layers that differ, in the order of the second model; layers of bodies follow the layer that has the body."""
     affected: list[Affected] = field(default_factory=list)
     """Consequences: outputs whose type differs although their layers are equal."""
     notes: list[str] = field(default_factory=list)
-    """What does not count as a difference, but is worth knowing."""
+    """Facts that do not count as differences, but are worth knowing."""
 
     def __bool__(self) -> bool:
         return not self.is_equal

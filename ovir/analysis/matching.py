@@ -282,7 +282,7 @@ class Matching:
 
 
 class _Colors:
-    """What is before and behind each layer of both models, as numbers."""
+    """The surroundings before and behind each layer of both models, as numbers."""
 
     def __init__(self, up_a: list[int], down_a: list[int], up_b: list[int], down_b: list[int]) -> None:
         self.up_a, self.down_a, self.up_b, self.down_b = up_a, down_a, up_b, down_b

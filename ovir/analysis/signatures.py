@@ -1,4 +1,4 @@
-"""What a layer means, as numbers that can be compared: the basis on which the layers of two models are matched.
+"""The meaning of layers, as numbers that can be compared: the basis on which the layers of two models are matched.
 
 Layers of equal meaning have equal numbers, whatever their names, ids and places in the file are. The numbers come from
 an ``Interner`` that both models share, so that they are exact: there are no collisions of hashes.

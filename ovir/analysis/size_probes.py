@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Dependence:
-    """What an unknown size or number depends on."""
+    """The origins of an unknown size or number."""
 
     variables: tuple[int, ...]
     """Variables of the layer's inputs; if empty, the values of tensors decide, whatever the shapes are."""

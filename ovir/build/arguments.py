@@ -21,7 +21,7 @@ _SIGNATURE_OF = {key: signature for signature, keys in SIGNATURES.items() for ke
 
 
 class Kind(Enum):
-    """What an argument gives."""
+    """The role of an argument."""
 
     INPUT = "one input"
     INPUTS = "a list of all inputs"

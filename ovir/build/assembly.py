@@ -20,7 +20,7 @@ from ovir.ops.infrastructure import Result
 
 
 class _Builder:
-    """What layers and models use of this package; see ``ovir.graph.provided``."""
+    """The functions of this package that layers and models use; see ``ovir.graph.provided``."""
 
     apply = staticmethod(apply)
 

@@ -68,7 +68,7 @@ def _shown(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Options:
-    """What every function takes besides inputs and attributes."""
+    """The arguments of every function besides inputs and attributes."""
 
     name: str | None = None
     tensor_names: TensorNames | None = None

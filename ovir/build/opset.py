@@ -1,4 +1,4 @@
-"""What the modules ``ovir.opset1`` to ``ovir.opset17`` contain: functions, each made on its first use."""
+"""Contents of the modules ``ovir.opset1`` to ``ovir.opset17``: functions, each made on its first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callers pass for inputs and attributes, converted to arrays and to the types of attributes."""
+"""Conversion of arguments for inputs and attributes to arrays and to the types of attributes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from ovir.ops.infrastructure import Blob, Const
 
 @dataclass(frozen=True)
 class Context:
-    """What rules can look at: the model, its file and its weights."""
+    """All that rules can look at: the model, its file and its weights."""
 
     root: etree._Element
     file: str | None

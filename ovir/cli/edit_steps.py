@@ -1,4 +1,4 @@
-"""What each option of ``ovir edit`` does to a model, and how it is reported."""
+"""The edits behind the options of ``ovir edit``, with their reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ovir run`` prints: tables for people, JSON for programs."""
+"""Output of ``ovir run``: tables for people, JSON for programs."""
 
 from __future__ import annotations
 

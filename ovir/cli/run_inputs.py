@@ -1,4 +1,4 @@
-"""What goes into a run: files, values that are written out, images, and random numbers for the rest."""
+"""Inputs of a run: files, values that are written out, images, and random numbers for the rest."""
 
 from __future__ import annotations
 

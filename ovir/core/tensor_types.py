@@ -1,4 +1,4 @@
-"""What inference knows of a tensor: its element type, its shape and, if it is small, its known value.
+"""The type of a tensor as inference knows it: its element type, its shape and, if it is small, its known value.
 
 A known value is deferred: it is computed when an operation first needs it. An ``Evaluation`` computes the known
 values of all outputs of one operation.

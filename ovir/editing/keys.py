@@ -93,7 +93,7 @@ def find_readers(model: Model, source: Port, keys: InputKeys) -> list[Port]:
 
 
 def _inputs_of(model: Model, key: InputKey) -> list[Port]:
-    """Return the input port of a key, or all those of a layer."""
+    """Return the input port of a key, or all input ports of a layer."""
     if isinstance(key, Port):
         find_layer(model, key.layer)
         if key.is_output:

@@ -28,7 +28,7 @@ class OpenEdits:
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
         self.failure: BaseException | None = None
-        """What an edit has raised halfway. The block must undo everything, even if the exception has been caught."""
+        """The exception that an edit has raised halfway. The block must undo everything, even if it has been caught."""
 
 
 @contextmanager

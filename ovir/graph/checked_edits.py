@@ -145,7 +145,7 @@ class CheckedEdits(EditableGraph):
 
 
 class Edits(Protocol):
-    """What ``ovir.editing`` provides: the methods of ``CheckedEdits``, for a Model as the first argument."""
+    """The functions that ``ovir.editing`` provides: the methods of ``CheckedEdits``, which take the model first."""
 
     def editing(self, model: Any) -> AbstractContextManager[None]: ...
 

@@ -26,7 +26,7 @@ ShapeLike = PartialShape | Sequence[DimensionLike] | str
 
 
 class Inference(Protocol):
-    """What ``ovir.inference`` provides."""
+    """The functions that ``ovir.inference`` provides."""
 
     def infer(self, model: Model) -> list[Diagnostic]:
         """Infer a model, and return warnings and infos."""
@@ -94,8 +94,8 @@ class Model(CheckedEdits):
         are not connected in both directions: ``Model(results, parameters)`` takes them. Use ``connect`` for what is not
         connected yet, and then ``infer_shapes``.
 
-        ``version`` is that of the file format. ``has_gaps`` means that some layers or edges are missing, so that no
-        layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
+        ``version`` is the version of the file format. ``has_gaps`` means that some layers or edges are missing, so that
+        no layer is known to be dead. Raises ModelError for a cycle, and InputError for layers that share a body.
         """
         model = cls.__new__(cls)
         model._set_up(layers, name, version, path, rt_info, has_gaps)

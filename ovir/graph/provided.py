@@ -1,4 +1,4 @@
-"""What higher packages do for layers and models, which cannot import them.
+"""Functions of higher packages, which layers and models use but cannot import.
 
 Each package registers an object here when it is imported, which happens on the first use.
 """
@@ -31,7 +31,7 @@ class Provided(Generic[Provider]):
 
 
 class Builder(Protocol):
-    """What ``ovir.build`` provides; ``Any`` stands for layers, whose module imports this one."""
+    """The functions that ``ovir.build`` provides; ``Any`` stands for layers, whose module imports this one."""
 
     def apply(self, type_name: str, *operands: Any) -> Any:
         """Return a new layer that applies an operation to layers, ports, arrays or numbers."""

@@ -122,7 +122,7 @@ def _value_of(elements: tuple[RtElement, ...]) -> str | RtInfo:
 
 
 NO_RT_INFO = RtInfo(())
-"""What has no ``<rt_info>``."""
+"""The runtime information of models, layers and ports without an ``<rt_info>``."""
 
 DeferredRtInfo = Callable[[], RtInfo]
 """A function that makes an RtInfo on demand, because a file may have one for every layer and few are read."""

@@ -17,7 +17,7 @@ _OF_PORT = (
     *("edge_line", "_source"),
 )
 _KEPT = ("revision", "_dependents")
-"""What is not restored: the number of inferences only grows, and dependents have been called."""
+"""The fields that are not restored: the number of inferences only grows, and dependents have been called."""
 
 
 class _ModelState(NamedTuple):
@@ -40,7 +40,7 @@ class _LayerState(NamedTuple):
 class Snapshot:
     """The fields of a model and its bodies, of their layers and of the ports; data of weights is not copied.
 
-    ``restore`` sets the same objects to the same values, so that layers and ports that a user holds remain those of the
+    ``restore`` sets the same objects to the same values, so that layers and ports that a user holds remain part of the
     model. Operators are such objects: an attribute that has been set in an operator itself remains as it is. New layers
     are restored too if ``add`` has been called for them; others that have been added belong to no model then, and are
     connected with nothing.

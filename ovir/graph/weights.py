@@ -20,7 +20,7 @@ class Weights:
     constant: Layer
     """The Const that holds the numbers of the file, without scales and zero points."""
     compression: str
-    """What has to be undone, such as ``u4 with scale and zero point, groups of 128``; ``none`` for nothing."""
+    """The compression to undo, such as ``u4 with scale and zero point, groups of 128``; ``none`` for nothing."""
     decompress: Callable[[Port], Array] = field(repr=False)
     """Computes the tensor of the output port that feeds ``input``."""
 

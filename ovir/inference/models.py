@@ -133,7 +133,7 @@ def find_weights(model: Model) -> list[Weights]:
 
 
 class _Inference:
-    """What models use of this package; see ``ovir.graph.model``."""
+    """The functions of this package that models use; see ``ovir.graph.model``."""
 
     infer = staticmethod(infer_model)
     reshape = staticmethod(reshape_model)

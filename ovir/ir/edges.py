@@ -37,7 +37,7 @@ def _declare_the_same(one: Port, other: Port) -> bool:
 
 @dataclass
 class Gaps:
-    """What could not be read and has been reported. The consequences are not reported."""
+    """The layers and edges that could not be read, which has been reported. The consequences are not reported."""
 
     layers: set[int | None] = field(default_factory=set)
     """Ids of layers; None stands for a layer whose id is unknown."""

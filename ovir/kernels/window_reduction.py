@@ -50,7 +50,7 @@ def reduce_windows(
 
 
 class Padding:
-    """What windows cover: planes surrounded by ``fill``, or cut where no window reaches."""
+    """The area that windows cover: planes surrounded by ``fill``, or cut where no window reaches."""
 
     def __init__(
         self, sizes: Sequence[int], counts: Sequence[int], windows: Sequence[Window], fill: Any, dtype: np.dtype[Any]

@@ -17,7 +17,7 @@ from ovir.runtime.arena import Arena, Span, aligned_bytes
 from ovir.runtime.step import Step
 
 Prepared = dict[tuple[str, str], Array]
-"""What operations have made from their constants, by the key of the layer and the name of the form."""
+"""The results of operations that prepare their constants, by the key of the layer and the name of the form."""
 
 
 class Memory:

@@ -79,7 +79,7 @@ class CompiledModel:
         self._last_tapped: tuple[frozenset[str], Plan] = frozenset(), self._plan
         self._plans: dict[object, Plan] = {}
         self.prepared: Prepared = {}
-        """What operations have made from constants, for the bound plans of all requests."""
+        """The results of operations that prepare constants, for the bound plans of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
         self._keys = _output_keys(model.outputs)
         self._request: InferRequest | None = None

@@ -151,7 +151,7 @@ class KnownSizes:
 
 
 class Runs(Protocol):
-    """What runs a plan."""
+    """An object that runs a plan."""
 
     plan: Plan
 

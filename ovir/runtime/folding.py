@@ -1,4 +1,4 @@
-"""What folding the constants of a model may cost, in time and in memory."""
+"""Limits of time and memory for folding the constants of a model."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _LARGEST_KNOWN = 64
 
 
 class Lasting:
-    """What the free steps of a bound plan know of each other: which arrays are the same from run to run."""
+    """The common knowledge of the free steps of a bound plan: which arrays are the same from run to run."""
 
     def __init__(self, plan: Plan, slots: list[Any], fixed: set[int], prepared: Prepared) -> None:
         """Prepare for the free steps of a plan; the arrays of the slots in ``fixed`` never change."""
@@ -48,7 +48,7 @@ class Lasting:
 
 @dataclass
 class _Binding:
-    """What a free step is bound to."""
+    """The shapes, arrays and calls that a free step is bound to."""
 
     same: list[tuple[int, Array]]
     """The positions of inputs that must be these arrays."""

@@ -29,7 +29,7 @@ from ovir.runtime.step import Step
 
 @dataclass
 class Plan:
-    """What an executor needs to run a model."""
+    """All that an executor needs to run a model."""
 
     model: Model
     ports: list[Port]

@@ -19,7 +19,7 @@ from ovir.runtime.state import Variables
 Shapes = tuple[tuple[int, ...], ...]
 States = Mapping[str, tuple[int, ...] | None]
 Moment = tuple[Shapes, tuple[tuple[int, ...] | None, ...]]
-"""What a plan is bound to: the shapes of the inputs in one call, and of the variables whose shapes inference does not
+"""The shapes that a plan is bound to: of the inputs in one call, and of the variables whose shapes inference does not
 know."""
 PlanFor = Callable[[Shapes, States], Plan]
 

@@ -157,7 +157,7 @@ class HalfSource:
 
 
 class Loss(NamedTuple):
-    """What the numbers of a constant lose as f16."""
+    """The loss of the numbers of a constant as f16."""
 
     outside: float
     """The share of numbers outside of the range."""

@@ -15,13 +15,13 @@ from ovir.diagnostics.errors import InputError, WriteError
 
 
 class Kind(NamedTuple):
-    """What a pair of files holds, for messages, and the endings of the paths."""
+    """The content of a pair of files, for messages, and the endings of the paths."""
 
     title: str
     text: str
     data: str
     content: str
-    """What the data are."""
+    """A plural noun for the data."""
 
 
 MODEL = Kind("model", ".xml", ".bin", "weights")

@@ -21,7 +21,7 @@ Call = fast_calls.Call
 
 
 class Binder(Protocol):
-    """What an operation can ask for while it is bound."""
+    """The requests that an operation can make while it is bound."""
 
     @property
     def inputs(self) -> tuple[Array, ...]:

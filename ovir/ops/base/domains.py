@@ -25,7 +25,7 @@ Negative = Literal["from the end", "forbidden", "unspecified"]
 """The meaning of a negative index; ``unspecified``: the specification gives none, and devices count it from the end."""
 
 Inputs = Mapping[str, TensorType]
-"""What is known of the inputs, by name; missing optional inputs are not included."""
+"""The known types of the inputs, by name; missing optional inputs are not included."""
 
 
 @dataclass(frozen=True)

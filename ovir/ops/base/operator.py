@@ -81,7 +81,7 @@ class Operator(Traits):
     input_types: tuple[ElementType, ...] = ()
     output_types: tuple[ElementType, ...] = ()
     output_shapes: tuple[PartialShape, ...] = ()
-    """What was inferred for the inputs and outputs; see ``applied``."""
+    """The inferred types of the inputs and outputs; see ``applied``."""
     constant_data: object = None
     """The data of a constant: what the outputs depend on besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})

@@ -155,7 +155,7 @@ class Traits:
 
 
 class Signature(NamedTuple):
-    """What the parameters of ``infer`` or ``run`` say about inputs."""
+    """The inputs of an operation, as the parameters of ``infer`` or ``run`` declare them."""
 
     names: tuple[str, ...]
     """The names of the inputs; those that only ``*inputs`` accepts have none."""
@@ -163,7 +163,7 @@ class Signature(NamedTuple):
     variadic: bool
     """Whether any number of inputs may follow the named ones."""
     keywords: frozenset[str]
-    """What the function asks for besides inputs, such as ``out`` or ``bodies``."""
+    """The parameters besides inputs, such as ``out`` or ``bodies``."""
 
 
 def signature(function: Callable[..., Any]) -> Signature:
