@@ -24,7 +24,7 @@ from ovir.analysis.diff_layers import (
     type_changes,
 )
 from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
-from ovir.analysis.matching import NONE, Matching
+from ovir.analysis.matching import NONE, Matching, matching_of
 from ovir.analysis.signatures import Interner, Side, slicing_of
 from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.codes import USAGE
@@ -98,7 +98,7 @@ class _Comparison:
         self.result = result
         self.options = options
         self.groups = groups
-        self.matching = Matching(a, b)
+        self.matching = matching_of(a, b)
         self.connections = Connections(self.matching)
         self._bodies: dict[tuple[int, int, str], _Comparison] = {}
 

@@ -2,11 +2,13 @@
 
 A layer is recognized by its name, by what it computes, and by its place between layers that are already matched. Names
 come first where they agree with the structure. They are not trusted where they contradict it, as in models whose layers
-are numbered anew: there a layer called ``Add_12`` is often another one in the second model.
+are numbered anew: there a layer called ``Add_12`` is often another one in the second model. In small models that were
+edited in many places, layers look alike by chance; there both ways are tried, and the one that explains the second
+model with fewer differences counts.
 
-1. Layers that compute the same from the same, for the same readers, are one layer.
-2. If names are trusted, layers of the same name that also have the same layers before or behind them, the same meaning,
+1. If names are trusted, layers of the same name that also have the same layers before or behind them, the same meaning,
    or at least the same type are one layer.
+2. Layers that compute the same from the same, for the same readers, are one layer.
 3. From matched layers, matches grow along the connections, the most certain ones first.
 4. What remains is matched by what lies before or behind it, up to matched layers; then by small neighborhoods; then by
    type and place alone.
@@ -15,7 +17,7 @@ are numbered anew: there a layer called ``Add_12`` is often another one in the s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import chain
 
@@ -27,15 +29,77 @@ _ROUNDS = 8
 _RADII = (4, 2, 1)
 _EXACT, _ROUGH, _UNSURE = 2, 3, 2
 """Ranks of candidates of different names: equal meaning, equal type; what is added if there are others like them."""
-_TRUSTED = 0.9
-"""The share of names that must not contradict the structure, so that names alone are trusted."""
+_TRUSTED, _DOUBTED = 0.9, 0.5
+"""The shares of names that agree with the structure from which on they are trusted alone, and tried at all."""
+
+
+def matching_of(a: Side, b: Side) -> Matching:
+    """Return the matching of two models that needs the fewest differences to explain the second one.
+
+    Names count first if few of them contradict the structure, and last if many do. In between, both are tried.
+    """
+    names = _unique_names(a, b)
+    up_a, down_a = a.colors(a.exact, [NONE] * len(a.layers), rough=False)
+    up_b, down_b = b.colors(b.exact, [NONE] * len(b.layers), rough=False)
+    colors = _Colors(up_a, down_a, up_b, down_b)
+    share = _share_of_agreeing(a, b, colors, names)
+    found = [
+        Matching(a, b, colors, names, trusts_names=trusts)
+        for trusts in (True, False)
+        if (share >= _DOUBTED if trusts else share < _TRUSTED)
+    ]
+    return min(found, key=_differences) if len(found) > 1 else found[0]
+
+
+def _share_of_agreeing(a: Side, b: Side, colors: _Colors, names: Mapping[int, int]) -> float:
+    """Return the share of names that agree with the structure, among those which agree with it or contradict it.
+
+    A name contradicts the structure if another layer of the second model stands where its layer stood before.
+    """
+    ups = Counter(colors.up_a), Counter(colors.up_b)
+    downs = Counter(colors.down_a), Counter(colors.down_b)
+    agreeing = contradicting = 0
+    for i, j in names.items():
+        if _are_alike(a, colors, i, j):
+            agreeing += 1
+        elif a.sources[i]:
+            contradicting += any(
+                in_a[color] == in_b[color] == 1
+                for color, in_a, in_b in ((colors.up_a[i], *ups), (colors.down_a[i], *downs))
+            )
+    return agreeing / (agreeing + contradicting) if agreeing + contradicting else 1.0
+
+
+def _are_alike(a: Side, colors: _Colors, i: int, j: int) -> bool:
+    """Return whether two layers have the same layers before or behind them.
+
+    Nothing is before a constant, so that equal constants are not alike for this.
+    """
+    if colors.down_a[i] == colors.down_b[j]:
+        return True
+    return bool(a.sources[i]) and colors.up_a[i] == colors.up_b[j]
+
+
+def _differences(found: Matching) -> int:
+    """Return a measure of how much differs: layers, names, and inputs that no other difference explains."""
+    a, b = found.a, found.b
+    count = found.to_b.count(NONE) + found.to_a.count(NONE)
+    for i, j in found.pairs():
+        count += (a.exact[i] != b.exact[j]) + (a.layers[i].name != b.layers[j].name)
+        for (s, p), (t, q) in zip(a.sources[i], b.sources[j], strict=False):
+            is_explained = s < 0 or t < 0 or found.to_b[s] == NONE or found.to_a[t] == NONE
+            count += not is_explained and (found.to_b[s], p) != (t, q)
+    return count
 
 
 class Matching:
     """Pairs of layers of two models, by their numbers in each ``Side``."""
 
-    def __init__(self, a: Side, b: Side) -> None:
-        """Match the layers of two models."""
+    def __init__(self, a: Side, b: Side, colors: _Colors, names: Mapping[int, int], *, trusts_names: bool) -> None:
+        """Match the layers of two models.
+
+        ``colors`` are the surroundings of all layers, ``names`` the layers that have a name in common.
+        """
         self.a, self.b = a, b
         self.to_b = [NONE] * len(a.layers)
         self.to_a = [NONE] * len(b.layers)
@@ -43,8 +107,8 @@ class Matching:
         self._worst = _EXACT
         self._agree: Callable[[int, int], bool] | None = None
         self._deferred: list[tuple[int, int, int]] = []
-        self._by_name = _unique_names(a, b)
-        self._run()
+        self._by_name = names
+        self._run(colors, trusts_names)
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the matched layers, in the order of the first model."""
@@ -52,14 +116,12 @@ class Matching:
 
     # ----- the steps
 
-    def _run(self) -> None:
-        up = self._colors(self.a.exact, self.b.exact, rough=False)
-        self._match_contexts(up)
-        trusted = self._names_are_trusted(up)
-        if trusted:
-            self._match_names(lambda i, j: self._is_alike(i, j, up))
+    def _run(self, colors: _Colors, trusts_names: bool) -> None:
+        if trusts_names:
+            self._match_names(lambda i, j: _are_alike(self.a, colors, i, j))
             self._match_names(lambda i, j: self.a.exact[i] == self.b.exact[j])
             self._match_names(self._is_plausible)
+        self._match_contexts(colors)
         self._grow()
         self._match_rest(rough=False)
         self._match_ends(lambda i, j: self.a.exact[i] == self.b.exact[j])
@@ -73,7 +135,7 @@ class Matching:
         self._grow()
         self._match_ends(lambda i, j: True)
         self._match_rest(rough=True)
-        if not trusted:
+        if not trusts_names:
             self._match_names(self._is_plausible)
             self._grow()
 
@@ -127,7 +189,7 @@ class Matching:
         return self._by_name.get(i, j) != j and not (self.a.sources[i] and self.a.readers[i])
 
     def _classes(self, colors: _Colors) -> list[tuple[list[int], list[int]]]:
-        """Return the layers of equal colors, where both models have as many of them.
+        """Return the unmatched layers of equal colors, where both models have as many of them.
 
         Equal inputs or outputs of a model are distinguished by their order; they come first.
         """
@@ -136,34 +198,9 @@ class Matching:
             ends = list(chain(*side.ends))
             up, down = (colors.up_b, colors.down_b) if position else (colors.up_a, colors.down_a)
             for i in dict.fromkeys(chain(ends, range(len(up)))):
-                classes[up[i], down[i]][position].append(i)
+                if (self.to_a if position else self.to_b)[i] == NONE:
+                    classes[up[i], down[i]][position].append(i)
         return [(first, second) for first, second in classes.values() if len(first) == len(second)]
-
-    def _names_are_trusted(self, colors: _Colors) -> bool:
-        """Return whether few layers of one name are elsewhere, as far as the structure shows."""
-        ups = Counter(colors.up_a), Counter(colors.up_b)
-        downs = Counter(colors.down_a), Counter(colors.down_b)
-        agreeing = contradicting = 0
-        for i, j in self._by_name.items():
-            if self.to_b[i] == j or (self.to_b[i] == NONE and self._is_alike(i, j, colors)):
-                agreeing += 1
-            elif self.to_b[i] != NONE or self.to_a[j] != NONE:
-                contradicting += 1
-            elif self.a.sources[i]:
-                contradicting += any(
-                    in_a[color] == in_b[color] == 1
-                    for color, in_a, in_b in ((colors.up_a[i], *ups), (colors.down_a[i], *downs))
-                )
-        return agreeing >= _TRUSTED * (agreeing + contradicting)
-
-    def _is_alike(self, i: int, j: int, colors: _Colors) -> bool:
-        """Return whether two layers have the same layers before or behind them.
-
-        Nothing is before a constant, so that equal constants are not alike for this.
-        """
-        if colors.down_a[i] == colors.down_b[j]:
-            return True
-        return bool(self.a.sources[i]) and colors.up_a[i] == colors.up_b[j]
 
     def _is_plausible(self, i: int, j: int) -> bool:
         """Return whether two layers of one name may be one layer that has changed: they have the same type, or both are

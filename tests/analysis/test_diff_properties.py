@@ -125,7 +125,7 @@ def numbers(found: ovir.Diff) -> dict[str, int]:
     return {status: len(names) for status, names in statuses(found).items()}
 
 
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=60)
 @given(
     st.randoms(use_true_random=False), st.integers(3, 60), st.lists(st.sampled_from(EDITS), max_size=6), st.booleans()
 )
@@ -141,7 +141,16 @@ def test_exactly_the_edits_are_found(random: Any, size: int, kinds: list[str], r
     assert numbers(back) == mirrored
 
 
-@settings(deadline=None, max_examples=40, derandomize=True)
+@pytest.mark.parametrize("seed", [131, 946, 1108, 1288, 1317, 1555, 1681, 2135])
+def test_many_edits_of_a_tiny_graph_are_found(seed: int) -> None:
+    """Most layers have changed or have new neighbors, so that some look like others by chance, as in these graphs."""
+    random = Random(seed)
+    graph = random_graph(random, random.randint(3, 5))
+    after, expected = edited(graph, random, [random.choice(EDITS) for _ in range(6)])
+    assert statuses(ovir.diff(graph.model(), after.model(random))) == expected
+
+
+@settings(deadline=None, max_examples=40)
 @given(st.randoms(use_true_random=False), st.integers(3, 60))
 def test_a_scrambled_copy_is_equal(random: Any, size: int) -> None:
     graph = random_graph(random, size)
