@@ -17,8 +17,8 @@ _BASE = {"core", "diagnostics"}
 _OPERATIONS = {*_BASE, "kernels"}
 _INFERENCE = {*_BASE, "ops", "graph"}
 _BUILDING = {*_INFERENCE, "inference"}
-_READING = {*_BUILDING, "build"}
-_RUNNING = {*_READING, "ir", "kernels"}
+_READING = {*_BUILDING, "build", "kernels"}
+_RUNNING = {*_READING, "ir"}
 _TOOLS = {*_RUNNING, "runtime"}
 ALLOWED: dict[str, set[str]] = {
     "diagnostics": set(),

@@ -173,3 +173,23 @@ def test_compression_does_not_infer_after_each_constant(tmp_path: Path, monkeypa
     monkeypatch.setattr("ovir.editing.transaction.infer_edited", inferred.append)
     compressed(added(*(np.full(4, i, np.float32) for i in range(20))), tmp_path)
     assert not inferred
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_large_constant_is_examined_and_converted_in_parts(dtype: type, tmp_path: Path) -> None:
+    """Threads share the parts; the last one of this constant is shorter than the others."""
+    powers = 2.0 ** (np.arange(700_001) % 30 - 20)
+    values = (np.random.default_rng(0).standard_normal(700_001) * powers).astype(dtype)
+    model, found = compressed(added(values), tmp_path)
+    assert (stored(model), found) == ("f16", [])
+    expected = values.astype(np.float16)
+    if dtype == np.float64:
+        expected[np.abs(values) < 2.0**-24] = 0
+    assert (tmp_path / "a.bin").read_bytes() == expected.tobytes()
+    values[-1] = 1e6
+    model, found = compressed(added(values), tmp_path)
+    assert stored(model) == str(ovir.ElementType.from_dtype(dtype))
+    assert "it has numbers of up to 1e+06" in found[0].message
+    values[-1], values[:600_000] = 1, 1e-9
+    model, found = compressed(added(values), tmp_path)
+    assert (stored(model), found) == (str(ovir.ElementType.from_dtype(dtype)), [])

@@ -19,10 +19,19 @@ from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.exact_layers import exact_layers
 from ovir.ir.writing.sources import Source, source_of
+from ovir.kernels import half
+from ovir.kernels.parallel import run_blocks
 from ovir.ops.infrastructure import Const
 
-_STEP = 1 << 20
-"""Bytes of f16 that are examined at a time."""
+_STEP = 1 << 17
+"""Numbers that are examined at a time; they stay in the cache."""
+_MOST_HELD = 8
+"""Steps after which the memory of their numbers is released."""
+_BLOCK = 1 << 16
+"""Numbers that are converted at a time."""
+_LEAST_FOR_THREADS = 1 << 18
+"""Numbers from which on another thread helps."""
+_BITS = {4: np.uint32, 8: np.uint64}
 _LARGEST = 65504.0
 _SMALLEST = 2.0**-24
 """The largest finite and the smallest positive number of f16."""
@@ -119,10 +128,17 @@ class HalfSource:
         return self._halves(self._numbers(start, stop)).view(np.uint8)
 
     def _halves(self, numbers: NDArray[Any]) -> NDArray[Any]:
+        halves = np.empty(numbers.shape, np.float16)
+
+        def convert(start: int, stop: int) -> None:
+            for first in range(start, stop, _BLOCK):
+                part = slice(first, min(first + _BLOCK, stop))
+                half.copy(numbers[part], halves[part])
+                if numbers.dtype == np.float64:
+                    halves[part][np.abs(numbers[part]) < _SMALLEST] = 0  # as OpenVINO does, for f64 only
+
         with np.errstate(over="ignore", invalid="ignore"):
-            halves = numbers.astype(np.float16)
-        if numbers.dtype == np.float64:
-            halves[np.abs(numbers) < _SMALLEST] = 0  # as OpenVINO does, for f64 only
+            run_blocks(convert, numbers.size, _LEAST_FOR_THREADS)
         return halves
 
     def release(self, start: int, stop: int) -> None:
@@ -137,30 +153,49 @@ class HalfSource:
 
     def loss(self) -> Loss:
         """Return what the conversion loses."""
-        count = self.size // 2
-        outside, largest, error = 0, 0.0, 0.0
-        for start in range(0, self.size, _STEP):
-            stop = min(start + _STEP, self.size)
-            numbers = self._numbers(start, stop)
-            size = np.abs(numbers)
-            outside += int(np.count_nonzero(size < _SMALLEST)) - int(size.size - np.count_nonzero(size))
-            if count == 1 or not size.max() < _EXACT_TO_ONE:
-                above = size > _LARGEST
-                outside += int(np.count_nonzero(above))
-                largest = max(largest, float(size[above & np.isfinite(size)].max(initial=0)))
-                with np.errstate(invalid="ignore"):
-                    errors = np.abs(numbers - self._halves(numbers))
-                error = max(error, float(errors[~above & (size >= _SMALLEST)].max(initial=0)))
-            self.release(start, stop)
-        relative = error / float(size[0]) if count == 1 and error else 0.0
-        return Loss(outside / count, largest, error, relative)
+        found: list[Loss] = []
+
+        def examine(first: int, last: int) -> None:
+            held = first
+            for step in range(first, last):
+                found.append(self._loss_of(self._numbers(*self._bytes(step, step + 1))))
+                if step + 1 - held == _MOST_HELD or step + 1 == last:
+                    self.release(*self._bytes(held, step + 1))
+                    held = step + 1
+
+        run_blocks(examine, -(-self.size // (2 * _STEP)), _LEAST_FOR_THREADS // _STEP)
+        outside = sum(part.outside for part in found) / (self.size // 2)
+        largest, error = max(part.largest for part in found), max(part.error for part in found)
+        relative = max(part.relative_error for part in found)
+        return Loss(outside, largest, error, relative)
+
+    def _bytes(self, first: int, last: int) -> tuple[int, int]:
+        """Return the bytes of some steps."""
+        return 2 * _STEP * first, min(2 * _STEP * last, self.size)
+
+    def _loss_of(self, numbers: NDArray[Any]) -> Loss:
+        """Return the loss of some of the numbers, with the count of those outside of the range in place of a share."""
+        size = np.abs(numbers)
+        outside = int(np.count_nonzero(size < _SMALLEST))
+        if outside:
+            outside -= size.size - int(np.count_nonzero(size.view(_BITS[size.dtype.itemsize])))
+        is_only = self.size == 2
+        if not is_only and size.max() < _EXACT_TO_ONE:
+            return Loss(outside, 0.0, 0.0, 0.0)
+        above = size > _LARGEST
+        outside += int(np.count_nonzero(above))
+        largest = float(size[above & np.isfinite(size)].max(initial=0))
+        with np.errstate(invalid="ignore"):
+            errors = np.abs(numbers - self._halves(numbers))
+        error = float(errors[~above & (size >= _SMALLEST)].max(initial=0))
+        return Loss(outside, largest, error, error / float(size[0]) if is_only and error else 0.0)
 
 
 class Loss(NamedTuple):
     """The loss of the numbers of a constant as f16."""
 
     outside: float
-    """The share of numbers outside of the range."""
+    """The share of numbers outside of the range; of a part of the numbers, their count."""
     largest: float
     """The largest finite number above the range, 0 if there is none."""
     error: float
