@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import PartialShape
     from ovir.core.tensor_types import TensorType
+    from ovir.debugging.reducing.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
@@ -55,6 +56,8 @@ __all__ = [
     "PartialShape",
     "Port",
     "ReadError",
+    "Reduction",
+    "ReductionStep",
     "Results",
     "RunError",
     "Severity",
@@ -69,6 +72,7 @@ __all__ = [
     "diff",
     "random_inputs",
     "read_model",
+    "reduce",
     "register",
     "save_model",
     "to_python",
@@ -84,6 +88,7 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("PartialShape",),
     "ovir.core.tensor_types": ("TensorType",),
+    "ovir.debugging.reducing.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),
     "ovir.diagnostics.diagnostic": ("Diagnostic",),

@@ -34,7 +34,7 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": _TOOLS,
     "io": _TOOLS,
     "checks": _TOOLS,
-    "debugging": {*_TOOLS, "editing", "analysis"},
+    "debugging": {*_TOOLS, "editing", "analysis", "io"},
     "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "debugging", "ovir"},
 }
 

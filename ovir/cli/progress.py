@@ -81,6 +81,28 @@ class FileProgress:
             self._shown[0].start()
 
 
+class SearchProgress:
+    """A progress bar for a search in the layers of a model: how many of them are excluded by now."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown is not None:
+            self._shown[0].stop()
+
+    def update(self, total: int, done: int, text: str) -> None:
+        """Update the bar: ``done`` of ``total`` layers are excluded."""
+        if self._shown is None and perf_counter() - self._start > PATIENCE and sys.stderr.isatty():
+            self._shown = _shown_bar(total)
+        if self._shown is not None:
+            self._shown[0].update(self._shown[1], completed=done, description=text)
+
+
 def _shown_bar(total: int) -> tuple[Progress, TaskID]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

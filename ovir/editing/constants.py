@@ -27,7 +27,7 @@ def set_constant(model: Model, layer: LayerKey, array: ArrayLike) -> Layer:
     operator = _constant_of(found, array)
     with editing(model):
         if isinstance(found.operator, Const):
-            _set_data(found, operator)
+            set_data(found, operator)
             return found
         if len(found.outputs) != 1 or constant_layers(found) is None:
             _refuse_layer(found)
@@ -48,7 +48,7 @@ def _refuse_layer(layer: Layer) -> NoReturn:
     refuse("the layer is no constant: it depends on inputs or the state of the model", layer, hint)
 
 
-def _set_data(layer: Layer, operator: Const) -> None:
+def set_data(layer: Layer, operator: Const) -> None:
     """Give a Const another operator; what the file declares of the old one is removed."""
     owner_of(layer).needs_inference = True
     layer.operator = operator

@@ -1,0 +1,173 @@
+"""Checks of candidates: a command that is run without a shell where possible, or a function; and their answers."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, NoReturn
+
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+
+TIMED_OUT = 124
+"""The status of a command that took longer than allowed, as the program ``timeout`` has it."""
+PLACE = "{}"
+"""What stands for the path of the candidate in a command."""
+
+Check = Callable[[str], int]
+"""A function that returns the status of the model at a path."""
+
+
+class Command:
+    """A command line in which ``{}`` stands for the path of the model; its status is the exit status, or the negative
+    number of the signal that ended it.
+
+    It runs in a process group of its own, which is killed after ``timeout`` seconds, and when ovir is interrupted.
+    """
+
+    def __init__(self, text: str, timeout: float | None = None) -> None:
+        self.text = text
+        self.timeout = timeout
+        self.last_line = ""
+        """The last line that the command has printed."""
+        if PLACE not in text:
+            hint = f"write {PLACE} where the path of the model belongs, as in 'ovir run {PLACE}'"
+            _refuse(f"the check command does not contain {PLACE}: {text}", hint)
+        try:
+            self._parts = shlex.split(text)
+        except ValueError as error:
+            _refuse(f"the check command cannot be split into arguments: {error}: {text}")
+        self._needs_shell = _needs_shell(text)
+
+    def __call__(self, path: str) -> int:
+        with tempfile.TemporaryFile() as output:
+            process = self._start(path, output)
+            try:
+                status = process.wait(self.timeout)
+            except subprocess.TimeoutExpired:
+                _kill(process)
+                status = TIMED_OUT
+            except BaseException:
+                _kill(process)
+                raise
+            self.last_line = _last_line(output)
+        return status
+
+    def require_started(self, status: int) -> None:
+        """Raise InputError if a status means that the shell has not found the command."""
+        if self._needs_shell and status in _NOT_STARTED:
+            _refuse(f"the check command cannot be started: {self.last_line}")
+
+    def _start(self, path: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        if self._needs_shell:
+            arguments = ["/bin/sh", "-c", self.text.replace(PLACE, shlex.quote(path))]
+        else:
+            arguments = [part.replace(PLACE, path) for part in self._parts]
+            if arguments[0] == "ovir":
+                arguments[:1] = _OVIR
+        try:
+            return subprocess.Popen(
+                arguments,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            _refuse(f"the check command cannot be started: {arguments[0]}: {reason}")
+
+
+_NOT_STARTED = (126, 127)
+"""The statuses of a shell for a command that is not executable, or does not exist."""
+
+_OVIR = [
+    *(sys.executable, "-P", "-c"),
+    f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r}); "
+    "from ovir.__main__ import command; sys.exit(command())",
+]
+"""How to run the ``ovir`` that runs now, whichever one the search path of the shell has."""
+
+
+def _needs_shell(text: str) -> bool:
+    """Return whether a command has pipes, redirections, variables or assignments, which only a shell understands."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words = list(lexer)
+    is_assignment = bool(words) and re.match(r"\w+=", words[0]) is not None
+    return is_assignment or "$" in text or "`" in text or any(set(word) <= set("();<>|&") for word in words if word)
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Let a process, and all that it has started in its group, end at once."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        if os.name == "posix":
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
+
+
+def _last_line(output: IO[bytes]) -> str:
+    size = output.seek(0, os.SEEK_END)
+    output.seek(max(0, size - 2000))
+    lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    return lines[-1].strip() if lines else ""
+
+
+def _refuse(message: str, hint: str | None = None) -> NoReturn:
+    raise InputError(diagnose(USAGE, message, hint=hint))
+
+
+def status_text(status: int) -> str:
+    """Return a status in words."""
+    if status < 0:
+        try:
+            return f"signal {signal.Signals(-status).name}"
+        except ValueError:
+            return f"signal {-status}"
+    return "status 124 (taking too long)" if status == TIMED_OUT else f"status {status}"
+
+
+class Answers:
+    """The statuses of candidates by a hash of their files and of the check; they outlive the process in a folder."""
+
+    def __init__(self, check: str, folder: Path | None) -> None:
+        self._start = hashlib.sha256(check.encode()).digest()
+        self._path = folder / "answers.txt" if folder is not None else None
+        self._known: dict[str, int] = {}
+        if self._path is not None and self._path.exists():
+            for line in self._path.read_text(encoding="ascii", errors="replace").splitlines():
+                match = re.fullmatch(r"([0-9a-f]{64}) (-?\d+)", line)  # the last line may be incomplete
+                if match is not None:
+                    self._known[match[1]] = int(match[2])
+
+    def key(self, path: Path) -> str:
+        """Return the key of the model in an .xml and the .bin next to it."""
+        found = hashlib.sha256(self._start)
+        for file in (path, path.with_suffix(".bin")):
+            if file.exists():
+                with file.open("rb") as stream:
+                    found.update(hashlib.file_digest(stream, "sha256").digest())
+        return found.hexdigest()
+
+    def get(self, key: str) -> int | None:
+        """Return the status of a candidate, None if it is not known yet."""
+        return self._known.get(key)
+
+    def set(self, key: str, status: int) -> None:
+        """Record the status of a candidate."""
+        self._known[key] = status
+        if self._path is not None:
+            with self._path.open("a", encoding="ascii") as file:
+                file.write(f"{key} {status}\n")

@@ -1,0 +1,75 @@
+"""``ovir reduce`` on the command line."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+TANH = shlex.join([sys.executable, "-c", "import sys; sys.exit(7 * ('Tanh' in open(sys.argv[1]).read()))"]) + " {}"
+"""A command that exits with status 7 for a model with a Tanh."""
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """x -> relu -> tanh -> abs."""
+    net = Net()
+    tanh = net.op("Tanh", net.op("ReLU", net.parameter("x", "2,3"), name="relu"), name="tanh")
+    net.result(net.op("Abs", tanh, name="abs"), "out")
+    return net.write(tmp_path)
+
+
+def test_the_table_and_the_file(net: Path, tmp_path: Path, cli: Any) -> None:
+    small = tmp_path / "small.xml"
+    done = cli("reduce", net, "--check", TANH, "-o", small, "--timeout", 30, "--work", tmp_path / "work")
+    assert (done.status, done.err) == (0, "")
+    assert "tanh   Tanh (opset1)" in done.out
+    assert f"{small}: 1 of 3 layers, status 7 as for the whole model, after " in done.out
+    assert [layer.type for layer in ovir.read_model(small).layers] == ["Parameter", "Tanh", "Result"]
+    done = cli("reduce", net, "--check", TANH, "-o", small, "--timeout", 30, "--work", tmp_path / "work")
+    assert "after 2 runs" in done.out
+
+
+def test_json(net: Path, tmp_path: Path, cli: Any) -> None:
+    found = json.loads(cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--json").out)
+    assert (found["status"], found["layers_before"], found["layers"], found["complete"]) == (7, 3, 1, True)
+    assert [layer["type"] for layer in found["remaining"]] == ["Parameter", "Tanh", "Result"]
+    assert found["steps"][-1]["layers"] == 1
+
+
+def test_a_limit_of_runs(net: Path, tmp_path: Path, cli: Any) -> None:
+    done = cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--max-runs", 3)
+    assert done.out.endswith("after 3 runs, of which there were no more\n")
+
+
+def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:
+    small, saved = tmp_path / "small.xml", tmp_path / "saved.npz"
+    arguments = ("--input", "x=[[1,2,3],[4,5,6]]", "--save-inputs", saved, "--max-runs", 4)
+    assert cli("reduce", net, "--check", TANH, "-o", small, *arguments).status == 0
+    assert np.load(saved)["x"].tolist() == [[1, 2, 3], [4, 5, 6]]
+    done = cli("reduce", net, "--check", TANH, "-o", small, "--input", "y=1,2")
+    assert (done.status, "no input 'y'" in done.err) == (2, True)
+
+
+def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
+    small = tmp_path / "small.xml"
+    for arguments, message in [
+        (["--check", TANH, "-o", net], "this is the model that is reduced"),
+        (["--check", "true {}", "-o", small], "status 0 for the whole model: there is no failure to look for"),
+        (["--check", "true", "-o", small], "the check command does not contain {}"),
+        (["--check", TANH, "-o", small, "--status", "3"], "status 7 for the whole model, not 3"),
+        (["--check", TANH, "-o", small, "--timeout", "0"], "'0' is not a number of seconds above 0"),
+        (["--check", TANH, "-o", small, "--max-runs", "-1"], "'-1' is not a number of 0 or more"),
+        (["-o", small], "--check"),
+    ]:
+        done = cli("reduce", net, *arguments)
+        assert (done.status, message in done.err) == (2, True), done
+    assert not small.exists()

@@ -1,0 +1,267 @@
+"""Commands that check candidates: how they are started, what their status is, and what is said where they fail."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.debugging.reducing.checks import Command, status_text
+
+PYTHON = sys.executable
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> Path:
+    """x -> relu -> tanh -> abs, with a second output."""
+    net = Net()
+    relu = net.op("ReLU", net.parameter("x", "2,3"), name="relu")
+    tanh = net.op("Tanh", relu, name="tanh")
+    net.result(net.op("Abs", tanh, name="abs"), "out")
+    net.result(relu, "other")
+    return net.write(tmp_path)
+
+
+def script(folder: Path, code: str) -> str:
+    """Return a command that runs code with the path of the candidate in ``path``."""
+    file = folder / "check it.py"
+    file.write_text(f"import os, sys, time\npath = sys.argv[1]\ntext = open(path).read()\n{code}\n")
+    return f"{PYTHON} '{file}' {{}}"
+
+
+def refusal(*arguments: Any, **options: Any) -> str:
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.reduce(*arguments, **options)
+    return str(caught.value)
+
+
+# --------------------------------------------------------------------------- statuses
+
+
+@pytest.mark.parametrize(
+    ("code", "status"), [("sys.exit(7)", 7), ("pass", 0), ("os.kill(os.getpid(), 9)", -9), ("time.sleep(60)", 124)]
+)
+def test_the_status_of_a_command(tmp_path: Path, code: str, status: int) -> None:
+    path = tmp_path / "a b.xml"
+    path.touch()
+    assert Command(script(tmp_path, code), timeout=1 if status == 124 else 30)(str(path)) == status
+
+
+def test_a_shell_runs_what_needs_one(tmp_path: Path) -> None:
+    path = tmp_path / "it's.xml"
+    path.write_text("Tanh")
+    for text, status in {
+        "grep -q Tanh {} && exit 5": 5,
+        "cat {} | grep -q ReLU": 1,
+        "A=6 sh -c 'exit $A' {}": 6,
+        "sh -c 'exit 8' {}": 8,
+    }.items():
+        assert Command(text)(str(path)) == status
+
+
+def test_what_is_in_quotes_needs_no_shell(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    path.touch()
+    command = Command(f"{PYTHON} -c 'import sys; sys.exit(3 if 1 < 2 else 4)' {{}}")
+    assert not command._needs_shell
+    assert command(str(path)) == 3
+
+
+def test_children_end_with_a_command_that_takes_too_long(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    code = f"import subprocess; subprocess.Popen(['sh', '-c', 'sleep 1.5; touch {mark}']).wait()"
+    assert Command(script(tmp_path, code), timeout=0.7)(str(tmp_path / "check it.py")) == 124
+    time.sleep(1)
+    assert not mark.exists()
+
+
+def test_ovir_in_a_command_is_this_one(net: Path) -> None:
+    command = Command("ovir show {}")
+    assert command(str(net)) == 0
+    assert Command("ovir show {} --no-such-option")(str(net)) == 2
+
+
+def test_statuses_in_words() -> None:
+    assert [status_text(status) for status in (1, 124, -11, -99)] == [
+        "status 1",
+        "status 124 (taking too long)",
+        "signal SIGSEGV",
+        "signal 99",
+    ]
+
+
+# --------------------------------------------------------------------------- reductions
+
+
+@pytest.mark.parametrize(
+    "code", ["sys.exit(7 if 'Tanh' in text else 0)", "'Tanh' in text and os.kill(os.getpid(), 11)"]
+)
+def test_a_status_or_a_signal(net: Path, tmp_path: Path, code: str) -> None:
+    found = ovir.reduce(net, script(tmp_path, code))
+    assert [layer.type for layer in found.model.layers] == ["Parameter", "Tanh", "Result"]
+    assert found.status in (7, -11)
+    assert (found.layers_before, found.layers) == (3, 1)
+
+
+def test_another_status_does_not_count(net: Path) -> None:
+    """A candidate without ReLU fails, too, but in another way."""
+
+    def check(path: str) -> int:
+        text = Path(path).read_text()
+        return 2 if "ReLU" not in text else int("Tanh" in text)
+
+    found = ovir.reduce(net, check)
+    assert [layer.type for layer in found.model.layers if layer.inputs] == ["ReLU", "Tanh", "Result"]
+
+
+def test_a_wanted_status(net: Path) -> None:
+    def check(path: str) -> int:
+        return 0 if "Tanh" in Path(path).read_text() else 1
+
+    assert ovir.reduce(net, check, status=0).layers == 1
+    assert "the check gives status 0 for the whole model, not 3" in refusal(net, check, status=3)
+
+
+def test_the_model_itself_does_not_change(net: Path) -> None:
+    model = ovir.read_model(net)
+    ovir.reduce(model, lambda path: int("Tanh" in Path(path).read_text()))
+    assert len(model.layers) == 6
+
+
+def test_the_result_is_saved_and_equal_each_time(net: Path, tmp_path: Path) -> None:
+    for name in "ab":
+        ovir.reduce(net, lambda path: int("Tanh" in Path(path).read_text()), output=tmp_path / f"{name}.xml")
+    assert (tmp_path / "a.xml").read_bytes() == (tmp_path / "b.xml").read_bytes()
+    assert len(ovir.read_model(tmp_path / "a.xml").layers) == 3
+
+
+# --------------------------------------------------------------------------- interruptions
+
+
+def test_a_folder_continues_an_interrupted_reduction(net: Path, tmp_path: Path) -> None:
+    calls: list[str] = []
+
+    def check(path: str) -> int:
+        text = Path(path).read_text()
+        calls.append(text)
+        if len(calls) == 5:
+            raise KeyboardInterrupt
+        return int("Tanh" in text)
+
+    work, small = tmp_path / "work", tmp_path / "small.xml"
+    with pytest.raises(KeyboardInterrupt):
+        ovir.reduce(net, check, work=work, output=small)
+    assert (work / "best.xml").read_bytes() == small.read_bytes()
+    found = ovir.reduce(net, check, work=work, output=small)
+    assert found.layers == 1
+    assert len(set(calls[:4]) & set(calls[5 + 2 :])) == 0, "a candidate has been checked again"
+    again = ovir.reduce(net, check, work=work)
+    assert again.runs == 2
+    assert ovir.diff(again.model, found.model).layers == []
+
+
+def test_other_commands_in_the_same_folder_have_their_own_answers(net: Path, tmp_path: Path) -> None:
+    for kind in ("Tanh", "Abs"):
+        found = ovir.reduce(net, f"grep -vq {kind} {{}}; ! grep -q {kind} {{}}", work=tmp_path / "work")
+        assert [layer.type for layer in found.model.layers] == ["Parameter", kind, "Result"]
+
+
+def test_a_limited_number_of_runs(net: Path, tmp_path: Path) -> None:
+    found = ovir.reduce(net, lambda path: int("Tanh" in Path(path).read_text()), max_runs=3, output=tmp_path / "s.xml")
+    assert (found.runs, found.complete) == (3, False)
+
+
+def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_path: Path) -> None:
+    code = "n = len(os.listdir('runs'))\nopen(f'runs/{n}', 'w').close()\n" + (
+        "if n == 4: print(os.getpid(), file=open('pid', 'w', 1)); time.sleep(60)\nsys.exit('Tanh' in text)"
+    )
+    (tmp_path / "runs").mkdir()
+    root = Path(ovir.__file__).parents[1]
+    process = subprocess.Popen(
+        [PYTHON, "-m", "ovir", "reduce", net, "--check", script(tmp_path, code), "-o", "small.xml"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().strip():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert "the best model so far is saved: small.xml: " in err
+    assert err.endswith("interrupted\n")
+    assert len(ovir.read_model(tmp_path / "small.xml").layers) < 6
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+# --------------------------------------------------------------------------- messages
+
+
+def test_checks_that_cannot_be_used(net: Path, tmp_path: Path) -> None:
+    assert "the check command does not contain {}: ovir run" in refusal(net, "ovir run")
+    assert "cannot be split into arguments: No closing quotation" in refusal(net, "ovir run '{}")
+    assert "the check command cannot be started: ./nothing: No such file" in refusal(net, "./nothing {}")
+    assert "the check command cannot be started: " in refusal(net, "cat {} | nothing_of_this_name")
+    assert "the check gives status 0 for the whole model: there is no failure" in refusal(net, "true {}")
+    assert "the check must return an integer, got None" in refusal(net, lambda path: None)
+    flaky = iter(range(9))
+    message = refusal(net, lambda path: next(flaky))
+    assert "the check is flaky: for the whole model it gives status 0, then status 1" in message
+
+
+def test_what_the_command_printed_is_shown(net: Path, tmp_path: Path) -> None:
+    command = script(tmp_path, "print('all', 'is well')")
+    assert "it prints: all is well" in refusal(net, command)
+
+
+def test_constants_are_recorded_for_given_inputs() -> None:
+    """The check feeds an input of the name x, so that there may be no other input, and looks for a large output."""
+    net = Net()
+    x = net.parameter("x", "3")
+    total = net.op("Add", net.op("Exp", x, name="exp"), net.op("Abs", x, name="abs"), name="add")
+    net.result(net.op("Tanh", net.op("Multiply", total, total, name="square"), name="tanh"), "out")
+    net.result(net.op("Exp", total, name="large"), "large")
+
+    def check(path: str) -> int:
+        model = ovir.read_model(path)
+        if [f"{port.any_name} {port.shape}" for port in model.inputs] != ["x [3]"]:
+            return 2
+        results = ovir.compile_model(model)(np.float32([2, 3, 4]))
+        return int(any((array > 1e9).any() for array in results.values()))
+
+    found = ovir.reduce(net.model(), check, inputs={"x": np.float32([2, 3, 4])}).model
+    assert [layer.name for layer in found.layers if layer.inputs and layer.outputs] == ["large"]
+    constant = next(layer for layer in found.layers if layer.type == "Const")
+    assert constant.operator.data.max() > 50  # exp(4); random inputs are below 1
+
+
+def test_inputs_are_given_by_name(net: Path, tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match="no input 'y'"):
+        ovir.reduce(net, "true {}", inputs={"y": np.zeros((2, 3), np.float32)})
+
+
+def test_it_ends_where_a_smaller_size_changes_nothing(tmp_path: Path) -> None:
+    """The numbers 2 and 3 of a shape cannot be replaced without the dimensions that it depends on."""
+    net = Net()
+    flat = net.op("Reshape", net.parameter("x", "2,3"), net.const(np.int64([3, 2])), special_zero="false", name="flat")
+    net.result(net.op("MatMul", flat, net.const(np.ones((2, 5), np.float32)), name="product"))
+
+    def check(path: str) -> int:
+        model = ovir.read_model(path)
+        return int(any(layer.type == "MatMul" and "3" in str(layer.shape) for layer in model.layers))
+
+    assert ovir.reduce(net.model(), check).complete
