@@ -56,12 +56,13 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
     if any(map(_is_optimized, model.graphs())):
         return []
     warnings: list[Diagnostic] = []
+    whole: set[int] = set()
     for part in model.graphs():
         sensitive = exact_layers(part)
         for layer in part.layers:
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
-                _compress(part, layer, op, warnings)
+                _compress(part, layer, op, warnings, whole)
         part.needs_inference = False
     return warnings
 
@@ -210,9 +211,9 @@ class Loss(NamedTuple):
         return is_inexact or self.outside >= _MOST_OUTSIDE
 
 
-def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic]) -> None:
+def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic], whole: set[int]) -> None:
     """Replace a Const by one of f16 and a Convert, which gets its name and its readers, if OpenVINO does so."""
-    source = HalfSource(source_of(layer, op), op.element_type.to_dtype())
+    source = HalfSource(source_of(layer, op, whole), op.element_type.to_dtype())
     if not source.size:
         return
     loss = source.loss()

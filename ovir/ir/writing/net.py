@@ -37,6 +37,8 @@ class NetWriter:
         self._infos: dict[tuple[RtInfo | RtInfoText, int], str] = {}
         self._ports: dict[tuple[int, int, int], str] = {}
         """Ports that have only a type, by the id of the type, the number of the port and the number of tabs."""
+        self._whole: set[int] = set()
+        """The ids of arrays of files that have not been truncated."""
         self._kinds: dict[tuple[str, str], str] = {}
         """Types and versions of layers as attributes."""
 
@@ -98,32 +100,32 @@ class NetWriter:
         """Return the <data> of a layer, empty if it has no attributes; the data of a constant goes to the .bin."""
         op = layer.operator
         if isinstance(op, Const):
-            items = self._constant_items(layer, op)
-        elif isinstance(op, Parameter) and is_inner:
+            return self._constant_line(layer, op, depth)
+        if isinstance(op, Parameter) and is_inner:
             # As in OpenVINO, the shape of a body's Parameter is the one that its loop gives it.
             items = data_items(layer, is_read=self._is_read(layer), changed={"shape": layer.outputs[0].shape})
-        else:
-            key = id(op), id(layer.attributes), depth
-            known = self._data.get(key)
-            if known is None:
-                known = self._data[key] = (
-                    _data_line(data_items(layer, is_read=self._is_read(layer)), depth),
-                    layer.attributes,
-                )
-            return known[0]
-        return _data_line(items, depth)
+            return _data_line(items, depth)
+        key = id(op), id(layer.attributes), depth
+        known = self._data.get(key)
+        if known is None:
+            items = data_items(layer, is_read=self._is_read(layer))
+            known = self._data[key] = (_data_line(items, depth), layer.attributes)
+        return known[0]
 
     def _is_read(self, layer: Layer) -> bool:
         """Return whether the layer comes from the file of the model, not from a program."""
         return layer.line is not None and layer.file == self._path
 
-    def _constant_items(self, layer: Layer, op: Const) -> list[tuple[str, str]]:
-        source = source_of(layer, op)
+    def _constant_line(self, layer: Layer, op: Const, depth: int) -> str:
+        source = source_of(layer, op, self._whole)
         offset = self.blobs.add(source, op.element_type)
         shape = ", ".join(map(str, op.shape))
-        items = [("element_type", str(op.element_type)), ("shape", shape), ("offset", str(offset))]
-        items.append(("size", str(source.size)))
-        return items + [(name, str(text)) for name, text in layer.attributes.items() if name not in op.attributes]
+        place = f'offset="{offset}" size="{source.size}"'
+        more = ""
+        if not layer.attributes.keys() <= op.attributes.keys():
+            others = [item for item in layer.attributes.items() if item[0] not in op.attributes]
+            more = "".join([f' {name}="{escaped(str(text))}"' for name, text in others])
+        return "\t" * depth + f'<data element_type="{op.element_type.name}" shape="{shape}" {place}{more} />\n'
 
     def _info_lines(self, info: Any, depth: int) -> str:
         if info is None:

@@ -65,8 +65,8 @@ def writing_pair(path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: 
     no temporary file is left. This includes Ctrl-C and a full disk. Raises WriteError if a file cannot be written.
     """
     target = target_paths(path, kind)
-    for name in target if has_data else target[:1]:
-        _require_writable(name, kind)
+    _require_folder(target.text, kind)
+    modes = [_mode_of(name, kind) for name in (target if has_data else target[:1])]
     token = secrets.token_hex(6)
     folder, base = os.path.split(target.text)
     base = os.path.splitext(base)[0]
@@ -76,30 +76,34 @@ def writing_pair(path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: 
         try:
             with open(new.text, "xb") as text, open(new.data, "xb", buffering=1 << 20) as data:
                 yield Pair(text, data)
-            for old, name in zip(target, new, strict=True):
-                _keep_mode(old, name)
+                for file, mode in zip((text, data), modes, strict=False):
+                    _set_mode(file, mode)
             if has_data:
-                _publish(new, target, backup)
+                _publish(new, target, backup, replaced=modes[1] is not None)
             else:
                 os.replace(new.text, target.text)
         finally:
             for name in (*new, backup):
-                if os.path.lexists(name):
+                with contextlib.suppress(FileNotFoundError):
                     os.remove(name)
     except OSError as error:
         raise _cannot_write(target.text, kind, error.strerror or str(error)) from error
 
 
-def _require_writable(name: str, kind: Kind) -> None:
-    """Raise WriteError for a target that is read-only or not a file, or whose folder is missing."""
+def _require_folder(name: str, kind: Kind) -> None:
+    """Raise WriteError for a target whose folder is missing."""
     folder = os.path.dirname(name) or "."
     if not os.path.isdir(folder):
         state = "is not a folder" if os.path.exists(folder) else "does not exist"
         raise _cannot_write(name, kind, f"the folder {folder} {state}")
+
+
+def _mode_of(name: str, kind: Kind) -> int | None:
+    """Return the permissions of a target, None if it does not exist; WriteError if it is read-only or not a file."""
     try:
         mode = os.stat(name).st_mode
     except FileNotFoundError:
-        return
+        return None
     except OSError as error:
         raise _cannot_write(name, kind, error.strerror or str(error)) from error
     if not stat.S_ISREG(mode):
@@ -107,23 +111,24 @@ def _require_writable(name: str, kind: Kind) -> None:
     # The user root may write to any file, but who has made it read-only does not want it replaced.
     if not mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH) or not os.access(name, os.W_OK):
         raise _cannot_write(name, kind, "it is read-only")
+    return stat.S_IMODE(mode)
 
 
 def _cannot_write(name: str, kind: Kind, reason: str) -> WriteError:
     return WriteError(diagnose(UNWRITABLE, f"cannot save the {kind.title}: {reason}", Place(name)))
 
 
-def _keep_mode(old: str, new: str) -> None:
-    """Give a new file the permissions of the one that it replaces."""
-    with contextlib.suppress(FileNotFoundError):
-        mode = stat.S_IMODE(os.stat(old).st_mode)
-        if mode != stat.S_IMODE(os.stat(new).st_mode):
-            os.chmod(new, mode)
+def _set_mode(file: BinaryIO, mode: int | None) -> None:
+    """Give a new file the permissions of the one that it replaces, if there is one."""
+    if mode is not None and mode != stat.S_IMODE(os.fstat(file.fileno()).st_mode):
+        os.chmod(file.name, mode)
 
 
-def _publish(new: _Paths, target: _Paths, backup: str) -> None:
-    """Replace the target by both new files; if the second cannot follow the first, restore the first."""
-    replaced = os.path.exists(target.data)
+def _publish(new: _Paths, target: _Paths, backup: str, *, replaced: bool) -> None:
+    """Replace the target by both new files; if the second cannot follow the first, restore the first.
+
+    ``replaced`` tells whether there is an older file of data.
+    """
     try:
         if replaced:
             _keep_reachable(target.data, backup)

@@ -54,11 +54,16 @@ class RawSource:
         _release_pages(self.data[start:stop])
 
 
-def source_of(layer: Layer, op: Const) -> Source:
-    """Return the bytes of a constant, as its file has them if it has a file."""
+def source_of(layer: Layer, op: Const, whole: set[int]) -> Source:
+    """Return the bytes of a constant, as its file has them if it has a file.
+
+    ``whole`` has the ids of the arrays of files that have been checked, and gets the id of this one.
+    """
     data: Any = op.constant_data
     if isinstance(data, Constant):
-        _require_whole(data.data, layer)
+        if id(data.data) not in whole:
+            _require_whole(data.data, layer)
+            whole.add(id(data.data))
         return RawSource(data.data[data.offset : data.offset + data.size])
     if hasattr(data, "piece"):
         found: Source = data

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from lxml import etree
 
@@ -32,8 +32,10 @@ def _escape(match: re.Match[str]) -> str:
     return found
 
 
-def names_text(names: Iterable[str]) -> str:
+def names_text(names: Collection[str]) -> str:
     """Return tensor names as one escaped text: sorted, joined by commas; commas within a name get a backslash."""
+    if len(names) == 1 and (name := next(iter(names))) and "," not in name and "\\" not in name:
+        return escaped(name)
     ordered = sorted(names)
     text = ",".join(name.replace(",", "\\,") for name in ordered)
     if ("\\" in text or "" in ordered) and split_names(text) != ordered:
