@@ -34,8 +34,9 @@ ALLOWED: dict[str, set[str]] = {
     "analysis": _TOOLS,
     "io": _TOOLS,
     "checks": _TOOLS,
-    "debugging": {*_TOOLS, "editing", "analysis", "io"},
-    "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "debugging", "ovir"},
+    "engines": {*_BASE, "ir"},
+    "debugging": {*_TOOLS, "editing", "analysis", "io", "engines"},
+    "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "engines", "debugging", "ovir"},
 }
 
 # What does not follow the rules yet. A test fails for an entry that is no longer needed.

@@ -1,0 +1,254 @@
+"""Compare a tensor with a reference: errors, similarity, and whether it is within a tolerance.
+
+Errors are differences ``actual - reference``, computed in f64. Only positions where both values are finite, or equal,
+enter the metrics; the others are counted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+
+_BLOCK = 1 << 16  # elements that are compared at a time: the workspace stays in a cache
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far a value may be from its reference: ``atol + rtol * (|reference| + typical)``.
+
+    ``typical`` is the root mean square of the reference tensor, because the rounding error of a sum depends on the size
+    of its terms and not on the size of the sum. If both numbers are 0, elements must be equal.
+    """
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+EXACT = Tolerance()
+
+
+def default_tolerance(element_type: ElementType, terms: float = 1, steps: float = 1) -> Tolerance:
+    """Return the tolerance for two correct engines that compute a tensor of ``element_type``.
+
+    ``terms`` is the number of products that each element is the sum of; the error of a sum in f32, in any order, grows
+    with its square root. ``steps`` is the number of layers that the tensor has gone through; each rounds its result and
+    approximates functions, and independent errors grow with the square root of their number, too.
+    """
+    if str(element_type) not in _ROUNDING:
+        return EXACT
+    rounding, summing = _ROUNDING[str(element_type)], _ROUNDING["f32"] * math.sqrt(max(terms, 1))
+    one_layer = max(_LEAST, _ROOM * rounding) * math.sqrt(max(steps, 1))
+    return Tolerance(rtol=max(one_layer, _ROOM * summing))
+
+
+_ROUNDING = {"f64": 2.0**-24, "f32": 2.0**-24, "f16": 2.0**-11, "bf16": 2.0**-8, "f8e4m3": 2.0**-4, "f8e5m2": 2.0**-3}
+"""Relative rounding error; f64 as f32, in which devices compute it."""
+_LEAST = 2e-5  # relative error of the approximations of Exp, Erf, Tanh and the like in OpenVINO's CPU plugin
+_ROOM = 8  # the largest error of many elements, in units of the typical one
+
+
+@dataclass(frozen=True)
+class TensorComparison:
+    """The differences between a tensor and its reference; numbers are None where no position can be compared."""
+
+    size: int
+    """Number of elements."""
+    within: bool
+    """Whether shapes are equal and every element is within the tolerance."""
+    beyond: int = 0
+    """Number of elements beyond the tolerance; those with NaN or an infinity on one side only are among them."""
+    max_abs: float | None = None
+    """Largest absolute error."""
+    max_rel: float | None = None
+    """Largest absolute error relative to the reference, over positions where the reference is not 0."""
+    mean_abs: float | None = None
+    rmse: float | None = None
+    """Root mean square of the error."""
+    cosine: float | None = None
+    """Cosine of the angle between both tensors as vectors."""
+    sqnr_db: float | None = None
+    """Signal to noise ratio, ``10 log10(sum reference² / sum error²)``, in dB; infinite for equal tensors."""
+    position: tuple[int, ...] | None = None
+    """Index of the element with the largest excess over its tolerance."""
+    actual: float | int | str | None = None
+    """The value there."""
+    reference: float | int | str | None = None
+    """The value that was expected there."""
+    nan: tuple[int, int] = (0, 0)
+    """Number of NaN in the reference and in the tensor."""
+    inf: tuple[int, int] = (0, 0)
+    """Number of infinite elements in the reference and in the tensor."""
+    problem: str | None = None
+    """What prevents a comparison of elements, such as different shapes."""
+
+
+def compare_tensors(actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
+    """Compare a tensor with its reference.
+
+    Equal infinities, and NaN in both tensors, count as equal.
+    """
+    if actual.shape != reference.shape:
+        problem = f"shape {list(actual.shape)} instead of {list(reference.shape)}"
+        return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
+    if actual.dtype.kind in "TUSO" or reference.dtype.kind in "TUSO":
+        return _compare_texts(actual, reference)
+    sums = _Sums(tolerance, 0.0 if tolerance.rtol == 0 else root_mean_square(reference))
+    for start, one, other in _blocks(actual, reference):
+        sums.add(start, one, other)
+    return sums.result(actual, reference)
+
+
+def root_mean_square(array: Array) -> float:
+    """Return the root mean square of the finite elements; 0 if there are none."""
+    total, count = 0.0, 0
+    for _, values, _ in _blocks(array, array):
+        numbers = values.astype(np.float64)
+        squares = float(numbers @ numbers)
+        if not math.isfinite(squares):
+            numbers = numbers[np.isfinite(numbers)]
+            squares = float(numbers @ numbers)
+        total += squares
+        count += numbers.size
+    return math.sqrt(total / count) if count else 0.0
+
+
+def _compare_texts(actual: Array, reference: Array) -> TensorComparison:
+    pairs = list(zip(actual.reshape(-1).tolist(), reference.reshape(-1).tolist(), strict=True))
+    wrong = [i for i, (one, other) in enumerate(pairs) if _text(one) != _text(other)]
+    if not wrong:
+        return TensorComparison(reference.size, within=True)
+    position = _position(wrong[0], reference.shape)
+    one, other = (_text(value) for value in pairs[wrong[0]])
+    count = len(wrong)
+    return TensorComparison(reference.size, within=False, beyond=count, position=position, actual=one, reference=other)
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _position(index: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(index, shape))
+
+
+def _blocks(actual: Array, reference: Array) -> Iterator[tuple[int, Array, Array]]:
+    """Return pairs of corresponding blocks, each with the position of its first element."""
+    one, other = actual.reshape(-1), reference.reshape(-1)
+    for start in range(0, one.size, _BLOCK):
+        yield start, as_numbers(one[start : start + _BLOCK]), as_numbers(other[start : start + _BLOCK])
+
+
+class _Sums:
+    """Sums over the blocks of two tensors."""
+
+    def __init__(self, tolerance: Tolerance, typical: float) -> None:
+        self.tolerance = tolerance
+        self.typical = typical
+        self.compared = self.beyond = 0
+        self.nan = [0, 0]
+        self.inf = [0, 0]
+        self.error = self.error_squared = self.product = 0.0
+        self.squared = [0.0, 0.0]
+        self.max_abs = 0.0
+        self.max_rel: float | None = None
+        self.worst = (-math.inf, 0)
+        """The largest excess over the tolerance, and its position."""
+
+    def add(self, start: int, actual: Array, reference: Array) -> None:
+        """Add a block; ``start`` is the position of its first element."""
+        one, other = actual.astype(np.float64), reference.astype(np.float64)
+        error = _distances(actual, reference, one, other)
+        if math.isfinite(float(error.sum())):
+            excess = self._add_finite(one, other, error)
+        else:
+            excess = self._add_any(one, other, error)
+        self.beyond += int(np.count_nonzero(excess > 0))
+        worst = int(excess.argmax())
+        if excess[worst] > self.worst[0]:
+            self.worst = float(excess[worst]), start + worst
+
+    def _add_any(self, actual: Array, reference: Array, error: Array) -> Array:
+        """Add a block in which some numbers are not finite; return by how much each error exceeds its tolerance."""
+        same = (actual == reference) | (np.isnan(actual) & np.isnan(reference))
+        for side, values in enumerate((reference, actual)):
+            self.nan[side] += int(np.count_nonzero(np.isnan(values)))
+            self.inf[side] += int(np.count_nonzero(np.isinf(values)))
+        both = np.isfinite(actual) & np.isfinite(reference)
+        excess = np.where(same, -np.inf, np.inf)
+        excess[both] = self._add_finite(actual[both], reference[both], error[both])
+        return excess
+
+    def _add_finite(self, actual: Array, reference: Array, error: Array) -> Array:
+        """Add pairs of finite numbers; return by how much each error exceeds its tolerance."""
+        if not actual.size:
+            return actual
+        size = np.abs(reference)
+        self.compared += error.size
+        self.error += float(error.sum())
+        self.error_squared += float(error @ error)
+        self.product += float(actual @ reference)
+        self.squared[0] += float(actual @ actual)
+        self.squared[1] += float(reference @ reference)
+        self.max_abs = max(self.max_abs, float(error.max()))
+        if (nonzero := size > 0).any():
+            relative = np.divide(error, size, out=np.zeros_like(error), where=nonzero)
+            self.max_rel = max(self.max_rel or 0.0, float(relative.max()))
+        size += self.typical
+        size *= self.tolerance.rtol
+        size += self.tolerance.atol
+        excess: Array = np.subtract(error, size, out=size)
+        return excess
+
+    def result(self, actual: Array, reference: Array) -> TensorComparison:
+        """Return the metrics."""
+        size, beyond = reference.size, self.beyond
+        if not size:
+            return TensorComparison(0, within=True)
+        position = _position(self.worst[1], reference.shape)
+        found = TensorComparison(
+            *(size, beyond == 0, beyond),
+            position=position,
+            actual=as_numbers(actual[position]).item(),
+            reference=as_numbers(reference[position]).item(),
+            nan=(self.nan[0], self.nan[1]),
+            inf=(self.inf[0], self.inf[1]),
+        )
+        if not self.compared:
+            return found
+        norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])
+        return replace(
+            found,
+            max_abs=self.max_abs,
+            max_rel=self.max_rel,
+            mean_abs=self.error / self.compared,
+            rmse=math.sqrt(self.error_squared / self.compared),
+            cosine=min(max(self.product / norm, -1.0), 1.0) if norm else float(self.squared[0] == self.squared[1]),
+            sqnr_db=_decibels(self.squared[1], self.error_squared),
+        )
+
+
+def _distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:
+    """Return the absolute differences in f64, exactly also for integers that f64 (``one``, ``other``) cannot hold in
+    all their digits."""
+    if actual.dtype != reference.dtype or actual.dtype.kind not in "iu" or actual.dtype.itemsize < 8:
+        with np.errstate(invalid="ignore"):  # infinity - infinity
+            distances: Array = np.subtract(one, other)
+        return np.abs(distances, out=distances)
+    unsigned = actual.dtype.str.replace("i", "u")
+    larger, smaller = np.maximum(actual, reference).view(unsigned), np.minimum(actual, reference).view(unsigned)
+    exact: Array = np.subtract(larger, smaller).astype(np.float64)
+    return exact
+
+
+def _decibels(signal: float, noise: float) -> float:
+    """Return the ratio of two sums of squares in dB."""
+    if not noise:
+        return math.inf
+    return 10 * math.log10(signal / noise) if signal else -math.inf

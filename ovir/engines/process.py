@@ -1,0 +1,244 @@
+"""Engines in a process of their own, so that a crash or a hang of a device does not harm the caller."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, cast
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.diagnostics.codes import ENGINE, NO_ENGINE, USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError, RunError
+from ovir.engines.worker import WireTensor, receive, send
+from ovir.ir.packing import encode
+from ovir.ir.weights import decode
+
+KINDS = ("openvino", "onnxruntime")
+"""The engines. The package that each needs, and the extra of ovir that installs it, have the same name."""
+
+
+class EngineError(RunError):
+    """Another engine refused a model or failed to run it."""
+
+
+class EngineDiedError(EngineError):
+    """The process of an engine crashed, or took longer than allowed and was stopped."""
+
+
+class EngineMissingError(EngineError, InputError):
+    """The engine is not installed, or has no such device."""
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model that an engine has compiled."""
+
+    number: int
+    start: int
+    """Which process of the engine has it; see ``Engine.starts``."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the engine says of it. openvino: ``precision``, the element type that the device computes in. onnxruntime:
+    ``inputs`` (names and element types), ``outputs`` and ``tensors``, the names of those asked for that it computes."""
+
+
+class Engine:
+    """Another engine that runs models, such as ``openvino:CPU``, ``openvino:GPU.0`` or ``onnxruntime``.
+
+    Its process starts with the first use, and again after a crash; loaded models are lost then. Use it in a ``with``
+    block. ``config`` holds properties of the device, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``. ``timeout`` is
+    the number of seconds that one request may take.
+    """
+
+    def __init__(self, name: str, config: Mapping[str, str] | None = None, *, timeout: float | None = None) -> None:
+        self.name = name
+        self.kind, _, self.device = name.partition(":")
+        if self.kind not in KINDS:
+            message = f"unknown engine {name!r}: expected openvino:DEVICE or onnxruntime"
+            raise InputError(diagnose(USAGE, message))
+        self.config = dict(config or {})
+        self.timeout = timeout
+        self.description = name
+        self.starts = 0
+        """How many times a process has been started."""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._messages: Any = None
+
+    def open(self) -> None:
+        """Start the process, so that the engine is known to be there; raise EngineMissingError if it is not."""
+        if self._process is None:
+            self._start()
+
+    def load(self, path: str | Path, outputs: Sequence[str] = ()) -> Loaded:
+        """Compile the model in a file; onnxruntime makes the tensors of these names outputs, if the model has them.
+
+        Raises EngineError if the engine refuses it, EngineDiedError if the process does not survive it.
+        """
+        number, facts = self._request("load", os.fspath(path), list(outputs))
+        return Loaded(number, self.starts, facts)
+
+    def unload(self, model: Loaded) -> None:
+        """Release a loaded model."""
+        if self._process is not None and model.start == self.starts:
+            self._request("unload", model.number)
+
+    def infer(
+        self,
+        model: Loaded,
+        inputs: Sequence[Array],
+        types: Sequence[ElementType] | None = None,
+        *,
+        outputs: Sequence[str] | None = None,
+    ) -> list[Array]:
+        """Run a loaded model on arrays by position and return its outputs by position; state starts anew each time.
+
+        ``types`` are the element types of the arrays, where NumPy's dtypes do not tell them (u1, u3, u6, nf4).
+        onnxruntime computes only ``outputs``, if they are given.
+        """
+        kinds = types or [ElementType.from_dtype(array.dtype) for array in inputs]
+        tensors = [_to_wire(array, kind) for array, kind in zip(inputs, kinds, strict=True)]
+        answers = self._request("infer", model.number, tensors, None if outputs is None else list(outputs))
+        return [_from_wire(*answer) for answer in answers]
+
+    def close(self) -> None:
+        """Stop the process."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+            for pipe in (process.stdin, process.stdout):
+                if pipe is not None:
+                    with contextlib.suppress(OSError):  # what could not be written is not needed any more
+                        pipe.close()
+        if self._messages is not None:
+            self._messages.close()
+            self._messages = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ----- requests
+
+    def _request(self, command: str, *arguments: Any) -> Any:
+        self.open()
+        return self._call(command, *arguments)
+
+    def _start(self) -> None:
+        self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
+        worker = Path(__file__).with_name("worker.py")
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", os.fspath(worker)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._messages,
+        )
+        self.starts += 1
+        try:
+            self.description = self._call("open", self.kind, self.device, self.config)
+        except EngineError:
+            self.close()
+            raise
+
+    def _call(self, command: str, *arguments: Any) -> Any:
+        process = self._process
+        assert process is not None
+        expired = threading.Event()
+
+        def stop() -> None:
+            expired.set()
+            process.kill()
+
+        timer = threading.Timer(self.timeout, stop) if self.timeout is not None else None
+        if timer is not None:
+            timer.daemon = True
+            timer.start()
+        try:
+            send(cast("Any", process.stdin), (command, *arguments))
+            status, value = receive(cast("Any", process.stdout))
+        except (EOFError, OSError):
+            raise self._died(command, expired.is_set()) from None
+        except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
+            self.close()
+            raise
+        finally:
+            if timer is not None:
+                timer.cancel()
+        if status == "ok":
+            return value
+        raise self._error(status, command, value)
+
+    def _error(self, status: str, command: str, value: str) -> EngineError:
+        if status == "missing":
+            hint = f"install it with `pip install ovir[{self.kind}]`"
+            return EngineMissingError(
+                diagnose(NO_ENGINE, f"{self.name} needs the package {value}, which is missing", hint=hint)
+            )
+        if status == "unknown":
+            return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {value}"))
+        return EngineError(diagnose(ENGINE, f"{self.description}: {_WHAT[command]}: {_one_line(value)}"))
+
+    def _died(self, command: str, expired: bool) -> EngineDiedError:
+        assert self._process is not None
+        if expired:
+            reason = f"took longer than {self.timeout:g} s and was stopped"
+        else:
+            reason = f"ended with {_ending(self._process.wait())}"
+        self._messages.seek(0)
+        last = self._messages.read()[-_MOST_TEXT:].decode("utf-8", "replace").strip()
+        self.close()
+        hint = f"its last message: {_one_line(last)}" if last else None
+        message = f"{self.description}: {_WHAT[command]}: the process {reason}"
+        return EngineDiedError(diagnose(ENGINE, message, hint=hint))
+
+
+_WHAT = {
+    "open": "cannot start",
+    "load": "cannot compile the model",
+    "unload": "cannot release a model",
+    "infer": "cannot run the model",
+}
+_MOST_TEXT = 2000  # characters of a message of an engine
+
+
+def _to_wire(array: Array, element_type: ElementType) -> WireTensor:
+    if element_type.kind == "string":
+        return "string", array.shape, [str(text) for text in array.reshape(-1)]
+    return str(element_type), array.shape, pickle.PickleBuffer(encode(array, element_type).data)
+
+
+def _from_wire(name: str, shape: tuple[int, ...], content: Any) -> Array:
+    element_type = ElementType.parse(name)
+    if element_type.kind == "string":
+        return np.array(content, dtype=element_type.to_dtype()).reshape(shape)
+    return decode(np.frombuffer(content, np.uint8), element_type, shape)
+
+
+def _ending(status: int) -> str:
+    if status >= 0:
+        return f"exit status {status}"
+    try:
+        return f"signal {signal.Signals(-status).name}"
+    except ValueError:
+        return f"signal {-status}"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text[-_MOST_TEXT:].split())

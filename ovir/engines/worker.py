@@ -1,0 +1,276 @@
+"""Run models in another engine: the program of the process that ``ovir.engines.process`` starts.
+
+A device can crash or hang on an odd model, which must not take its caller down. This file runs as a script and imports
+nothing of ovir. Messages are pickles on standard input and output; the bytes of tensors follow them and are never part
+of a pickle. A request is a command with its arguments. An answer is ``("ok", value)``, ``("missing", name of a
+package)``, ``("unknown", message)`` for a device that does not exist, or ``("failed", message of the engine)``.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO
+
+WireTensor = tuple[str, tuple[int, ...], Any]
+"""A tensor as it is sent: element type (in OpenVINO's notation), shape, and a buffer or a list of strings."""
+
+
+class UnknownDeviceError(Exception):
+    """The engine has no such device."""
+
+
+# --------------------------------------------------------------------------- messages
+
+
+def send(stream: BinaryIO, message: Any) -> None:
+    """Write a message; the data of its ``pickle.PickleBuffer`` objects goes from their memory into the stream."""
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(message, protocol=5, buffer_callback=buffers.append)
+    views = [buffer.raw() for buffer in buffers]
+    sizes = [len(head), *(view.nbytes for view in views)]
+    stream.write(b"".join(number.to_bytes(8, "little") for number in (len(sizes), *sizes)))
+    stream.write(head)
+    for view in views:
+        stream.write(view)
+    stream.flush()
+
+
+def receive(stream: BinaryIO) -> Any:
+    """Return the next message; its buffers are writable memory of their own. EOFError if the stream has ended."""
+    count = _number(_exactly(stream, 8))
+    sizes = [_number(_exactly(stream, 8)) for _ in range(count)]
+    head, *buffers = (_exactly(stream, size) for size in sizes)
+    return pickle.loads(head, buffers=buffers)
+
+
+def _number(content: bytearray) -> int:
+    return int.from_bytes(content, "little")
+
+
+def _exactly(stream: BinaryIO, size: int) -> bytearray:
+    content = bytearray(size)
+    view, done = memoryview(content), 0
+    while done < size:
+        count = stream.readinto(view[done:])  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        done += count
+    return content
+
+
+# --------------------------------------------------------------------------- engines
+
+
+class OpenVino:
+    """A device of the installed OpenVINO."""
+
+    def __init__(self, device: str, config: Mapping[str, str]) -> None:
+        import openvino
+
+        self.package = openvino
+        self.device = device or "CPU"
+        self.config = dict(config)
+        self.core = openvino.Core()
+        self._require_device()
+        self.description = f"OpenVINO {openvino.__version__.split('-')[0]} on {self.device}"
+
+    def _require_device(self) -> None:
+        """Raise UnknownDeviceError for a device that is not there; virtual ones name others, as in ``AUTO:CPU``."""
+        found = self.core.available_devices
+        known = {*_VIRTUAL, *found, *(device.split(".")[0] for device in found)}
+        names = re.sub(r"\(.*?\)", "", self.device).replace(":", ",").split(",")
+        if any(name.lstrip("-") not in known for name in names):
+            raise UnknownDeviceError(f"no device {self.device}; available: {', '.join(found) or 'none'}")
+
+    def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Return an infer request of the compiled model, and what the device says of it."""
+        compiled = self.core.compile_model(path, self.device, self.config)
+        facts: dict[str, Any] = {}
+        try:
+            facts["precision"] = compiled.get_property("INFERENCE_PRECISION_HINT").get_type_name()
+        except RuntimeError:  # a device need not have this property
+            facts["precision"] = None
+        return compiled.create_infer_request(), facts
+
+    def infer(self, request: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
+        """Return the outputs for the inputs, both by position; state starts anew."""
+        for index, tensor in enumerate(tensors):
+            request.set_input_tensor(index, self._tensor(*tensor))
+        request.reset_state()
+        request.infer()
+        return [self._sent(request.get_output_tensor(index)) for index in range(len(request.model_outputs))]
+
+    def _tensor(self, name: str, shape: tuple[int, ...], content: Any) -> Any:
+        import numpy as np
+
+        element_type, size = getattr(self.package.Type, name), self.package.Shape(list(shape))
+        if name != "string" and len(content):
+            return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
+        tensor = self.package.Tensor(element_type, size)
+        if name == "string" and len(content):
+            tensor.str_data = np.array(content, dtype=object).reshape(shape)
+        return tensor
+
+    def _sent(self, tensor: Any) -> WireTensor:
+        import numpy as np
+
+        name, shape = tensor.element_type.get_type_name(), tuple(tensor.shape)
+        if name == "string":
+            return name, shape, tensor.str_data.reshape(-1).tolist()
+        data = np.ascontiguousarray(tensor.data) if tensor.byte_size else np.empty(0, np.uint8)
+        return name, shape, pickle.PickleBuffer(data.data)
+
+
+_VIRTUAL = {"AUTO", "BATCH", "HETERO", "MULTI"}
+"""Devices that pass models on to others."""
+
+
+class OnnxRuntime:
+    """An execution provider of the installed onnxruntime; without one, the CPU."""
+
+    def __init__(self, provider: str, config: Mapping[str, str]) -> None:
+        import onnxruntime
+
+        self.package = onnxruntime
+        self.provider = f"{provider or 'CPU'}ExecutionProvider"
+        self.config = dict(config)
+        self.description = f"onnxruntime {onnxruntime.__version__} on {provider or 'CPU'}"
+        found = onnxruntime.get_available_providers()
+        if self.provider not in found:
+            raise UnknownDeviceError(f"no execution provider {self.provider}; available: {', '.join(found)}")
+
+    def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
+        """Return a session, and its inputs and outputs.
+
+        ``outputs`` are the tensors to compute besides the model's own outputs; those that the model does not have are
+        left out. Without the package onnx, no such tensor can be computed.
+        """
+        options = self.package.SessionOptions()
+        options.log_severity_level = 3  # warnings concern the graph, not its results
+        model, found, added = self._with_outputs(path, outputs)
+        session = self.package.InferenceSession(model, options, providers=[(self.provider, self.config)])
+        facts = {
+            "inputs": [(port.name, _ONNX_TYPES.get(port.type)) for port in session.get_inputs()],
+            "outputs": [port.name for port in session.get_outputs() if port.name not in added],
+            "tensors": found,
+        }
+        return session, facts
+
+    def _with_outputs(self, path: str, names: Sequence[str]) -> tuple[Any, list[str] | None, set[str]]:
+        """Return what onnxruntime loads, which of the tensors it then computes (None without the package onnx), and
+        which of them are no outputs of the model itself."""
+        if not names:
+            return path, [], set()
+        try:
+            import onnx
+        except ImportError:
+            return path, None, set()
+        model = onnx.load(path, load_external_data=False)
+        graph = model.graph
+        own = {value.name for value in graph.output}
+        computed = {name for node in graph.node for name in node.output if name}
+        found = [name for name in names if name in computed]
+        added = {name for name in found if name not in own}
+        graph.output.extend(onnx.ValueInfoProto(name=name) for name in sorted(added))
+        if any(tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in graph.initializer):
+            onnx.load_external_data_for_model(model, os.path.dirname(os.path.abspath(path)))
+        return model.SerializeToString(), found, added
+
+    def infer(self, session: Any, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
+        """Return the named outputs, by default all of them, for inputs by position."""
+        import numpy as np
+
+        feeds = {}
+        for port, (name, shape, content) in zip(session.get_inputs(), tensors, strict=True):
+            array = np.array(content, object) if name == "string" else np.frombuffer(content, _dtype(name))
+            feeds[port.name] = array.reshape(shape)
+        return [_sent_array(array) for array in session.run(outputs, feeds)]
+
+
+_ENGINES: dict[str, Callable[[str, Mapping[str, str]], Any]] = {"openvino": OpenVino, "onnxruntime": OnnxRuntime}
+
+_DTYPES = {"boolean": "bool"} | {f"f{bits}": f"float{bits}" for bits in (16, 32, 64)}
+_DTYPES |= {f"{kind[0]}{bits}": f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)}
+_ONNX_TYPES = {"tensor(bool)": "boolean", "tensor(string)": "string", "tensor(float)": "f32", "tensor(double)": "f64"}
+_ONNX_TYPES |= {f"tensor({name})": key for key, name in _DTYPES.items() if name not in ("bool", "float32", "float64")}
+
+
+def _dtype(name: str) -> Any:
+    """Return the NumPy type; raise RuntimeError for an element type that NumPy does not have."""
+    import numpy as np
+
+    if name not in _DTYPES:
+        raise RuntimeError(f"tensors of element type {name} cannot be given to onnxruntime from Python")
+    return np.dtype(_DTYPES[name])
+
+
+def _sent_array(array: Any) -> WireTensor:
+    import numpy as np
+
+    if array.dtype == object:
+        return "string", array.shape, array.reshape(-1).tolist()
+    name = next(name for name, dtype in _DTYPES.items() if dtype == array.dtype.name)
+    return name, array.shape, pickle.PickleBuffer(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+
+
+# --------------------------------------------------------------------------- requests
+
+
+class Worker:
+    """Answers requests."""
+
+    def __init__(self) -> None:
+        self._engine: Any = None
+        self._loaded: dict[int, Any] = {}
+
+    def answer(self, command: str, *arguments: Any) -> tuple[str, Any]:
+        """Return the answer to a request."""
+        try:
+            return "ok", getattr(self, f"_{command}")(*arguments)
+        except ImportError as error:
+            return "missing", error.name or str(error)
+        except UnknownDeviceError as error:
+            return "unknown", str(error)
+        except Exception as error:  # engines raise exceptions of many kinds; the caller reports all of them
+            return "failed", str(error)
+
+    def _open(self, name: str, device: str, config: Mapping[str, str]) -> str:
+        self._engine = _ENGINES[name](device, config)
+        description: str = self._engine.description
+        return description
+
+    def _load(self, path: str, outputs: Sequence[str]) -> tuple[int, dict[str, Any]]:
+        loaded, facts = self._engine.load(path, outputs)
+        number = len(self._loaded)
+        self._loaded[number] = loaded
+        return number, facts
+
+    def _unload(self, model: int) -> None:
+        self._loaded[model] = None
+
+    def _infer(self, model: int, tensors: Sequence[WireTensor], outputs: Sequence[str] | None) -> list[WireTensor]:
+        results: list[WireTensor] = self._engine.infer(self._loaded[model], tensors, outputs)
+        return results
+
+
+def main() -> None:
+    """Answer requests until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller, which gets it too, ends this process
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # engines print to standard output, which carries the answers
+    worker = Worker()
+    while True:
+        try:
+            request = receive(requests)
+        except EOFError:
+            return
+        send(answers, worker.answer(*request))
+        del request  # its tensors
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Tests of the comparison of two tensors."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ovir.core.element_types import bf16, f16, f32, i32
+from ovir.debugging import tensor_comparison
+from ovir.debugging.tensor_comparison import EXACT, Tolerance, compare_tensors, default_tolerance
+
+
+def test_metrics_of_known_numbers():
+    found = compare_tensors(np.float32([1.5, 2, -4]), np.float32([1, 2, -4]), Tolerance(rtol=1e-6))
+    assert not found.within
+    assert (found.size, found.beyond, found.position) == (3, 1, (0,))
+    assert (found.actual, found.reference) == (1.5, 1.0)
+    assert (found.max_abs, found.max_rel) == (0.5, 0.5)
+    assert found.mean_abs == pytest.approx(0.5 / 3)
+    assert found.rmse == pytest.approx(math.sqrt(0.25 / 3))
+    assert found.cosine == pytest.approx(21.5 / math.sqrt(22.25 * 21))
+    assert found.sqnr_db == pytest.approx(10 * math.log10(21 / 0.25))
+
+
+@pytest.mark.parametrize("shape", [(), (0, 3), (1,), (3, 2)])
+def test_equal_tensors_are_within_every_tolerance(shape):
+    array = np.full(shape, 2.0, np.float32)
+    found = compare_tensors(array, array.copy(), EXACT)
+    assert found.within
+    assert found.beyond == 0
+    if array.size:
+        assert (found.max_abs, found.cosine, found.sqnr_db) == (0.0, 1.0, math.inf)
+
+
+def test_the_tolerance_grows_with_the_size_of_the_tensor():
+    reference = np.float32([1000, 0])  # typical: 707
+    actual = np.float32([1000, 5e-4])
+    assert compare_tensors(actual, reference, Tolerance(rtol=1e-6)).within
+    assert not compare_tensors(actual, reference, Tolerance(rtol=1e-7)).within
+    assert compare_tensors(actual, reference, Tolerance(atol=1e-3)).within
+
+
+def test_other_shapes_and_their_message():
+    found = compare_tensors(np.zeros((2, 3)), np.zeros(6), Tolerance(1))
+    assert not found.within
+    assert found.problem == "shape [2, 3] instead of [6]"
+
+
+def test_nan_and_infinity_must_agree():
+    reference = np.float32([np.nan, np.inf, -np.inf, 1])
+    assert compare_tensors(reference.copy(), reference, EXACT).within
+    for place in range(4):
+        actual = reference.copy()
+        actual[place] = {0: 0, 1: -np.inf, 2: np.nan, 3: np.nan}[place]
+        found = compare_tensors(actual, reference, Tolerance(rtol=1e30, atol=1e30))
+        assert not found.within
+        assert (found.beyond, found.position) == (1, (place,))
+    found = compare_tensors(np.float32([np.nan, np.nan, 1]), np.float32([np.inf, 1, -np.inf]), EXACT)
+    assert (found.nan, found.inf) == ((0, 2), (2, 0))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint64])
+def test_large_integers_are_compared_in_all_their_digits(dtype):
+    reference = np.array([2**62, 1], dtype)
+    found = compare_tensors(reference + np.array([1, 0], dtype), reference, EXACT)
+    assert (found.within, found.beyond, found.max_abs) == (False, 1, 1.0)
+    assert compare_tensors(reference + np.array([1, 0], dtype), reference, Tolerance(atol=1)).within
+
+
+def test_the_distance_of_integers_does_not_overflow():
+    limits = np.iinfo(np.int64)
+    found = compare_tensors(np.array([limits.max]), np.array([limits.min]), EXACT)
+    assert found.max_abs == float(2**64 - 1)
+
+
+def test_strings_and_small_types():
+    found = compare_tensors(np.array(["a", "x"]), np.array(["a", "b"]), EXACT)
+    assert (found.within, found.beyond, found.actual, found.reference) == (False, 1, "x", "b")
+    assert compare_tensors(np.array([b"a"], object), np.array(["a"]), EXACT).within
+    small = np.array([1, 2], ml_dtypes.bfloat16)
+    assert compare_tensors(small, small + small, EXACT).max_abs == 2
+    assert compare_tensors(np.array([True, False]), np.array([True, True]), EXACT).beyond == 1
+
+
+@pytest.mark.parametrize("block", [1, 3, 7, 40])
+def test_blocks_do_not_change_the_metrics(block):
+    reference = np.random.default_rng(block).standard_normal(40).astype(np.float32)
+    actual = reference[::-1].copy()
+    whole = compare_tensors(actual, reference, Tolerance(1e-3))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tensor_comparison, "_BLOCK", block)
+        parts = compare_tensors(actual, reference, Tolerance(1e-3))
+    assert (parts.within, parts.beyond, parts.position) == (whole.within, whole.beyond, whole.position)
+    for name in ("max_abs", "max_rel", "rmse", "cosine"):
+        assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-9, abs=1e-12)
+
+
+def test_default_tolerances():
+    assert default_tolerance(i32) == EXACT
+    assert default_tolerance(f32).rtol < default_tolerance(f32, 10_000).rtol < default_tolerance(f16).rtol
+    assert default_tolerance(f16).rtol < default_tolerance(bf16).rtol
+    assert default_tolerance(f32).rtol < default_tolerance(f32, steps=100).rtol < 1e-3

@@ -1,0 +1,126 @@
+"""A stand-in for the package openvino, for tests of what happens around it: ovir, with faults that a device may have.
+
+OVIR_TEST_FAULT is ``KIND:TYPE``. For models that have a layer of this type: ``die`` ends the process, ``hang`` never answers,
+``refuse`` fails to compile, ``wrong`` adds 1 to the outputs of these layers. ``missing:`` acts as if the package did not exist.
+"""
+
+import os
+import signal
+import sys
+import time
+from typing import Any
+
+import numpy as np
+
+KIND, _, TYPE = os.environ.get("OVIR_TEST_FAULT", "").partition(":")
+if KIND == "missing":
+    raise ModuleNotFoundError("No module named 'openvino'", name="openvino")
+
+import ovir  # noqa: E402
+from ovir import opset13 as ops  # noqa: E402
+from ovir.core.element_types import ELEMENT_TYPES, ElementType  # noqa: E402
+from ovir.ir.packing import encode  # noqa: E402
+from ovir.ir.weights import decode  # noqa: E402
+
+__version__ = "1.2.3-stand-in"
+Shape = tuple
+
+
+class _Type:
+    def __init__(self, element_type: ElementType) -> None:
+        self.element_type = element_type
+
+    def get_type_name(self) -> str:
+        return str(self.element_type)
+
+
+class Type:
+    """The element types by name."""
+
+
+for _element_type in ELEMENT_TYPES:
+    setattr(Type, str(_element_type), _Type(_element_type))
+
+
+class Tensor:
+    def __init__(self, *arguments: Any) -> None:
+        if isinstance(arguments[0], np.ndarray):
+            data, shape, kind = arguments
+            self.array = decode(data, kind.element_type, shape)
+        else:
+            kind, shape = arguments
+            self.array = np.zeros(shape, kind.element_type.to_dtype())
+        self.element_type = kind
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def data(self) -> Any:
+        return encode(self.array, self.element_type.element_type)
+
+    @property
+    def byte_size(self) -> int:
+        return self.array.nbytes
+
+    @property
+    def str_data(self) -> Any:
+        return self.array.astype(object)
+
+    @str_data.setter
+    def str_data(self, value: Any) -> None:
+        self.array = value.astype(self.array.dtype)
+
+
+class Request:
+    def __init__(self, model: ovir.Model) -> None:
+        self._request = ovir.compile_model(model).create_infer_request()
+        self._tensors: dict[int, Any] = {}
+        self.model_outputs = model.outputs
+        self._types = [port.element_type for port in model.outputs]
+
+    def set_input_tensor(self, index: int, tensor: Tensor) -> None:
+        self._tensors[index] = tensor.array
+
+    def reset_state(self) -> None:
+        self._request.reset_state()
+
+    def infer(self) -> None:
+        self._outputs = list(self._request.infer(self._tensors).values())
+
+    def get_output_tensor(self, index: int) -> Tensor:
+        tensor = Tensor(_Type(self._types[index]), ())
+        tensor.array = self._outputs[index]
+        return tensor
+
+
+class Compiled:
+    def __init__(self, model: ovir.Model) -> None:
+        self._model = model
+
+    def get_property(self, name: str) -> _Type:
+        return _Type(ElementType.parse("f32"))
+
+    def create_infer_request(self) -> Request:
+        return Request(self._model)
+
+
+class Core:
+    available_devices = ("CPU",)
+
+    def compile_model(self, path: str, device: str, config: Any) -> Compiled:
+        model = ovir.read_model(path)
+        layers = [layer for layer in model.layers if layer.type == TYPE]
+        if layers and KIND == "die":
+            print("the device says goodbye", file=sys.stderr, flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+        if layers and KIND == "hang":
+            time.sleep(1000)
+        if layers and KIND == "refuse":
+            raise RuntimeError(f"{TYPE} is\nnot supported")
+        if KIND == "wrong":
+            for layer in layers:
+                port = layer.outputs[0]
+                model.insert_after(port, ops.add(port, ops.constant(np.ones((), port.element_type.to_dtype()))))
+        return Compiled(model)

@@ -1,0 +1,134 @@
+"""Engines in processes of their own, with a stand-in for OpenVINO that has the faults of devices."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.engines.process import Engine, EngineDiedError, EngineError, EngineMissingError
+
+ROOT = Path(__file__).parent.parent.parent
+STAND_IN = Path(__file__).parent / "stand_in"
+
+
+@pytest.fixture(autouse=True)
+def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"{STAND_IN}:{ROOT}")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    x = ops.parameter([2, 3], "f32", name="x")
+    ovir.save_model(ovir.Model([ops.tanh(x), ops.abs(x)], [x]), tmp_path / "model.xml")
+    return tmp_path / "model.xml"
+
+
+X = np.float32([[1, -2, 3], [-4, 5, -6]])
+
+
+def test_a_model_runs_in_the_other_process(path: Path) -> None:
+    with Engine("openvino:CPU") as engine:
+        model = engine.load(path)
+        assert engine.description == "OpenVINO 1.2.3 on CPU"
+        assert model.facts == {"precision": "f32"}
+        for factor in (1, 2):
+            tanh, absolute = engine.infer(model, [X * factor])
+            np.testing.assert_allclose(tanh, np.tanh(X * factor), rtol=1e-6)
+            np.testing.assert_array_equal(absolute, np.abs(X * factor))
+        engine.unload(model)
+        assert engine.starts == 1
+
+
+@pytest.mark.parametrize(
+    ("element_type", "array"),
+    [
+        ("bf16", np.array([[1.5, -2]])),
+        ("f8e4m3", np.array([[1.5, -2, 3]])),
+        ("u4", np.array([[1, 15, 7]])),
+        ("i4", np.array([[-8, 7, 1]])),
+        ("boolean", np.array([[True, False]])),
+        ("i64", np.array([[2**60, -1]])),
+        ("string", np.array([["a", "é"], ["", "long text"]])),
+        ("f32", np.zeros((0, 3))),
+        ("string", np.zeros((0, 3), "U1")),
+        ("f64", np.array(3.5)),
+    ],
+    ids=str,
+)
+def test_tensors_of_every_type_arrive(element_type: str, array: np.ndarray, tmp_path: Path) -> None:
+    kind = ovir.ElementType.parse(element_type)
+    given = array.astype(kind.to_dtype())
+    x = ops.parameter(list(given.shape), element_type, name="x")
+    ovir.save_model(ovir.Model([ops.result(x)], [x]), tmp_path / "model.xml")
+    with Engine("openvino:CPU") as engine:
+        (found,) = engine.infer(engine.load(tmp_path / "model.xml"), [given], [kind])
+    assert found.dtype == given.dtype
+    assert found.shape == given.shape
+    assert found.tolist() == given.tolist()
+
+
+def test_a_process_that_dies_is_reported_and_started_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "die:Tanh")
+    with Engine("openvino:CPU") as engine:
+        for starts in (1, 2):
+            with pytest.raises(EngineDiedError) as caught:
+                engine.load(path)
+            assert str(caught.value) == (
+                "error[OVIR805] OpenVINO 1.2.3 on CPU: cannot compile the model: the process ended with signal SIGKILL\n"
+                "  hint: its last message: the device says goodbye"
+            )
+            assert engine.starts == starts
+
+
+def test_a_process_that_hangs_is_stopped(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Engine("openvino:CPU", timeout=60) as engine:
+        engine.open()
+    monkeypatch.setenv("OVIR_TEST_FAULT", "hang:Tanh")
+    with Engine("openvino:CPU") as engine:
+        engine.open()
+        engine.timeout = 0.2
+        start = time.monotonic()
+        with pytest.raises(EngineDiedError, match=r"the process took longer than 0\.2 s and was stopped"):
+            engine.load(path)
+        assert time.monotonic() - start < 30
+
+
+def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "refuse:Tanh")
+    with Engine("openvino:CPU") as engine:
+        with pytest.raises(EngineError, match=r"cannot compile the model: Tanh is not supported$"):
+            engine.load(path)
+        assert engine.starts == 1
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
+    with Engine("openvino:CPU") as engine, pytest.raises(EngineMissingError) as caught:
+        engine.open()
+    assert str(caught.value) == (
+        "error[OVIR904] openvino:CPU needs the package openvino, which is missing\n"
+        "  hint: install it with `pip install ovir[openvino]`"
+    )
+
+
+@pytest.mark.parametrize("device", ["GPU", "GPU.0", "HETERO:NPU,CPU", "MULTI:CPU,XPU"])
+def test_a_device_that_does_not_exist(device: str) -> None:
+    with Engine(f"openvino:{device}") as engine, pytest.raises(EngineMissingError) as caught:
+        engine.open()
+    assert caught.value.diagnostic.message == f"openvino:{device}: no device {device}; available: CPU"
+
+
+@pytest.mark.parametrize("device", ["", "CPU", "AUTO", "AUTO:CPU", "HETERO:CPU", "BATCH:CPU(4)", "AUTO:-CPU"])
+def test_devices_that_pass_models_on(device: str) -> None:
+    with Engine(f"openvino:{device}") as engine:
+        engine.open()
+
+
+def test_an_unknown_engine() -> None:
+    with pytest.raises(ovir.InputError, match="unknown engine 'tensorrt': expected openvino:DEVICE or onnxruntime"):
+        Engine("tensorrt")
