@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import PartialShape
     from ovir.core.tensor_types import TensorType
+    from ovir.debugging.compare import compare
+    from ovir.debugging.comparison import Comparison
     from ovir.debugging.reducing.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
@@ -39,6 +41,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Affected",
     "Change",
+    "Comparison",
     "CompiledModel",
     "Diagnostic",
     "Diff",
@@ -67,6 +70,7 @@ __all__ = [
     "WriteError",
     "attribute",
     "check",
+    "compare",
     "compile_model",
     "create_layer",
     "diff",
@@ -88,6 +92,8 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("PartialShape",),
     "ovir.core.tensor_types": ("TensorType",),
+    "ovir.debugging.compare": ("compare",),
+    "ovir.debugging.comparison": ("Comparison",),
     "ovir.debugging.reducing.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),

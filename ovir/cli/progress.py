@@ -82,7 +82,7 @@ class FileProgress:
 
 
 class SearchProgress:
-    """A progress bar for a search in the layers of a model: how many of them are excluded by now."""
+    """A progress bar for a search in the layers of a model: how many of them are excluded or compared by now."""
 
     def __init__(self) -> None:
         self._start = perf_counter()
@@ -96,11 +96,11 @@ class SearchProgress:
             self._shown[0].stop()
 
     def update(self, total: int, done: int, text: str) -> None:
-        """Update the bar: ``done`` of ``total`` layers are excluded."""
+        """Update the bar: ``done`` of ``total`` layers are excluded or compared."""
         if self._shown is None and perf_counter() - self._start > PATIENCE and sys.stderr.isatty():
             self._shown = _shown_bar(total)
         if self._shown is not None:
-            self._shown[0].update(self._shown[1], completed=done, description=text)
+            self._shown[0].update(self._shown[1], completed=done, total=total, description=escaped(text[-40:]))
 
 
 def _shown_bar(total: int) -> tuple[Progress, TaskID]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
@@ -22,6 +22,14 @@ from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
 
 
+class SeenStep(NamedTuple):
+    """A step that has run."""
+
+    layer: Layer
+    inputs: list[Array]
+    outputs: list[Array]
+
+
 class Executor:
     """Runs the steps of a plan one by one, for inputs of any shapes that the model takes."""
 
@@ -38,26 +46,48 @@ class Executor:
             index: {key: Body(bodies(body)) for key, body in of_step.items()} for index, of_step in plan.bodies.items()
         }
         self._sizes = {index: KnownSizes(step) for index, step in enumerate(plan.steps) if step.is_open}
-        self._listeners: Sequence[Listener] = ()
+        self._is_watched = False
+        """Whether somebody sees all outputs of each step."""
 
     def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
         """Return the outputs, in order, for inputs that match the model; they always belong to the caller.
 
         A RunError names the layer that failed.
         """
-        plan = self.plan
+        slots = self._begin(inputs, listeners, is_watched=bool(listeners))
+        for index, step in enumerate(self.plan.steps):
+            self._run_step(index, step, slots, listeners)
+            for slot in step.release:
+                slots[slot] = None
+        return self._results(slots)
+
+    def walk(self, inputs: Sequence[Array]) -> Generator[SeenStep, None, list[Array]]:
+        """Yield each step when it has run, and return the outputs; the next step runs when the caller asks for it.
+
+        The arrays of a step are valid to the end of the walk and must not be written to.
+        """
+        slots = self._begin(inputs, (), is_watched=True)
+        for index, step in enumerate(self.plan.steps):
+            self._run_step(index, step, slots, ())
+            yield SeenStep(step.layer, [slots[i] for i in step.inputs], [slots[i] for i in step.outputs])
+            for slot in step.release:
+                slots[slot] = None
+        return self._results(slots)
+
+    def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener], *, is_watched: bool) -> list[Any]:
+        """Return the slots at the beginning of a run."""
         slots = self._template.copy()
-        for slot, array in zip(plan.parameters, inputs, strict=True):
+        for slot, array in zip(self.plan.parameters, inputs, strict=True):
             slots[slot] = array
-        self._listeners = listeners
+        self._is_watched = is_watched
         for bodies in self._bodies.values():
             for body in bodies.values():
                 body.listeners = listeners
-        try:
-            for index, step in enumerate(plan.steps):
-                self._run_step(index, step, slots, listeners)
-        finally:
-            self._listeners = ()
+        return slots
+
+    def _results(self, slots: Sequence[Any]) -> list[Array]:
+        """Return the outputs at the end of a run, in memory of their own."""
+        plan = self.plan
         results: list[Array] = []
         seen: set[int] = set()
         for slot in plan.results:
@@ -86,8 +116,6 @@ class Executor:
             slots[slot] = array
         if listeners:
             self._notify(listeners, "did_run", step.layer, arguments, outputs)
-        for slot in step.release:
-            slots[slot] = None
 
     @staticmethod
     def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
@@ -100,7 +128,7 @@ class Executor:
     def _call(self, index: int, step: Step, arguments: list[Array | None]) -> Any:
         if not step.takes:
             return step.kernel(*arguments)
-        wanted = (True,) * len(step.outputs) if self._listeners else step.wanted  # a listener sees all outputs
+        wanted = (True,) * len(step.outputs) if self._is_watched else step.wanted
         return step.kernel(*arguments, **keywords(step, self._bodies.get(index, {}), self.variables, wanted))
 
     @property

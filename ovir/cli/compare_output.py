@@ -1,0 +1,150 @@
+"""The tables of ``ovir compare``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from ovir.cli.output import format_count, format_number, say, say_table
+from ovir.debugging.comparison import Comparison, LayerDifference, NotCompared, TensorDifference
+from ovir.diagnostics.text import plural, readable
+
+_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">NaN, Inf")
+
+
+def print_comparison(found: Comparison, limit: int | None) -> None:
+    """Print the result for people, with ``limit`` layers."""
+    for line in _head(found):
+        say(readable(line))
+    if found.outputs:
+        say()
+        _print_outputs(found)
+    if found.layers:
+        say()
+        _print_layers(found, limit)
+    if found.not_compared:
+        say()
+        for line in _not_compared(found.not_compared):
+            say(readable(line))
+
+
+def _head(found: Comparison) -> Iterator[str]:
+    how = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}[
+        found.mode
+    ]
+    sets = f"{plural(found.sets, 'set')} of inputs"
+    yield f"{found.model} against {found.against}: {how}, {sets}"
+    yield "within tolerance" if found.within else "beyond tolerance"
+    first, largest = found.first, found.largest
+    if first is not None:
+        yield f"first layer beyond tolerance: {_described(first)}"
+    if largest is not None and largest is not first:
+        yield f"largest contributor: {_described(largest)}"
+    if first is None and not found.within and found.layers:
+        yield _ADVICE[found.mode]
+
+
+_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
+_ADVICE = {
+    "isolated": "no layer alone is beyond tolerance: errors add up, or the device computes several layers as one; "
+    "--cumulative shows where errors grow",
+    "cumulative": "no tensor between layers is beyond tolerance",
+}
+
+
+def _described(layer: LayerDifference) -> str:
+    """Return a layer with what is wrong with it, in one line."""
+    worst = layer.tensor.worst
+    text = f"{layer.type} '{layer.name}' (id {layer.id})"
+    if layer.other is not None:
+        text += f", '{layer.other}' in the other model"
+    if worst.problem is not None:
+        return f"{text}: {worst.problem}"
+    if worst.position is None:
+        return text
+    place = ",".join(map(str, worst.position))
+    share = f"{format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
+    return f"{text}: [{place}] is {_value(worst.actual)} instead of {_value(worst.reference)}, {share}"
+
+
+def _value(value: float | int | str | None) -> str:
+    return repr(value) if isinstance(value, str) else format_number(value)
+
+
+def _print_outputs(found: Comparison) -> None:
+    has_scores = any(item.tensor.agreement for item in found.outputs)
+    columns = ["output", "type", *_METRICS, *_mean_column(found), *((">top-1", ">top-5") if has_scores else ())]
+    rows = []
+    for item in found.outputs:
+        row = [item.name, _type_text(item.tensor), *_metrics(item.tensor), *_mean_cell(found, item.tensor)]
+        if has_scores:
+            agreement = item.tensor.agreement
+            row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
+        rows.append(row)
+    say_table(columns, rows)
+
+
+def _print_layers(found: Comparison, limit: int | None) -> None:
+    layers = found.ranked()
+    first, largest = found.first, found.largest
+    rows = []
+    for layer in layers[:limit]:
+        marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
+        mark = ", ".join(marks) or ("" if layer.within else "beyond")
+        name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
+        row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
+        rows.append([*row, *_metrics(layer.tensor), *_mean_cell(found, layer.tensor)])
+    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_mean_column(found)], rows)
+    if limit is not None and len(layers) > limit:
+        say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
+
+
+def _metrics(tensor: TensorDifference) -> list[str]:
+    worst = tensor.worst
+    if worst.problem is not None:
+        return [worst.problem, *["-"] * (len(_METRICS) - 1)]
+    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
+    return [
+        *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
+        "-" if worst.cosine is None else f"{worst.cosine:.6f}",
+        "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
+        format_count(worst.beyond),
+        _nonfinite(tensor),
+    ]
+
+
+def _nonfinite(tensor: TensorDifference) -> str:
+    """Return the numbers of NaN and infinities: of ovir, and of the other side."""
+    worst = tensor.worst
+    if not any((*worst.nan, *worst.inf)):
+        return "-"
+    return f"{worst.nan[0]}, {worst.inf[0]} / {worst.nan[1]}, {worst.inf[1]}"
+
+
+def _mean_column(found: Comparison) -> Sequence[str]:
+    return (">mean SQNR",) if found.sets > 1 else ()
+
+
+def _mean_cell(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
+    if found.sets == 1:
+        return ()
+    mean = tensor.means["sqnr_db"]
+    return ("-" if mean is None else f"{mean:.1f}",)
+
+
+def _type_text(tensor: TensorDifference) -> str:
+    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
+
+
+def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
+    """Yield a line for each reason, with the first layers."""
+    by_reason: dict[str, list[NotCompared]] = defaultdict(list)
+    for layer in layers:
+        by_reason[layer.reason].append(layer)
+    for reason, group in by_reason.items():
+        names = ", ".join(f"{layer.type} '{layer.name}'" for layer in group[:_SHOWN])
+        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        yield f"not compared: {plural(len(group), 'layer')}, because {reason}: {names}{more}"
+
+
+_SHOWN = 3  # layers

@@ -1,0 +1,299 @@
+"""``ovir.compare``: finds the layers at which a model differs from another model, an engine or a recording."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+
+from ovir.analysis.scores import top_scores
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.comparison import (
+    Agreement,
+    Comparison,
+    LayerDifference,
+    NotCompared,
+    OutputDifference,
+    Tally,
+    noise,
+    severity,
+)
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.input_sets import Inputs, InputSet, input_sets
+from ovir.debugging.others import Answer, OtherBase
+from ovir.debugging.recorded import Recorded
+from ovir.debugging.reductions import Depths, local
+from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
+from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
+from ovir.debugging.walk import Walk, WalkPlan
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.errors import InputError, RunError
+from ovir.engines.process import EngineMissingError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.runtime.executor import SeenStep
+
+Progress = Callable[[int, int, str], None]
+"""Called with the number of layers that are done, their total, and the layer that is next."""
+
+
+def compare(
+    model: Model | str | os.PathLike[str],
+    against: Against = "openvino:CPU",
+    *,
+    inputs: Inputs = None,
+    samples: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    config: Mapping[str, str] | None = None,
+    mode: Mode | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    metric: str | None = None,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+) -> Comparison:
+    """Compare the outputs and layers of a model in ovir with those of another side; ``if compare(...)`` means that all
+    are within tolerance.
+
+    ``against`` is a device of OpenVINO (``openvino:CPU``), an ONNX model (``onnx:model.onnx``), a second model (a Model
+    or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz). A second model runs in
+    ovir, or on ``device``. ``config`` has properties of the device, ``timeout`` the seconds that one of its runs may
+    take.
+
+    ``inputs`` is one set of inputs as in a run, a list of mappings, the path of an .npz, or of a folder of them; by
+    default, recorded inputs, or ``samples`` sets of random ones.
+
+    On a device, layers are compared only if outputs differ, or with a ``mode``: ``isolated`` runs each layer alone with
+    the inputs that it has in ovir, ``cumulative`` compares the tensors between layers as errors add up. All other sides
+    are compared cumulatively; a second model can be isolated, too.
+
+    By default the tolerance of a tensor follows from its element type and how many numbers are summed up; ``rtol`` and
+    ``atol`` replace it, or a ``metric`` with its limit, such as ``cosine=0.999``. Integers must be equal.
+
+    Raises InputError for arguments that do not fit, ReadError for files, RunError if the model itself cannot be run. A
+    device that fails is part of the result.
+    """
+    criterion = Criterion.of(rtol, atol, metric)
+    if mode not in (None, "isolated", "cumulative"):
+        raise InputError(diagnose(USAGE, f"mode must be 'isolated' or 'cumulative', got {mode!r}"))
+    first = as_model(model)
+    with open_side(first, against, device, mode, config, timeout) as side:
+        if inputs is None and samples is None and isinstance(side, Recorded):
+            inputs = side.feeds()
+        sets = input_sets(first, inputs, samples, seed)
+        return _Session(first, side, criterion, progress).run(sets, mode)
+
+
+class _Session:
+    """One comparison of a model with another side."""
+
+    def __init__(self, model: Model, side: OtherBase, criterion: Criterion, progress: Progress | None) -> None:
+        self._model = model
+        self._side = side
+        self._criterion = criterion
+        self._progress = progress
+        self._plan = WalkPlan(model, with_constants=side.with_constants)
+        self._done = self._total = 0
+        self._layers: dict[Layer, dict[int, Tally]] = defaultdict(lambda: defaultdict(Tally))
+        self._outputs: dict[int, Tally] = defaultdict(Tally)
+        self._contributions: dict[Layer, float] = {}
+        self._noise: dict[Port, float] = {}
+        self._others: dict[Layer, Layer] = {}
+        self._skipped: dict[Layer, str] = {}
+        self._scales: dict[Layer, tuple[float, float]] = {}
+        self._diagnostics: dict[Diagnostic, None] = {}
+        self._failed = False
+
+    def run(self, sets: Sequence[InputSet], mode: Mode | None) -> Comparison:
+        """Compare for all sets of inputs."""
+        side, shown_mode = self._side, "cumulative"
+        layers = len(self._plan.layers)
+        self._total = layers * len(sets)
+        if isinstance(side, DeviceSide):
+            is_open = mode is None
+            for number, inputs in enumerate(sets):
+                self._compare_outputs(number, inputs())
+            shown_mode = "outputs"
+            if not is_open or not self._outputs_agree():
+                shown_mode = mode or "isolated"
+                side.compare_layers(mode or "isolated", runs_whole=not self._failed)
+                self._total += layers * len(sets)
+                for number, inputs in enumerate(sets):
+                    self._compare_layers(number, inputs())
+        else:
+            for number, inputs in enumerate(sets):
+                self._compare_layers(number, inputs(), with_outputs=True)
+        self._diagnostics.update(dict.fromkeys(side.diagnostics))
+        return self._result(shown_mode, len(sets))
+
+    # ----- one set of inputs
+
+    def _compare_outputs(self, number: int, inputs: list[Array]) -> None:
+        """Compare the outputs for one set of inputs."""
+        walk, depths = Walk(self._plan, inputs), Depths()
+        for step in walk:
+            depths.of(step)
+            self._advance(step.layer)
+        self._take_outputs(number, inputs, walk, depths)
+
+    def _compare_layers(self, number: int, inputs: list[Array], *, with_outputs: bool = False) -> None:
+        """Compare layers for one set of inputs."""
+        side, walk, depths = self._side, Walk(self._plan, inputs), Depths()
+        side.begin(inputs)
+        self._noise.clear()
+        for step in walk:
+            scale = depths.of(step)
+            self._scales[step.layer] = scale if side.accumulates else local(step)
+            for answer in side.see(step):
+                self._take(number, answer)
+            self._advance(step.layer)
+        for answer in side.finish():
+            self._take(number, answer)
+        if with_outputs:
+            self._take_outputs(number, inputs, walk, depths)
+
+    def _advance(self, layer: Layer) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total, f"{layer.type} {layer.name}")
+
+    # ----- outputs
+
+    def _take_outputs(self, number: int, inputs: list[Array], walk: Walk, depths: Depths) -> None:
+        """Compare the outputs of a finished run with those of the other side."""
+        references = walk.finish()
+        self._diagnostics.update(dict.fromkeys(walk.diagnostics))
+        try:
+            others = self._side.outputs(inputs)
+        except EngineMissingError:
+            raise
+        except RunError as error:
+            self._failed = True
+            self._diagnostics.update(dict.fromkeys(error.diagnostics))
+            return
+        for index, (reference, actual) in enumerate(zip(references, others, strict=True)):
+            if actual is None:
+                continue
+            port = self._model.outputs[index]
+            assert port.source is not None
+            tolerance = self._tolerance(port, reference, depths.of_port(port.source))
+            found = self._criterion.compare(actual, reference, tolerance)
+            agreement = agreement_of(actual, reference)
+            self._outputs[index].add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
+
+    def _outputs_agree(self) -> bool:
+        return not self._failed and all(tally.difference().within for tally in self._outputs.values())
+
+    def _tolerance(self, port: Port, array: Array, scale: tuple[float, float], other: Port | None = None) -> Tolerance:
+        """Return the tolerance for a tensor: that of the coarser type, if the other side has another one."""
+        kinds = [_element_type(port, array)]
+        if other is not None and not other.element_type.is_dynamic:
+            kinds.append(other.element_type)
+        return max((self._criterion.tolerance(kind, *scale) for kind in kinds), key=lambda item: item.rtol)
+
+    # ----- layers
+
+    def _take(self, number: int, answer: Answer) -> None:
+        """Compare the outputs of a layer."""
+        step = answer.step
+        layer = step.layer
+        if answer.skipped is not None:
+            self._skipped.setdefault(layer, answer.skipped)
+            return
+        if answer.other is not None and answer.other is not layer and answer.other.name != layer.name:
+            self._others[layer] = answer.other
+        worst: TensorComparison | None = None
+        if answer.problem is not None:
+            size = step.outputs[0].size if step.outputs else 0
+            worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
+            shape = step.outputs[0].shape if step.outputs else ()
+            self._layers[layer][0].add(number, worst, Tolerance(), _type_of(layer.outputs[0], None), shape)
+        for position, actual in enumerate(answer.arrays):
+            if actual is not None:
+                other = answer.other.outputs[position] if answer.other is not None else None
+                found = self._compare_one(number, step, position, actual, other)
+                worst = found if worst is None or severity(found) > severity(worst) else worst
+        if worst is not None:
+            self._contribute(layer, worst)
+
+    def _compare_one(
+        self, number: int, step: SeenStep, position: int, actual: Array, other: Port | None
+    ) -> TensorComparison:
+        port, reference = step.layer.outputs[position], step.outputs[position]
+        tolerance = self._tolerance(port, reference, self._scales[step.layer], other)
+        found = self._criterion.compare(actual, reference, tolerance)
+        tally = self._layers[step.layer][position]
+        tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)
+        self._noise[port] = noise(found)
+        return found
+
+    def _contribute(self, layer: Layer, found: TensorComparison) -> None:
+        """Record how much noise a layer adds to what its inputs have."""
+        own = noise(found)
+        if self._side.accumulates:
+            sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]
+            before = max(sources, default=0.0)
+            own = max(own - before, 0.0) if own > before else 0.0
+        self._contributions[layer] = max(self._contributions.get(layer, 0.0), own)
+
+    # ----- the result
+
+    def _result(self, mode: str, sets: int) -> Comparison:
+        compared = [layer for layer in self._plan.layers if layer in self._layers]
+        skipped = [layer for layer in self._plan.layers if layer in self._skipped and layer not in self._layers]
+        return Comparison(
+            model=self._model.path or self._model.name or "the model",
+            against=self._side.description,
+            mode=mode,
+            sets=sets,
+            criterion=self._criterion,
+            outputs=[self._output(index, tally) for index, tally in sorted(self._outputs.items())],
+            layers=[self._layer(layer) for layer in compared],
+            not_compared=[NotCompared(x.id, x.key, x.type, self._skipped[x]) for x in skipped],
+            diagnostics=list(self._diagnostics),
+            failed=self._failed,
+        )
+
+    def _output(self, index: int, tally: Tally) -> OutputDifference:
+        return OutputDifference(index, self._model.outputs[index].any_name, tally.difference())
+
+    def _layer(self, layer: Layer) -> LayerDifference:
+        differences = {position: tally.difference() for position, tally in self._layers[layer].items()}
+        position = max(differences, key=lambda place: severity(differences[place].worst))
+        other = self._others.get(layer)
+        return LayerDifference(
+            *(layer.id, layer.key, layer.type, layer.version, position),
+            tensor=differences[position],
+            contribution=self._contributions[layer],
+            other=None if other is None else other.key,
+        )
+
+
+def _element_type(port: Port, array: Array) -> ElementType:
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
+
+
+def _type_of(port: Port, array: Array | None) -> str:
+    return str(port.element_type if array is None else _element_type(port, array))
+
+
+def agreement_of(actual: Array, reference: Array) -> Agreement | None:
+    """Return how far the highest scores of two tensors agree; None for tensors that are no rows of scores."""
+    shape = [size for size in reference.shape if size != 1]
+    if actual.shape != reference.shape or not 1 <= len(shape) <= 2 or reference.dtype.kind not in "fV":
+        return None
+    rows = [top_scores(array.reshape(shape), _HIGHEST) for array in (actual, reference)]
+    if rows[0] is None or rows[1] is None:
+        return None
+    top1 = top5 = 0.0
+    for one, other in zip(*rows, strict=True):
+        top1 += one[0].number == other[0].number
+        numbers = {score.number for score in other}
+        top5 += len(numbers & {score.number for score in one}) / len(numbers)
+    return Agreement(top1 / len(rows[0]), top5 / len(rows[0]))
+
+
+_HIGHEST = 5

@@ -1,0 +1,269 @@
+"""What ``ovir.compare`` returns: the differences of all layers and outputs, as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
+from ovir.diagnostics.diagnostic import Diagnostic
+
+MEANS = ("max_abs", "max_rel", "mean_abs", "rmse", "cosine", "sqnr_db")
+"""The metrics of which the mean over sets of inputs is given."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the highest scores of an output agree, as shares of its rows."""
+
+    top1: float
+    """The share of rows with the same highest score."""
+    top5: float
+    """The mean share of classes that are among the five highest scores on both sides."""
+
+
+@dataclass(frozen=True)
+class TensorDifference:
+    """One tensor, compared for every set of inputs."""
+
+    worst: TensorComparison
+    """The comparison for the set with the largest difference."""
+    worst_set: int
+    means: dict[str, float | None]
+    """The means of the metrics over all sets; non-finite values are left out."""
+    sets: int
+    """For how many sets of inputs the tensor was compared."""
+    tolerance: Tolerance
+    element_type: str
+    shape: tuple[int, ...]
+    """The shape in the worst set."""
+    agreement: Agreement | None = None
+    """For outputs that look like scores; the mean over the sets."""
+
+    @property
+    def within(self) -> bool:
+        """Return whether the tensor is within the tolerance for all sets."""
+        return self.worst.within
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers for JSON."""
+        worst = self.worst
+        found: dict[str, Any] = {
+            "within": worst.within,
+            "element_type": self.element_type,
+            "shape": list(self.shape),
+            "size": worst.size,
+            "beyond": worst.beyond,
+            **{name: getattr(worst, name) for name in MEANS},
+            "nan": {"reference": worst.nan[0], "actual": worst.nan[1]},
+            "inf": {"reference": worst.inf[0], "actual": worst.inf[1]},
+            "position": None if worst.position is None else list(worst.position),
+            "reference": worst.reference,
+            "actual": worst.actual,
+            "problem": worst.problem,
+            "rtol": self.tolerance.rtol,
+            "atol": self.tolerance.atol,
+        }
+        if self.agreement is not None:
+            found |= {"top1": self.agreement.top1, "top5": self.agreement.top5}
+        if self.sets > 1:
+            found |= {"sets": self.sets, "worst_set": self.worst_set, "mean": self.means}
+        return found
+
+
+@dataclass(frozen=True)
+class LayerDifference:
+    """A layer of the first model, and the output of it that differs most."""
+
+    id: int
+    name: str
+    """The key of the layer, which is its name unless the model has several layers of this name."""
+    type: str
+    version: str
+    output: int
+    """The position of the output that the numbers are about."""
+    tensor: TensorDifference
+    contribution: float
+    """How much noise the layer adds to its output, relative to the signal: what its inputs bring along is subtracted
+    unless layers were isolated. Infinite for problems, and where NaN or infinities disagree."""
+    other: str | None = None
+    """The name of the layer in the other model, if it differs."""
+
+    @property
+    def within(self) -> bool:
+        return self.tensor.within
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        head = {"id": self.id, "name": self.name, "type": self.type, "version": self.version, "output": self.output}
+        if self.other is not None:
+            head["other"] = self.other
+        return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
+
+
+@dataclass(frozen=True)
+class OutputDifference:
+    """An output of the first model."""
+
+    index: int
+    name: str
+    tensor: TensorDifference
+
+    @property
+    def within(self) -> bool:
+        return self.tensor.within
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the output for JSON."""
+        return {"index": self.index, "name": self.name, **self.tensor.to_dict()}
+
+
+@dataclass(frozen=True)
+class NotCompared:
+    """A layer that was not compared, or for which there is nothing to compare with."""
+
+    id: int
+    name: str
+    type: str
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        return vars(self).copy()
+
+
+@dataclass
+class Comparison:
+    """The result of ``ovir.compare``: true if everything is within the tolerance."""
+
+    model: str
+    against: str
+    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    mode: str
+    """How layers were compared: ``outputs`` (not at all, because the outputs agree), ``isolated``, ``cumulative``."""
+    sets: int
+    """Number of sets of inputs."""
+    criterion: Criterion
+    outputs: list[OutputDifference] = field(default_factory=list)
+    layers: list[LayerDifference] = field(default_factory=list)
+    """The layers that were compared, in the order of the run."""
+    not_compared: list[NotCompared] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+    """What else is worth knowing, and what the engine failed at."""
+    failed: bool = False
+    """Whether the other side failed to compute the outputs."""
+
+    @property
+    def within(self) -> bool:
+        """Return whether all outputs and layers are within the tolerance."""
+        parts = (*(output.within for output in self.outputs), *(layer.within for layer in self.layers))
+        return not self.failed and all(parts)
+
+    def __bool__(self) -> bool:
+        return self.within
+
+    @property
+    def first(self) -> LayerDifference | None:
+        """Return the first layer beyond the tolerance, in the order of the run."""
+        return next((layer for layer in self.layers if not layer.within), None)
+
+    @property
+    def largest(self) -> LayerDifference | None:
+        """Return the layer beyond the tolerance that adds the most noise."""
+        beyond = [layer for layer in self.layers if not layer.within]
+        return max(beyond, key=lambda layer: layer.contribution, default=None)
+
+    def ranked(self) -> list[LayerDifference]:
+        """Return the layers as tables show them: the first one beyond the tolerance, the one that adds most noise,
+        then the others, largest contributions first."""
+        heads = [layer for layer in (self.first, self.largest) if layer is not None]
+        rest = sorted(self.layers, key=lambda layer: (layer.within, -layer.contribution))
+        return list({layer.id: layer for layer in (*heads, *rest)}.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers."""
+        return {
+            "within": self.within,
+            "first": None if self.first is None else self.first.to_dict(),
+            "largest": None if self.largest is None else self.largest.to_dict(),
+            "model": self.model,
+            "against": self.against,
+            "mode": self.mode,
+            "sets": self.sets,
+            "tolerance": self.criterion.to_dict(),
+            "outputs": [item.to_dict() for item in self.outputs],
+            "layers": [item.to_dict() for item in self.layers],
+            "not_compared": [item.to_dict() for item in self.not_compared],
+            "diagnostics": [item.to_dict() for item in self.diagnostics],
+        }
+
+    def __repr__(self) -> str:
+        state = "within tolerance" if self.within else "beyond tolerance"
+        return f"<Comparison of {self.model} with {self.against}: {state}>"
+
+
+# --------------------------------------------------------------------------- several sets of inputs
+
+
+class Tally:
+    """The comparisons of one tensor for all sets of inputs."""
+
+    def __init__(self) -> None:
+        self._worst: tuple[TensorComparison, int, Tolerance, str, tuple[int, ...]] | None = None
+        self._sums: dict[str, list[float]] = {name: [] for name in MEANS}
+        self._agreements: list[Agreement] = []
+        self.sets = 0
+
+    def add(
+        self,
+        number: int,
+        found: TensorComparison,
+        tolerance: Tolerance,
+        element_type: str,
+        shape: tuple[int, ...],
+        agreement: Agreement | None = None,
+    ) -> None:
+        """Add the comparison for one set of inputs."""
+        self.sets += 1
+        for name, values in self._sums.items():
+            value = getattr(found, name)
+            if value is not None and math.isfinite(value):
+                values.append(value)
+        if agreement is not None:
+            self._agreements.append(agreement)
+        if self._worst is None or severity(found) > severity(self._worst[0]):
+            self._worst = found, number, tolerance, element_type, shape
+
+    def difference(self) -> TensorDifference:
+        """Return the result over all sets."""
+        assert self._worst is not None
+        worst, number, tolerance, element_type, shape = self._worst
+        means = {name: mean(values) for name, values in self._sums.items()}
+        agreement = None
+        if self._agreements:
+            shares = [(item.top1, item.top5) for item in self._agreements]
+            agreement = Agreement(*(sum(column) / len(shares) for column in zip(*shares, strict=True)))
+        return TensorDifference(worst, number, means, self.sets, tolerance, element_type, shape, agreement)
+
+
+def mean(values: Iterable[float]) -> float | None:
+    """Return the mean; None without values."""
+    listed = list(values)
+    return sum(listed) / len(listed) if listed else None
+
+
+def noise(found: TensorComparison) -> float:
+    """Return the root mean square of the errors relative to that of the reference; infinite for what has no number."""
+    if found.problem is not None or found.nan[0] != found.nan[1] or found.inf[0] != found.inf[1]:
+        return math.inf
+    if found.sqnr_db is None:  # strings, or nothing but NaN and infinities
+        return math.inf if found.beyond else 0.0
+    return 10.0 ** (-found.sqnr_db / 20) if found.sqnr_db > -6000 else math.inf
+
+
+def severity(found: TensorComparison) -> tuple[bool, float, float]:
+    """Return what orders comparisons of a tensor: the larger, the worse."""
+    return not found.within, noise(found), found.max_abs or 0.0

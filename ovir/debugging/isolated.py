@@ -1,0 +1,125 @@
+"""Runs each layer of a model alone on a device, with the inputs that it has in ovir."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ovir.core.arrays import Array
+from ovir.debugging.devices import Device
+from ovir.debugging.others import Answer, OtherBase, skipped_partner
+from ovir.debugging.partners import Partners
+from ovir.debugging.parts import LonePart, LoneParts
+from ovir.debugging.walk import constant_layers
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import ModelError, RunError
+from ovir.engines.process import EngineDiedError
+from ovir.graph.layers import Layer
+from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.runtime.executor import SeenStep
+
+MOST_BYTES = 32 << 20
+"""The most bytes of tensors and constants that one model of layers has, unless a single layer has more."""
+MOST_LAYERS = 200
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    """A layer that waits for others to be run with."""
+
+    step: SeenStep
+    part: LonePart
+    layer: Layer
+
+
+class Isolated(OtherBase):
+    """Layers alone on a device: their differences are those of its kernels, not of the layers before them.
+
+    Layers are collected and run together, as a model of layers that have nothing to do with each other. If the device
+    fails on one, the model is halved until the layer is found.
+    """
+
+    accumulates = False
+    with_constants = False
+
+    def __init__(self, device: Device, partners: Partners, *, runs_whole: bool) -> None:
+        """Prepare for a model. ``runs_whole`` says that the device runs the whole model, so that it is no fault of the
+        device if it refuses a layer alone."""
+        self._device = device
+        self._partners = partners
+        self._runs_whole = runs_whole
+        folded = constant_layers(partners.b)
+        self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
+        self._waiting: list[_Waiting] = []
+        self._bytes = 0
+
+    @property
+    def description(self) -> str:  # type: ignore[override]
+        return self._device.description
+
+    def see(self, step: SeenStep) -> Iterator[Answer]:
+        other = self._partners.of(step.layer)
+        reason = skipped_partner(self._partners, step) or _not_alone(step.layer)
+        if reason is None and other is not None and len(other.inputs) != len(step.inputs):
+            reason = "the layer of the other model has another number of inputs"
+        read = [port.index for port in step.layer.outputs if port.readers]
+        if reason is None and not read:
+            reason = "nothing reads its outputs"
+        if reason is not None or other is None:
+            yield Answer(step, skipped=reason)
+            return
+        size = sum(array.nbytes for array in (*step.inputs, *step.outputs))
+        if self._waiting and (self._bytes + size > MOST_BYTES or len(self._waiting) >= MOST_LAYERS):
+            yield from self.finish()
+        self._waiting.append(_Waiting(step, LonePart(other, step.inputs, read), other))
+        self._bytes += size
+
+    def finish(self) -> Iterator[Answer]:
+        waiting, self._waiting, self._bytes = self._waiting, [], 0
+        yield from self._run(waiting)
+
+    def _run(self, waiting: Sequence[_Waiting]) -> Iterator[Answer]:
+        """Run layers together, or in halves if that fails."""
+        if not waiting:
+            return
+        try:
+            parts = LoneParts([item.part for item in waiting], self._constants)
+            results = self._device.run(parts.model, parts.inputs)
+        except (RunError, ModelError) as error:
+            if len(waiting) == 1:
+                yield self._failed(waiting[0], error)
+                return
+            half = len(waiting) // 2
+            del results, parts
+            yield from self._run(waiting[:half])
+            yield from self._run(waiting[half:])
+            return
+        given = iter(results)
+        for item in waiting:
+            arrays: list[Array | None] = [None] * len(item.step.outputs)
+            for position in item.part.outputs:
+                arrays[position] = next(given)
+            yield Answer(item.step, arrays, other=item.layer)
+
+    def _failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
+        """Return the answer for a layer that does not run alone."""
+        text = _without_code(error.diagnostic)
+        is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
+        if is_fault:
+            return Answer(item.step, problem=text, other=item.layer)
+        return Answer(item.step, skipped=f"it cannot run alone: {text}", other=item.layer)
+
+
+def _without_code(found: Diagnostic) -> str:
+    return found.message
+
+
+def _not_alone(layer: Layer) -> str | None:
+    """Return why a layer has no result of its own; None if it has one."""
+    op = layer.operator
+    if isinstance(op, (ReadValueBase, AssignBase)):
+        return "it is a state: --cumulative compares it"
+    seeds = [getattr(op, name) for name in ("global_seed", "op_seed") if hasattr(op, name)]
+    if seeds and not any(seeds):
+        return "it draws other numbers in each run"
+    return None

@@ -1,0 +1,72 @@
+"""Which layer of one model is which layer of the other, and which inputs feed which."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovir.analysis.matching import Matching
+from ovir.analysis.signatures import Interner, Side
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.runtime.inputs import collect_inputs
+
+
+class Partners:
+    """The layers of a second model that correspond to those of a first one, which may be the same model."""
+
+    def __init__(self, a: Model, b: Model) -> None:
+        """Match the layers of two models as ``ovir.diff`` does."""
+        self.a, self.b = a, b
+        self._to_b: dict[Layer, Layer] | None = None
+        if a is not b:
+            interner = Interner()
+            matching = Matching(Side(a, interner), Side(b, interner))
+            self._to_b = {matching.a.layers[i]: matching.b.layers[j] for i, j in matching.pairs()}
+        self._inputs = [self._input_of(port) for port in b.inputs]
+        self.outputs = self._matched_outputs()
+        """For each output of the first model the position of the same output of the second, None for none."""
+
+    def of(self, layer: Layer) -> Layer | None:
+        """Return the layer of the second model; None if it has no such layer."""
+        return layer if self._to_b is None else self._to_b.get(layer)
+
+    def inputs(self, arrays: Sequence[Array]) -> list[Array]:
+        """Return the inputs of the second model for those of the first, in its element types."""
+        if self._to_b is None:
+            return list(arrays)
+        return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)
+
+    def _input_of(self, port: Port) -> int:
+        """Return the position of the first model's input that also feeds this one."""
+        if self._to_b is None:
+            return self.b.inputs.index(port)
+        for index, own in enumerate(self.a.inputs):
+            if self._to_b.get(own.layer) is port.layer:
+                return index
+        names = {port.layer.name, *port.names}
+        for index, own in enumerate(self.a.inputs):
+            if names & {own.layer.name, *own.names}:
+                return index
+        known = ", ".join(f"'{own.any_name}'" for own in self.a.inputs) or "none"
+        message = f"input '{port.any_name}' of the second model is no input of the first, whose inputs are {known}"
+        raise InputError(diagnose(USAGE, message, port.layer.place, hint="`ovir edit --rename` gives it another name"))
+
+    def _matched_outputs(self) -> list[int | None]:
+        if self._to_b is None:
+            return list(range(len(self.a.outputs)))
+        positions = {port.layer: index for index, port in enumerate(self.b.outputs)}
+        found = [positions.get(self._to_b.get(port.layer, port.layer)) for port in self.a.outputs]
+        free = [index for index in range(len(self.b.outputs)) if index not in found]
+        for place, port in enumerate(self.a.outputs):  # the layers before them may have been replaced
+            if found[place] is None:
+                index = next((i for i in free if self.b.outputs[i].names & port.names), None)
+                if index is None and len(self.a.outputs) == len(self.b.outputs) and place in free:
+                    index = place
+                if index is not None:
+                    free.remove(index)
+                    found[place] = index
+        return found

@@ -1,0 +1,105 @@
+"""Models of single layers that have nothing to do with each other, to run many of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.editing.making import constant, parameter, result
+from ovir.editing.transaction import infer_edited
+from ovir.graph.connections import set_scopes
+from ovir.graph.flat import restore
+from ovir.graph.layers import Layer, Port, join
+from ovir.graph.model import Model, independent
+from ovir.ops.infrastructure import Const
+
+
+@dataclass(frozen=True)
+class LonePart:
+    """A layer that is to run alone, with the arrays of its inputs."""
+
+    layer: Layer
+    inputs: Sequence[Array]
+    outputs: Sequence[int]
+    """The positions of the outputs to return."""
+
+
+class LoneParts:
+    """A model of layers, each between Parameters and Results of its own.
+
+    What a layer reads of constants alone is copied with it, so that a device compiles the same kernel for it as in the
+    whole model. Sizes and axes, which inference reads, become constants with the values of the run, too. Nothing is
+    shared between two layers, because devices compute layers that read one tensor together.
+    """
+
+    def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int]) -> None:
+        """Make the model; ``constants`` are the layers that depend on constants alone, with their places in order.
+
+        Raises ModelError if inference refuses it.
+        """
+        self._constants = constants
+        self._layers: list[Layer] = []
+        self._parameters: list[Layer] = []
+        self.inputs: list[Array] = []
+        """The arrays of the model's inputs."""
+        results: list[Layer] = []
+        for part in parts:
+            layer = self._add(part)
+            for position in part.outputs:
+                results.append(result(0, f"{len(results)}/result"))
+                join(layer.outputs[position], results[-1].inputs[0])
+        layers = [*self._parameters, *self._layers, *results]
+        for number, layer in enumerate(layers):
+            layer.id = number
+        self.model = Model.of_layers(layers, name="layers")
+        infer_edited(self.model)
+
+    def _add(self, part: LonePart) -> Layer:
+        """Copy a layer and the constants before it, and connect it."""
+        before = sorted(self._constants_before(part.layer), key=self._constants.__getitem__)
+        copies = restore(independent([*before, part.layer], {}))
+        prefix = len(self._layers)
+        for copied in copies:
+            copied.name = f"{prefix}/{copied.name}"
+            copied.scope = ""
+            set_scopes(copied)
+            for port in copied.outputs:
+                port.own_names = frozenset()
+        self._layers += copies[:-1]
+        for position, port in enumerate(copies[-1].inputs):
+            if port.source is None:
+                self._feed(part, position, port)
+        self._layers.append(copies[-1])
+        return copies[-1]
+
+    def _constants_before(self, layer: Layer) -> set[Layer]:
+        """Return the layers that a layer's constant inputs are computed from."""
+        found: set[Layer] = set()
+        pending = [layer]
+        while pending:
+            for port in pending.pop().inputs:
+                if port.source is not None and port.source.layer in self._constants and port.source.layer not in found:
+                    found.add(port.source.layer)
+                    pending.append(port.source.layer)
+        return found
+
+    def _feed(self, part: LonePart, position: int, port: Port) -> None:
+        """Connect an input with a constant, if inference reads its value, or else with a Parameter."""
+        array = part.inputs[position]
+        element_type = part.layer.inputs[position].element_type
+        if element_type.is_dynamic:
+            element_type = ElementType.from_dtype(array.dtype)
+        array = array.astype(element_type.to_dtype(), copy=False)
+        name = f"{len(self._layers)}/input{position}"
+        if part.layer.operator is not None and part.layer.operator.reads_value(position):
+            source = constant(0, name, Const.of(array, element_type))
+            self._layers.append(source)
+        else:
+            source = parameter(0, name, TensorType(element_type, PartialShape(array.shape)))
+            self._parameters.append(source)
+            self.inputs.append(array)
+        join(source.outputs[0], port)
