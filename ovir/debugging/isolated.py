@@ -90,7 +90,6 @@ class Isolated(OtherBase):
                 yield self._failed(waiting[0], error)
                 return
             half = len(waiting) // 2
-            del results, parts
             yield from self._run(waiting[:half])
             yield from self._run(waiting[half:])
             return

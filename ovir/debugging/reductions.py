@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from ovir.core.arrays import Array
@@ -11,31 +10,15 @@ from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
 from ovir.runtime.executor import SeenStep
 
-_ALONG_AXES = {
-    *("CumSum", "DFT", "Einsum", "GroupNormalization", "IDFT", "IRDFT", "Inverse", "ISTFT", "LogSoftmax", "LRN", "MVN"),
-    *("NormalizeL2", "RDFT", "RMS", "RMSNorm", "SoftMax", "STFT", "ScaledDotProductAttention"),
-}
-"""Operations that sum along axes which their outputs keep."""
-_SHRINKING = ("Reduce", "AvgPool", "AdaptiveAvgPool")
-"""How the names of operations begin whose outputs have as many elements fewer as they sum up."""
-
 
 def reduction_length(step: SeenStep) -> float:
     """Return how many products or elements each output element of a layer is the sum of, estimated from sizes."""
     outputs = max((array.size for array in step.outputs), default=0)
     if not outputs:
         return 1.0
-    terms = _products(step.layer, step.inputs, step.outputs) / outputs
-    if step.inputs and step.layer.type.startswith(_SHRINKING):
-        terms = step.inputs[0].size / outputs
-    elif step.inputs and step.inputs[0].ndim and step.layer.type in _ALONG_AXES:
-        terms = max(terms, _normalized(step.inputs[0].shape))
-    return max(terms, 1.0)
-
-
-def _normalized(shape: Sequence[int]) -> int:
-    """Return the number of elements that a normalization of this shape may sum up: of one channel, or of one row."""
-    return max(math.prod(shape[2:]) if len(shape) > 3 else 1, *shape[-1:])
+    largest = max((array.size for array in step.inputs), default=0)
+    products = _products(step.layer, step.inputs, step.outputs)
+    return max(products / outputs, largest / outputs, 1.0)
 
 
 def _products(layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> float:
