@@ -9,7 +9,7 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.editing.making import constant, parameter, result
+from ovir.build.making import constant, parameter, result
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.flat import restore

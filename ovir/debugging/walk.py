@@ -12,6 +12,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.inference.constant_layers import is_function
 from ovir.runtime.executor import Executor, SeenStep
 from ovir.runtime.listeners import Reports
 from ovir.runtime.plan import Plan, make_plan
@@ -26,7 +27,7 @@ def constant_layers(model: Model) -> set[Layer]:
     """Return the layers that depend on constants alone, the constants included."""
     found: set[Layer] = set()
     for layer in model.layers:
-        if layer.operator is None or not layer.operator.pure or layer.bodies or layer.type == "Result":
+        if not is_function(layer):
             continue
         sources = {port.source.layer for port in layer.inputs if port.source is not None}
         if layer.type == "Const" or (sources and sources <= found):
