@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ovir.build.making import constant, parameter, result
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.build.making import constant, parameter, result
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
 from ovir.graph.flat import restore
