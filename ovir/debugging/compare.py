@@ -179,7 +179,7 @@ class _Session:
                 continue
             port = self._model.outputs[index]
             assert port.source is not None
-            tolerance = self._tolerance(port, reference, depths.of_port(port.source))
+            tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
             found = self._criterion.compare(actual, reference, tolerance)
             agreement = agreement_of(actual, reference)
             self._outputs[index].add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
@@ -187,11 +187,9 @@ class _Session:
     def _outputs_agree(self) -> bool:
         return not self._failed and all(tally.difference().within for tally in self._outputs.values())
 
-    def _tolerance(self, port: Port, array: Array, scale: tuple[float, float], other: Port | None = None) -> Tolerance:
+    def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
         """Return the tolerance for a tensor: that of the coarser type, if the other side has another one."""
-        kinds = [_element_type(port, array)]
-        if other is not None and not other.element_type.is_dynamic:
-            kinds.append(other.element_type)
+        kinds = _element_type(port, reference), ElementType.from_dtype(actual.dtype)
         return max((self._criterion.tolerance(kind, *scale) for kind in kinds), key=lambda item: item.rtol)
 
     # ----- layers
@@ -213,17 +211,14 @@ class _Session:
             self._layers[layer][0].add(number, worst, Tolerance(), _type_of(layer.outputs[0], None), shape)
         for position, actual in enumerate(answer.arrays):
             if actual is not None:
-                other = answer.other.outputs[position] if answer.other is not None else None
-                found = self._compare_one(number, step, position, actual, other)
+                found = self._compare_one(number, step, position, actual)
                 worst = found if worst is None or severity(found) > severity(worst) else worst
         if worst is not None:
             self._contribute(layer, worst)
 
-    def _compare_one(
-        self, number: int, step: SeenStep, position: int, actual: Array, other: Port | None
-    ) -> TensorComparison:
+    def _compare_one(self, number: int, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]
-        tolerance = self._tolerance(port, reference, self._scales[step.layer], other)
+        tolerance = self._tolerance(port, reference, actual, self._scales[step.layer])
         found = self._criterion.compare(actual, reference, tolerance)
         tally = self._layers[step.layer][position]
         tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)

@@ -11,7 +11,6 @@ from ovir.debugging.others import Answer, OtherBase, skipped_partner
 from ovir.debugging.partners import Partners
 from ovir.debugging.parts import LonePart, LoneParts
 from ovir.debugging.walk import constant_layers
-from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.engines.process import EngineDiedError
 from ovir.graph.layers import Layer
@@ -65,6 +64,8 @@ class Isolated(OtherBase):
         read = [port.index for port in step.layer.outputs if port.readers]
         if reason is None and not read:
             reason = "nothing reads its outputs"
+        if reason is None and not any(step.outputs[index].size for index in read):
+            reason = "its outputs have no elements"
         if reason is not None or other is None:
             yield Answer(step, skipped=reason)
             return
@@ -83,8 +84,7 @@ class Isolated(OtherBase):
         if not waiting:
             return
         try:
-            parts = LoneParts([item.part for item in waiting], self._constants)
-            results = self._device.run(parts.model, parts.inputs)
+            results = self._results(waiting)
         except (RunError, ModelError) as error:
             if len(waiting) == 1:
                 yield self._failed(waiting[0], error)
@@ -100,17 +100,34 @@ class Isolated(OtherBase):
                 arrays[position] = next(given)
             yield Answer(item.step, arrays, other=item.layer)
 
+    def _results(self, waiting: Sequence[_Waiting]) -> list[Array]:
+        """Return the outputs that layers have together on the device.
+
+        A device that refuses a single layer for the sizes of its inputs may accept it for unknown sizes: OpenVINO's CPU
+        plugin does not run NonMaxSuppression alone otherwise.
+        """
+        chosen = [item.part for item in waiting]
+        try:
+            parts = LoneParts(chosen, self._constants)
+            return self._device.run(parts.model, parts.inputs)
+        except EngineDiedError:
+            raise
+        except RunError as error:
+            if len(chosen) > 1:
+                raise
+            try:
+                parts = LoneParts(chosen, self._constants, with_sizes=False)
+                return self._device.run(parts.model, parts.inputs)
+            except (RunError, ModelError):
+                raise error from None
+
     def _failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
         """Return the answer for a layer that does not run alone."""
-        text = _without_code(error.diagnostic)
+        text = error.diagnostic.message
         is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
         if is_fault:
             return Answer(item.step, problem=text, other=item.layer)
         return Answer(item.step, skipped=f"it cannot run alone: {text}", other=item.layer)
-
-
-def _without_code(found: Diagnostic) -> str:
-    return found.message
 
 
 def _not_alone(layer: Layer) -> str | None:

@@ -36,12 +36,15 @@ class LoneParts:
     shared between two layers, because devices compute layers that read one tensor together.
     """
 
-    def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int]) -> None:
+    def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:
         """Make the model; ``constants`` are the layers that depend on constants alone, with their places in order.
+
+        Without ``with_sizes``, the Parameters have the ranks of the arrays only.
 
         Raises ModelError if inference refuses it.
         """
         self._constants = constants
+        self._with_sizes = with_sizes
         self._layers: list[Layer] = []
         self._parameters: list[Layer] = []
         self.inputs: list[Array] = []
@@ -70,9 +73,11 @@ class LoneParts:
             for port in copied.outputs:
                 port.own_names = frozenset()
         self._layers += copies[:-1]
-        for position, port in enumerate(copies[-1].inputs):
-            if port.source is None:
-                self._feed(part, position, port)
+        fed = [position for position, port in enumerate(copies[-1].inputs) if port.source is None]
+        fixed = [position for position in fed if _is_size(part, position)]
+        for position in fed:
+            # A layer without any Parameter would be folded, not run.
+            self._feed(part, position, copies[-1].inputs[position], is_constant=position in fixed and fixed != fed)
         self._layers.append(copies[-1])
         return copies[-1]
 
@@ -87,19 +92,29 @@ class LoneParts:
                     pending.append(port.source.layer)
         return found
 
-    def _feed(self, part: LonePart, position: int, port: Port) -> None:
-        """Connect an input with a constant, if inference reads its value, or else with a Parameter."""
+    def _feed(self, part: LonePart, position: int, port: Port, *, is_constant: bool) -> None:
+        """Connect an input with a constant or with a Parameter."""
         array = part.inputs[position]
         element_type = part.layer.inputs[position].element_type
         if element_type.is_dynamic:
             element_type = ElementType.from_dtype(array.dtype)
         array = array.astype(element_type.to_dtype(), copy=False)
         name = f"{len(self._layers)}/input{position}"
-        if part.layer.operator is not None and part.layer.operator.reads_value(position):
+        if is_constant:
             source = constant(0, name, Const.of(array, element_type))
             self._layers.append(source)
         else:
-            source = parameter(0, name, TensorType(element_type, PartialShape(array.shape)))
+            shape = PartialShape(array.shape if self._with_sizes else [-1] * array.ndim)
+            source = parameter(0, name, TensorType(element_type, shape))
             self._parameters.append(source)
             self.inputs.append(array)
         join(source.outputs[0], port)
+
+
+def _is_size(part: LonePart, position: int) -> bool:
+    """Return whether an input holds sizes, axes or the like, which inference reads."""
+    op = part.layer.operator
+    return op is not None and op.reads_value(position) and part.inputs[position].size <= _MOST_SIZES
+
+
+_MOST_SIZES = 64  # numbers

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -241,4 +242,8 @@ def _ending(status: int) -> str:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text[-_MOST_TEXT:].split())
+    """Return a message of an engine in one line, without the places in its source code where it was raised."""
+    return " ".join(re.sub(_RAISED, "", text)[-_MOST_TEXT:].split())
+
+
+_RAISED = re.compile(r"^\s*Exception from \S+:\d+:$", re.MULTILINE)

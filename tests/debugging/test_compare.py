@@ -1,0 +1,318 @@
+"""``ovir.compare`` with a device (a stand-in for OpenVINO, which is ovir with faults), a second model and recordings."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparing import X, small_net
+
+import ovir
+from ovir import opset13 as ops
+from ovir import opset15
+from ovir.debugging import isolated, prefixes
+from ovir.debugging.comparison import Agreement
+
+# --------------------------------------------------------------------------- devices
+
+
+@pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
+def test_a_device_that_computes_the_same(mode: str | None, device: pytest.MonkeyPatch) -> None:
+    found = ovir.compare(small_net(), inputs={"x": X}, mode=mode)
+    assert found
+    assert found.first is found.largest is None
+    assert found.against == "OpenVINO 1.2.3 on CPU"
+    assert found.mode == (mode or "outputs")
+    assert [item.name for item in found.outputs] == ["soft", "rows"]
+    assert all(item.tensor.worst.max_abs == 0 for item in found.outputs)
+    assert sorted(layer.name for layer in found.layers) == (["product", "rows", "soft", "tanh"] if mode else [])
+    assert found.outputs[0].tensor.agreement == Agreement(1.0, 1.0)
+
+
+def test_a_wrong_kernel_is_found_in_isolation_if_the_outputs_differ(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
+    found = ovir.compare(small_net(), inputs=[X])
+    assert not found
+    assert found.mode == "isolated"
+    assert found.first is found.largest
+    assert found.first is not None
+    assert (found.first.name, found.first.type) == ("product", "MatMul")
+    assert found.first.tensor.worst.max_abs == pytest.approx(1)
+    assert [layer.name for layer in found.layers if not layer.within] == ["product"]
+    assert [item.within for item in found.outputs] == [False, True]
+
+
+def test_errors_add_up_in_cumulative_mode(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
+    found = ovir.compare(small_net(), inputs=[X], mode="cumulative")
+    assert [layer.name for layer in found.layers if not layer.within] == ["product", "tanh", "soft"]
+    assert found.first is not None
+    assert found.first.name == "product"
+    assert found.first.contribution > 0
+
+
+@pytest.mark.parametrize("mode", ["isolated", "cumulative"])
+def test_bounded_memory_gives_the_same(mode: str, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
+    whole = ovir.compare(small_net(), inputs=[X], mode=mode)
+    for module in (isolated, prefixes):
+        device.setattr(module, "MOST_BYTES", 1)
+    parts = ovir.compare(small_net(), inputs=[X], mode=mode)
+    assert parts.to_dict() == whole.to_dict()
+
+
+@pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
+def test_the_layer_that_kills_the_device_is_found(mode: str | None, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "die:Tanh")
+    found = ovir.compare(small_net(), inputs=[X], mode=mode)
+    assert found.failed
+    assert not found
+    assert found.first is not None
+    assert found.first.name == "tanh"
+    assert "the process ended with signal SIGKILL" in str(found.first.tensor.worst.problem)
+    assert math.isinf(found.first.contribution)
+    assert [d.code for d in found.diagnostics] == ["OVIR805"]
+    within = [layer.name for layer in found.layers if layer.within]
+    if mode == "cumulative":
+        assert within == ["product"]
+        assert {item.reason for item in found.not_compared} == {"the device fails before, at 'tanh'"}
+    else:
+        assert sorted(within) == ["product", "rows", "soft"]
+
+
+def test_a_layer_that_the_device_refuses(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "refuse:Tanh")
+    found = ovir.compare(small_net(), inputs=[X])
+    assert found.first is not None
+    assert found.first.name == "tanh"
+    assert found.first.tensor.worst.problem == "OpenVINO 1.2.3 on CPU: cannot compile the model: Tanh is not supported"
+
+
+def test_a_device_that_hangs(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "hang:Tanh")
+    x = ops.parameter([2], "f32", name="x")
+    found = ovir.compare(ovir.Model([ops.tanh(x, name="tanh")], [x]), inputs=[np.float32([1, 2])], timeout=5)
+    assert found.first is not None
+    assert found.first.name == "tanh"
+    assert "took longer than 5 s and was stopped" in str(found.first.tensor.worst.problem)
+
+
+def test_a_missing_engine_is_an_error_with_a_hint(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "missing:")
+    with pytest.raises(ovir.InputError, match="openvino:CPU needs the package openvino, which is missing"):
+        ovir.compare(small_net(), inputs=[X])
+
+
+def test_states_bodies_and_odd_types_in_all_modes(device: pytest.MonkeyPatch) -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    state = ops.read_value(ops.constant(np.ones((2, 3), np.float32)), "v", "f32", [2, 3], name="state")
+    total = ops.add(state, x, name="total")
+    flag = ops.parameter([], "boolean", name="flag")
+    inner = [ops.parameter([2, 3], "f32", name=name) for name in ("then", "else")]
+    bodies = ovir.Model([ops.relu(inner[0])], inner[:1]), ovir.Model([ops.negative(inner[1])], inner[1:])
+    branch = ops.if_op(flag, name="branch")
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    branch.set_input(total, bodies[0].inputs[0], bodies[1].inputs[0])
+    out = branch.set_output(bodies[0].outputs[0], bodies[1].outputs[0])
+    split = ops.split(out, 1, 3, name="split")
+    small = ops.convert(split[0], "u4", name="small")
+    half = ops.convert(ops.convert(split[2], "bf16", name="bf16"), "f8e4m3", name="f8")
+    model = ovir.Model([ops.convert(small, "i64", name="wide"), half, split[1]], [ops.assign(total, "v")], [x, flag])
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "flag": np.array(True)}
+    for mode in ("isolated", "cumulative"):
+        found = ovir.compare(model, inputs=inputs, mode=mode)
+        assert found, found.to_dict()
+        names = {layer.name for layer in found.layers}
+        assert {"total", "branch", "split", "small", "bf16", "f8", "wide"} <= names
+        reasons = {item.type: item.reason for item in found.not_compared}
+        assert set(reasons) <= {"ReadValue", "Assign"}
+        if mode == "isolated":
+            assert reasons["ReadValue"] == "it is a state: --cumulative compares it"
+        else:
+            assert "state" in names
+
+
+def test_strings_are_compared(device: pytest.MonkeyPatch) -> None:
+    texts = ops.parameter([2], "string", name="texts")
+    begins, ends, chars = opset15.string_tensor_unpack(texts, name="unpack")
+    model = ovir.Model([opset15.string_tensor_pack(begins, ends, chars, name="pack")], [texts])
+    found = ovir.compare(model, inputs=[np.array(["a", "bcd"])], mode="isolated")
+    assert found
+    assert {layer.name for layer in found.layers} == {"unpack", "pack"}
+
+
+# --------------------------------------------------------------------------- second models
+
+
+def test_a_changed_layer_of_a_second_model_is_the_first_that_differs() -> None:
+    changed = small_net()
+    weights = changed.layer("weights").operator.data.copy()  # type: ignore[union-attr]
+    weights[1, 2] += 0.1
+    changed.set_constant("weights", weights)
+    found = ovir.compare(small_net(), changed, inputs=[X])
+    assert found.first is not None
+    assert found.first.name == "product"
+    assert sorted(layer.name for layer in found.layers) == ["product", "rows", "soft", "tanh"]
+    alone = ovir.compare(small_net(), changed, inputs=[X], mode="isolated")
+    assert [layer.name for layer in alone.layers if not layer.within] == ["product"]
+
+
+def test_a_changed_attribute_and_layers_of_other_names() -> None:
+    changed = small_net(axis=0)
+    changed.rename({"tanh": "other", "soft": "smooth"})
+    found = ovir.compare(small_net(), changed, inputs=[X])
+    assert found.first is not None
+    assert (found.first.name, found.first.other) == ("soft", "smooth")
+    assert found.to_dict()["first"]["other"] == "smooth"
+
+
+def test_a_second_model_on_a_device(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ovir.save_model(small_net(scale=1.01), tmp_path / "other.xml")
+    found = ovir.compare(small_net(), tmp_path / "other.xml", inputs=[X], device="openvino:CPU")
+    assert found.against.endswith("other.xml on OpenVINO 1.2.3 on CPU")
+    assert found.first is not None
+    assert found.first.name == "product"
+    assert [layer.name for layer in found.layers if not layer.within] == ["product"]
+
+
+def test_layers_that_only_one_model_has(device: pytest.MonkeyPatch) -> None:
+    changed = small_net()
+    changed.insert_after("tanh", ops.relu(changed.layer("tanh").output(), name="new"))
+    changed.remove("soft")
+    found = ovir.compare(small_net(), changed, inputs=[X])
+    assert {item.name: item.reason for item in found.not_compared} == {"soft": "the other model has no such layer"}
+    assert [layer.name for layer in found.layers] == ["product", "tanh", "rows"]
+
+
+def test_half_precision_has_its_own_tolerance() -> None:
+    assert ovir.compare(small_net(), small_net(element_type="f16"), inputs=[X])
+    assert not ovir.compare(small_net(), small_net(element_type="f16"), inputs=[X], rtol=1e-6)
+
+
+def test_models_with_other_inputs_are_refused() -> None:
+    y, z = (ops.parameter([2], "i64", name=name, tensor_names=name) for name in "yz")
+    other = ovir.Model([ops.add(y, z)], [y, z])
+    with pytest.raises(
+        ovir.InputError, match=r"input '[yz]' of the second model is no input of the first, whose inputs are 'x'"
+    ):
+        ovir.compare(small_net(), other, inputs=[X])
+
+
+# --------------------------------------------------------------------------- recorded tensors
+
+
+def recorded() -> dict[str, np.ndarray]:
+    taps = ovir.compile_model(small_net())([X], taps=["product", "tanh", "soft", "rows"]).taps
+    return {name: arrays[0] for name, arrays in taps.items()}
+
+
+def test_recorded_tensors_by_names_of_tensors_and_layers() -> None:
+    tensors = recorded()
+    assert ovir.compare(small_net(), tensors, inputs=[X])
+    tensors["tanh"][1, 3] = np.nan
+    found = ovir.compare(small_net(), tensors, inputs=[X])
+    assert found.first is not None
+    assert found.first.name == "tanh"
+    assert found.first.tensor.worst.nan == (0, 1)
+    assert found.first.tensor.worst.position == (1, 3)
+    assert found.against == "recorded tensors"
+
+
+def test_recorded_inputs_are_used() -> None:
+    tensors = recorded()
+    assert ovir.compare(small_net(), {**tensors, "x": X})
+    with pytest.raises(ovir.InputError, match="input 'x' was recorded with other values than it is given"):
+        ovir.compare(small_net(), {**tensors, "x": X}, inputs=[X + 1])
+
+
+def test_recorded_tensors_of_another_shape() -> None:
+    found = ovir.compare(small_net(), {"tanh": np.zeros((2, 5), np.float32), "x": X})
+    assert found.first is not None
+    assert found.first.tensor.worst.problem == "shape [2, 5] instead of [2, 6]"
+    assert not found
+
+
+def test_keys_that_name_nothing() -> None:
+    tensors = recorded()
+    found = ovir.compare(small_net(), {**tensors, "tanhh": X}, inputs=[X])
+    assert found
+    (warning,) = found.diagnostics
+    assert str(warning) == (
+        "recorded tensors: warning[OVIR902] 1 key of 5 name no tensor and no layer: 'tanhh'\n  hint: did you mean 'tanh'?"
+    )
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.compare(small_net(), {"tanhh": X, "b": X}, inputs=[X])
+    assert str(caught.value) == (
+        "recorded tensors: error[OVIR902] no key names a tensor or layer of the model; the keys are 'tanhh', 'b'\n"
+        "  hint: did you mean 'tanh'?"
+    )
+
+
+# --------------------------------------------------------------------------- inputs, tolerances, arguments
+
+
+def test_several_sets_of_inputs_give_worst_and_mean(tmp_path: Path) -> None:
+    for number in range(3):
+        np.savez(tmp_path / f"{number}.npz", x=X * number)
+    changed = small_net(scale=1.001)
+    found = ovir.compare(small_net(), changed, inputs=tmp_path)
+    product = found.layers[0].tensor
+    assert (found.sets, product.sets, product.worst_set) == (3, 3, 2)
+    assert product.worst.max_abs == pytest.approx(product.means["max_abs"] * 2)
+    assert ovir.compare(small_net(), changed, inputs=[{"x": X}, {"x": X * 2}]).sets == 2
+    assert ovir.compare(small_net(), changed, samples=4, seed=3).sets == 4
+
+
+def test_tolerances_and_metrics_decide() -> None:
+    changed = small_net(scale=1.001)
+    assert not ovir.compare(small_net(), changed, inputs=[X])
+    assert ovir.compare(small_net(), changed, inputs=[X], rtol=1e-2)
+    assert ovir.compare(small_net(), changed, inputs=[X], atol=0.1)
+    assert ovir.compare(small_net(), changed, inputs=[X], metric="cosine=0.9999")
+    assert ovir.compare(small_net(), changed, inputs=[X], metric="sqnr_db=50")
+    assert not ovir.compare(small_net(), changed, inputs=[X], metric="sqnr_db=80")
+    assert not ovir.compare(small_net(), changed, inputs=[X], metric="max_abs=1e-5")
+
+
+def test_integers_must_be_equal_unless_atol_is_given() -> None:
+    def net(offset: int) -> ovir.Model:
+        x = ops.parameter([3], "i32", name="x")
+        return ovir.Model([ops.add(x, offset, name="sum")], [x])
+
+    inputs = [np.int32([1, 2, 3])]
+    assert not ovir.compare(net(1), net(2), inputs=inputs, rtol=10)
+    assert ovir.compare(net(1), net(2), inputs=inputs, atol=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"rtol": -1}, "rtol must be a number that is not negative, got -1"),
+        (
+            {"metric": "cos=1"},
+            "metric must be NAME=LIMIT with one of max_abs, max_rel, mean_abs, rmse, cosine, sqnr_db",
+        ),
+        ({"metric": "cosine=1", "atol": 1.0}, "a metric takes the place of rtol and atol"),
+        ({"mode": "both"}, "mode must be 'isolated' or 'cumulative', got 'both'"),
+        (
+            {"against": "tensorrt"},
+            "cannot compare with 'tensorrt': expected openvino:DEVICE, onnx:FILE, an .npz, an .xml",
+        ),
+        ({"against": {"tanh": X}, "mode": "isolated"}, "layers can be isolated on a device or in a second model"),
+        ({"device": "openvino:CPU"}, "device= says where a second model runs, but against= names none"),
+        ({"against": small_net(), "config": {"A": "B"}}, "config and timeout are for engines other than ovir"),
+        (
+            {"against": small_net(), "samples": 2, "inputs": [X]},
+            "samples are random inputs: give either samples or inputs",
+        ),
+        ({"against": small_net(), "samples": 0}, "samples must be an integer of at least 1, got 0"),
+        ({"against": small_net(), "inputs": [X[:, :3]]}, r"input 'x' takes shape \[\?,4\], got \[2,3\]"),
+    ],
+    ids=str,
+)
+def test_arguments_that_do_not_fit(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.compare(small_net(), **options)  # type: ignore[arg-type]
