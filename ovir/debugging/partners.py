@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.analysis.matching import Matching
+from ovir.analysis.matching import matching_of
 from ovir.analysis.signatures import Interner, Side
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import USAGE
@@ -24,7 +24,7 @@ class Partners:
         self._to_b: dict[Layer, Layer] | None = None
         if a is not b:
             interner = Interner()
-            matching = Matching(Side(a, interner), Side(b, interner))
+            matching = matching_of(Side(a, interner), Side(b, interner))
             self._to_b = {matching.a.layers[i]: matching.b.layers[j] for i, j in matching.pairs()}
         self._inputs = [self._input_of(port) for port in b.inputs]
         self.outputs = self._matched_outputs()
