@@ -100,7 +100,7 @@ class SearchProgress:
         if self._shown is None and perf_counter() - self._start > PATIENCE and sys.stderr.isatty():
             self._shown = _shown_bar(total)
         if self._shown is not None:
-            self._shown[0].update(self._shown[1], completed=done, total=total, description=escaped(text[-40:]))
+            self._shown[0].update(self._shown[1], completed=done, total=total, description=escaped(text[-60:]))
 
 
 def _shown_bar(total: int) -> tuple[Progress, TaskID]:

@@ -1,0 +1,216 @@
+"""Plant faults in models and let ``ovir.compare`` find them: ``python -m tests.fuzz.planted FOLDER --count 20 --seed 1``.
+
+FOLDER has a folder with a ``model.xml`` for each model. At each of ``--count`` random layers of a model, a weight, an axis
+or another attribute is changed, so that the outputs of the layer differ. Then two comparisons must name the layer: of
+the model with the changed one, and, with ``--device openvino:CPU``, of the changed model in ovir with the model itself on the
+device, whose layers run alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # as a module of the repository, not of the tests
+    sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
+
+import numpy as np
+
+import ovir
+from ovir.build.generic import create_layer
+from ovir.core.arrays import Array
+from ovir.graph.layers import Layer
+from ovir.inference.constant_layers import constant_layers
+
+EFFECT = 1e-2
+"""The least change of a layer's outputs, as a share of their root mean square, that counts as a fault."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A changed model, and the layers of which one must be named."""
+
+    model: ovir.Model
+    layer: str
+    names: frozenset[str]
+    what: str
+
+
+def plant(model: ovir.Model, feeds: dict[str, Array], rng: random.Random) -> Iterator[Fault]:
+    """Yield faults at random layers of a model, each in a copy of its own, at most one for each layer."""
+    layers = [x for x in model.layers if not x.is_dead and x.type not in ("Parameter", "Result", "Const", "Assign")]
+    layers = [layer for layer in layers if constant_layers(layer) is None]
+    rng.shuffle(layers)
+    expected = _outputs(model, feeds, [layer.key for layer in layers])
+    for layer in layers:
+        changes = [*_weights(layer), *_attributes(layer)]
+        rng.shuffle(changes)
+        for name, value in changes:
+            fault = _changed(model, layer, name, value, rng)
+            if fault is not None and _has_effect(fault, feeds, expected):
+                yield fault
+                break
+
+
+def _weights(layer: Layer) -> list[tuple[str, Any]]:
+    """Return the constants of real numbers that a layer reads, itself or through their decompression."""
+    found: dict[str, Layer] = {}
+    for port in layer.inputs:
+        chain = constant_layers(port.source.layer) if port.source is not None else None
+        for source in chain or ():
+            is_own = all(len(output.readers) == 1 for x in chain or () for output in x.outputs)
+            if source.type == "Const" and source.operator.data.dtype.kind == "f" and is_own:
+                found[source.key] = source
+    return [("weight", source) for source in found.values()]
+
+
+def _attributes(layer: Layer) -> list[tuple[str, Any]]:
+    """Return other values for the attributes of a layer."""
+    changes: list[tuple[str, Any]] = []
+    for name, spec in type(layer.operator).attributes.items():
+        value = getattr(layer.operator, spec.field)
+        if isinstance(value, bool):
+            changes.append((name, not value))
+        elif isinstance(value, int):
+            changes += [(name, value + step) for step in (1, -1)]
+        elif isinstance(value, float):
+            changes.append((name, value * 3 + 1))
+        elif isinstance(value, str) and spec.choices:
+            changes += [(name, choice) for choice in spec.choices if choice != value]
+        elif isinstance(value, tuple) and value and all(type(x) is int for x in value):
+            changes.append((name, (*value[:-1], value[-1] + 1)))
+            changes.append((name, value[::-1]))
+    return [("attribute " + name, (name, value)) for name, value in changes]
+
+
+def _changed(model: ovir.Model, layer: Layer, what: str, change: Any, rng: random.Random) -> Fault | None:
+    """Return a copy of the model with a change; None if the model is no valid one then."""
+    copied = model.clone()
+    own = copied.layer(layer.key)
+    names = {layer.key}
+    try:
+        if what == "weight":
+            names |= {x.key for port in layer.inputs if port.source for x in constant_layers(port.source.layer) or ()}
+            data = np.array(change.operator.data)
+            picked = np.random.default_rng(rng.randrange(2**32)).random(data.shape) < 0.5
+            picked.reshape(-1)[:1] = True
+            data[picked] = data[picked] * 2 + np.asarray(np.abs(data).mean() or 1, data.dtype)
+            copied.set_constant(change.key, data)
+        else:
+            name, value = change
+            attributes = {**own.attributes, name: value}
+            new = create_layer(own.type, [port.source for port in own.inputs], attributes, version=own.version)
+            new.name = own.name
+            copied.replace(own, new)
+    except ovir.OvirError:
+        return None
+    shapes = zip(layer.outputs, copied.layer(layer.key).outputs, strict=True)
+    if any(a.shape != b.shape or a.element_type != b.element_type for a, b in shapes):
+        return None
+    return Fault(copied, layer.key, frozenset(names), what)
+
+
+def _has_effect(fault: Fault, feeds: dict[str, Array], expected: dict[str, list[Array]]) -> bool:
+    """Return whether the outputs of the layer are others, seen by running the model."""
+    try:
+        found = _outputs(fault.model, feeds, [fault.layer])[fault.layer]
+    except ovir.OvirError:
+        return False
+    port_is_read = [bool(port.readers) for port in fault.model.layer(fault.layer).outputs]
+    for one, other, is_read in zip(found, expected[fault.layer], port_is_read, strict=True):
+        if is_read and one.shape == other.shape and one.dtype.kind in "fiub" and one.size:
+            a, b = one.astype(np.float64), other.astype(np.float64)
+            if np.isfinite(a).all() and np.sqrt(np.mean((a - b) ** 2)) > EFFECT * np.sqrt(np.mean(b**2)):
+                return True
+    return False
+
+
+def _outputs(model: ovir.Model, feeds: dict[str, Array], names: list[str]) -> dict[str, list[Array]]:
+    return ovir.compile_model(model)(feeds, taps=names).taps
+
+
+# --------------------------------------------------------------------------- the search for them
+
+
+@dataclass
+class Score:
+    """How many faults were planted and named."""
+
+    planted: int = 0
+    in_models: int = 0
+    on_device: int = 0
+
+
+def search(path: Path, count: int, seed: int, device: str | None) -> Score:
+    """Plant faults in one model and compare."""
+    rng = random.Random(f"{seed} {path}")
+    model = ovir.read_model(path)
+    feeds = ovir.random_inputs(model, seed)
+    score = Score()
+    known = _beyond(ovir.compare(model, inputs=feeds, **_on(device))) if device is not None else set()
+    for fault in plant(model, feeds, rng):
+        score = replace(score, planted=score.planted + 1)
+        first = ovir.compare(model, fault.model, inputs=feeds).first
+        if first is not None and first.name in fault.names:
+            score.in_models += 1
+        else:
+            print(f"  {path.parent.name}: {fault.what} of {fault.layer} not named, but {first and first.name}")
+        if device is not None:
+            found = ovir.compare(fault.model, model, inputs=feeds, device=device, **_settings())
+            beyond = _beyond(found) - known
+            if beyond & fault.names and len(beyond) == 1:
+                score.on_device += 1
+            else:
+                reason = [item.reason for item in found.not_compared if item.name in fault.names]
+                print(f"  {path.parent.name}: {fault.what} of {fault.layer} on the device: {beyond} {reason}")
+        if score.planted == count:
+            break
+    return score
+
+
+def _beyond(found: ovir.Comparison) -> set[str]:
+    return {layer.name for layer in found.layers if not layer.within}
+
+
+def _settings() -> dict[str, Any]:
+    config = {"INFERENCE_PRECISION_HINT": "f32", "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0"}
+    return {"config": config, "mode": "isolated"}
+
+
+def _on(device: str | None) -> dict[str, Any]:
+    return {"against": device, **_settings()}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--models", type=int, default=10, help="the number of models, drawn at random")
+    parser.add_argument("--only", nargs="*", help="the names of the models instead")
+    parser.add_argument("--count", type=int, default=20, help="the number of faults in each model")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--device", help="also compare with this device, such as openvino:CPU")
+    options = parser.parse_args(arguments)
+    paths = sorted(options.folder.glob("*/model.xml"))
+    if options.only:
+        paths = [path for path in paths if path.parent.name in options.only]
+    else:
+        paths = random.Random(options.seed).sample(paths, min(options.models, len(paths)))
+    missed = 0
+    for path in paths:
+        score = search(path, options.count, options.seed, options.device)
+        line = f"{path.parent.name:30} planted {score.planted:3}, named {score.in_models:3}"
+        missed += score.planted - score.in_models
+        if options.device:
+            line += f", on the device {score.on_device:3}"
+            missed += score.planted - score.on_device
+        print(line, flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
