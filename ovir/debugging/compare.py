@@ -55,8 +55,8 @@ def compare(
     timeout: float | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare the outputs and layers of a model in ovir with those of another side; ``if compare(...)`` means that all
-    are within tolerance.
+    """Compare the outputs and layers of a model in ovir with another side; ``if compare(...)`` means that all are
+    within tolerance.
 
     ``against`` is a device of OpenVINO (``openvino:CPU``), an ONNX model (``onnx:model.onnx``), a second model (a Model
     or the path of an .xml), or recorded tensors by name (a mapping, or the path of an .npz). A second model runs in
@@ -163,7 +163,7 @@ class _Session:
     # ----- outputs
 
     def _take_outputs(self, number: int, inputs: list[Array], walk: Walk, depths: Depths) -> None:
-        """Compare the outputs of a finished run with those of the other side."""
+        """Compare the outputs of a finished run with the outputs of the other side."""
         references = walk.finish()
         self._diagnostics.update(dict.fromkeys(walk.diagnostics))
         try:
@@ -188,7 +188,7 @@ class _Session:
         return not self._failed and all(tally.difference().within for tally in self._outputs.values())
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
-        """Return the tolerance for a tensor: that of the coarser type, if the other side has another one."""
+        """Return the tolerance for a tensor; if the other side has another element type, the coarser type counts."""
         kinds = _element_type(port, reference), ElementType.from_dtype(actual.dtype)
         return max((self._criterion.tolerance(kind, *scale) for kind in kinds), key=lambda item: item.rtol)
 

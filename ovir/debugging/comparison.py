@@ -256,7 +256,7 @@ def mean(values: Iterable[float]) -> float | None:
 
 
 def noise(found: TensorComparison) -> float:
-    """Return the root mean square of the errors relative to that of the reference; infinite for what has no number."""
+    """Return the root mean square of the errors, relative to the reference; infinite for what has no number."""
     if found.problem is not None or found.nan[0] != found.nan[1] or found.inf[0] != found.inf[1]:
         return math.inf
     if found.sqnr_db is None:  # strings, or nothing but NaN and infinities

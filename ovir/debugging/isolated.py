@@ -32,7 +32,7 @@ class _Waiting:
 
 
 class Isolated(OtherBase):
-    """Layers alone on a device: their differences are those of its kernels, not of the layers before them.
+    """Layers alone on a device: they show how its kernels differ, whatever the layers before them do.
 
     Layers are collected and run together, as a model of layers that have nothing to do with each other. If the device
     fails on one, the model is halved until the layer is found.

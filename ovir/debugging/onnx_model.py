@@ -23,7 +23,7 @@ MOST_BYTES = 32 << 20
 
 
 class OnnxModel(OtherBase):
-    """The tensors of an ONNX model, matched by name with those of the first model."""
+    """The tensors of an ONNX model, matched by name with the tensors of the first model."""
 
     with_constants = False
 

@@ -16,7 +16,7 @@ from ovir.runtime.inputs import collect_inputs
 
 
 class Partners:
-    """The layers of a second model that correspond to those of a first one, which may be the same model."""
+    """The layers of a second model that correspond to layers of a first one, which may be the same model."""
 
     def __init__(self, a: Model, b: Model) -> None:
         """Match the layers of two models as ``ovir.diff`` does."""
@@ -35,7 +35,7 @@ class Partners:
         return layer if self._to_b is None else self._to_b.get(layer)
 
     def inputs(self, arrays: Sequence[Array]) -> list[Array]:
-        """Return the inputs of the second model for those of the first, in its element types."""
+        """Return the inputs of the second model for inputs of the first, in its element types."""
         if self._to_b is None:
             return list(arrays)
         return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)

@@ -20,8 +20,8 @@ MOST_BYTES = 32 << 20
 class Prefixes(OtherBase):
     """The model on a device, with tensors between its layers as further outputs; many of them in one run.
 
-    The further outputs keep the device from computing several layers as one, so its results may differ from those of
-    the model as it is. After a layer that the device fails at, nothing is compared any more.
+    The further outputs keep the device from computing several layers as one, so its results may differ from what the
+    model gives as it is. After a layer that the device fails at, nothing is compared any more.
     """
 
     def __init__(self, device: Device, partners: Partners) -> None:

@@ -24,7 +24,7 @@ class Recorded(OtherBase):
     """Recorded tensors.
 
     A key is the name of a tensor, of a layer (for its first output), of a Result, or a layer's name with the position
-    of the output, as in ``split.1``.
+    of the output, as in ``split:1``; the prefix ``tap:``, which ``ovir run --output`` writes, may be before it.
     """
 
     def __init__(self, model: Model, tensors: Mapping[str, Array], description: str) -> None:
@@ -95,11 +95,13 @@ def _names(model: Model) -> dict[str, Port]:
         for port in layer.outputs:
             for name in (layer.key, layer.name) if not port.index else ():
                 names.setdefault(name, port)
-            names.setdefault(f"{layer.key}.{port.index}", port)
+            names.setdefault(f"{layer.key}:{port.index}", port)
     for port in model.outputs:
         if port.source is not None:
             for name in (port.layer.key, port.layer.name, *sorted(port.names)):
                 names.setdefault(name, port.source)
+    for name, port in list(names.items()):
+        names.setdefault(f"tap:{name}", port)
     return names
 
 
