@@ -156,7 +156,8 @@ class NetWriter:
         has_names = port.is_output and bool(port.own_names)
         if has_names or port.rt_info.elements:
             names = f' names="{names_text(port.own_names)}"' if has_names else ""
-            return self._port_text(tensor, number, depth, names, self._info_lines(port.rt_info, depth + 1))
+            info = self._info_lines(port.rt_info, depth + 1) if port.rt_info.elements else ""
+            return self._port_text(tensor, number, depth, names, info)
         key = id(tensor), number, depth
         found = self._ports.get(key)
         if found is None:
