@@ -17,7 +17,8 @@ from ovir.kernels.parallel import threads
 from ovir.ops.base.binding import Binder, Call, call_shares
 from ovir.ops.base.images import Axis, channels_last, padded_image, windows
 from ovir.ops.base.packed import SHARED
-from ovir.ops.base.planes import Product, bind_planes, filter_product
+from ovir.ops.base.planes import bind_planes
+from ovir.ops.base.products import Product, filter_product
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20

@@ -17,6 +17,7 @@ from numpy.lib.stride_tricks import as_strided
 from ovir.core.arrays import Array
 from ovir.kernels.fast_calls import einsum
 from ovir.kernels.parallel import threads
+from ovir.kernels.windows import Window
 from ovir.ops.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
 
 
@@ -50,24 +51,25 @@ Term = tuple[Array, Array]
 def without_idle_taps(axis: Axis, size: int) -> tuple[Axis, slice]:
     """Return an axis of data without the first and last taps that read only zeros around the data, and the taps that
     remain."""
-    used = [taps for _, taps in _runs_of_windows(axis, size)]
-    first, last = min((taps.start for taps in used), default=0), max((taps.stop for taps in used), default=axis.kernel)
-    pad_begin = axis.pad_begin - first * axis.dilation
-    if pad_begin < 0:
+    found = Window(axis.kernel, axis.stride, axis.dilation, axis.pad_begin, 0).trimmed(size, axis.windows)
+    if found.pad_begin < 0:
         return axis, slice(0, axis.kernel)
-    return axis._replace(kernel=last - first, pad_begin=pad_begin), slice(first, last)
+    first = (axis.pad_begin - found.pad_begin) // axis.dilation
+    return axis._replace(kernel=found.kernel, pad_begin=found.pad_begin), slice(first, first + found.kernel)
 
 
 def _runs_of_windows(axis: Axis, size: int) -> list[tuple[slice, slice]]:
-    """Return runs of windows along an axis of data, each with the taps that do not read only zeros around the data."""
-    runs: list[tuple[slice, slice]] = []
-    for window in range(axis.windows):
-        start = window * axis.stride - axis.pad_begin
-        inside = [tap for tap in range(axis.kernel) if 0 <= start + tap * axis.dilation < size] or [0]
-        taps = slice(inside[0], inside[-1] + 1)
-        begin = runs.pop()[0].start if runs and runs[-1][1] == taps else window
-        runs.append((slice(begin, window + 1), taps))
-    return runs
+    """Return runs of windows along an axis of data, each with the taps that do not read only zeros around the data; one
+    tap is always left."""
+    start = np.arange(axis.windows) * axis.stride - axis.pad_begin
+    first = np.clip(-(start // axis.dilation), 0, axis.kernel - 1)
+    last = np.clip((size - 1 - start) // axis.dilation, first, axis.kernel - 1)
+    begins = np.flatnonzero(np.diff(first, prepend=-1) | np.diff(last, prepend=-1)).tolist()
+    ends = [*begins[1:], axis.windows]
+    return [
+        (slice(begin, end), slice(int(first[begin]), int(last[begin]) + 1))
+        for begin, end in zip(begins, ends, strict=True)
+    ]
 
 
 def channels_last(data: Array) -> Array:

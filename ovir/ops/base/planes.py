@@ -6,7 +6,7 @@ with the channels last is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
@@ -16,16 +16,13 @@ from ovir.core.arrays import Array
 from ovir.kernels.parallel import threads
 from ovir.ops.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
 from ovir.ops.base.images import Axis
-from ovir.ops.base.packed import SHARED, packed, packed_calls, piece_calls
-from ovir.ops.base.products import in_pieces, product_calls
+from ovir.ops.base.packed import SHARED
+from ovir.ops.base.products import Product, filter_product
 
 # Columns of a block of windows stay in a cache.
 _BLOCK_BYTES = 1 << 19
 # Elements between columns: if columns lay apart by a power of two, they would share few places of the cache.
 _GAP = 16
-
-Product = Callable[[Array, Array, bool], list[Call]]
-"""Returns the calls that multiply rows with the filters, shared among threads or not."""
 
 
 def bind_planes(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis], name: str, out: Array) -> None:
@@ -90,20 +87,3 @@ def _plane_windows(planes: Array, axes: Sequence[Axis]) -> Array:
     taps = (step * a.dilation for step, a in zip(steps, axes, strict=True))
     places = (step * a.stride for step, a in zip(steps, axes, strict=True))
     return as_strided(planes, shape, (*planes.strides[:2], *taps, *places), writeable=False)
-
-
-def filter_product(
-    binder: Binder, form: str, make: Callable[[], Array], shape: tuple[int, int, int], rows: Array
-) -> Product:
-    """Return what multiplies rows [rows, length], or [groups, rows, length], with matrices [groups, length, depth]."""
-    groups, length, depth = shape
-    if groups == 1 and rows.dtype == np.float32 and rows.itemsize in rows.strides:
-        matrix = packed(binder, lambda: make()[0], (length, depth), len(rows), form)
-        if matrix is not None:
-            return lambda a, out, shared: (packed_calls if shared else piece_calls)(a, matrix, out)
-    weights = binder.prepared(form, make)
-    if groups > 1:
-        return lambda a, out, shared: [(np.matmul, (a, weights, out))]
-    return lambda a, out, shared: (
-        product_calls(a, weights[0], out) if shared else [(np.matmul, in_pieces(a, weights[0], out))]
-    )

@@ -5,6 +5,7 @@ BLAS runs on one thread here (see ``ovir.kernels.blas``).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -13,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import threads
 from ovir.ops.base.binding import Binder, Call, call_shares, cuts, shared_call
-from ovir.ops.base.packed import SHARED, SMALL, packed, packed_calls
+from ovir.ops.base.packed import SHARED, SMALL, packed, packed_calls, piece_calls
 
 
 def readable(binder: Binder, x: Array, form: str | None = None) -> Array:
@@ -142,3 +143,26 @@ def _parts(a: Array, b: Array, out: Array, workers: int) -> list[tuple[Array, Ar
 
 def _along_batch(x: Array, ndim: int, cut: slice) -> Array:
     return x if x.ndim < ndim or x.shape[0] == 1 else x[cut]
+
+
+# --------------------------------------------------------------------------- products with filters
+
+Product = Callable[[Array, Array, bool], list[Call]]
+"""Returns the calls that multiply rows with the filters, shared among threads or not."""
+
+
+def filter_product(
+    binder: Binder, form: str, make: Callable[[], Array], shape: tuple[int, int, int], rows: Array
+) -> Product:
+    """Return what multiplies rows [rows, length], or [groups, rows, length], with matrices [groups, length, depth]."""
+    groups, length, depth = shape
+    if groups == 1 and rows.dtype == np.float32 and rows.itemsize in rows.strides:
+        matrix = packed(binder, lambda: make()[0], (length, depth), len(rows), form)
+        if matrix is not None:
+            return lambda a, out, shared: (packed_calls if shared else piece_calls)(a, matrix, out)
+    weights = binder.prepared(form, make)
+    if groups > 1:
+        return lambda a, out, shared: [(np.matmul, (a, weights, out))]
+    return lambda a, out, shared: (
+        product_calls(a, weights[0], out) if shared else [(np.matmul, in_pieces(a, weights[0], out))]
+    )
