@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from ovir.core.element_types import ElementType
     from ovir.core.shapes import PartialShape
     from ovir.core.tensor_types import TensorType
+    from ovir.debugging.bisecting.bisect import bisect
+    from ovir.debugging.bisecting.bisection import Bisection
     from ovir.debugging.compare import compare
     from ovir.debugging.comparison import Comparison
     from ovir.debugging.reducing.reduce import Reduction, ReductionStep, reduce
@@ -40,6 +42,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Affected",
+    "Bisection",
     "Change",
     "Comparison",
     "CompiledModel",
@@ -69,6 +72,7 @@ __all__ = [
     "WatchEvent",
     "WriteError",
     "attribute",
+    "bisect",
     "check",
     "compare",
     "compile_model",
@@ -92,6 +96,8 @@ _NAMES = {
     "ovir.core.element_types": ("ElementType",),
     "ovir.core.shapes": ("PartialShape",),
     "ovir.core.tensor_types": ("TensorType",),
+    "ovir.debugging.bisecting.bisect": ("bisect",),
+    "ovir.debugging.bisecting.bisection": ("Bisection",),
     "ovir.debugging.compare": ("compare",),
     "ovir.debugging.comparison": ("Comparison",),
     "ovir.debugging.reducing.reduce": ("Reduction", "ReductionStep", "reduce"),

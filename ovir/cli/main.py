@@ -19,7 +19,10 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
-COMMANDS = ("run", "infer", "show", "check", "diff", "compare", "reduce", "extract", "edit", "explain", "ops", "python")
+COMMANDS = (
+    *("run", "infer", "show", "check", "diff", "compare", "bisect", "reduce"),
+    *("extract", "edit", "explain", "ops", "python"),
+)
 """Each is a module of this package."""
 
 _EXAMPLES = """\
@@ -30,6 +33,7 @@ examples:
   ovir check model.xml --sarif diagnostics.sarif      everything that is wrong with the file
   ovir diff before.xml after.xml                      layers, attributes and constants that differ
   ovir compare model.xml --against openvino:CPU       the layers at which a device computes something else
+  ovir bisect model.xml --against openvino:GPU        the first layer that differs, with few runs
   ovir reduce model.xml --check 'ovir run {}' -o small.xml  the smallest model that fails likewise
   ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
   ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune

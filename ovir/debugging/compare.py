@@ -84,10 +84,10 @@ def compare(
         if inputs is None and samples is None and isinstance(side, Recorded):
             inputs = side.feeds()
         sets = input_sets(first, inputs, samples, seed)
-        return _Session(first, side, criterion, progress).run(sets, mode)
+        return Session(first, side, criterion, progress).run(sets, mode)
 
 
-class _Session:
+class Session:
     """One comparison of a model with another side."""
 
     def __init__(self, model: Model, side: OtherBase, criterion: Criterion, progress: Progress | None) -> None:

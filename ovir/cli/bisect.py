@@ -1,0 +1,133 @@
+"""``ovir bisect``: find the first layer at which a device, another model or a recording differs."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from ovir.cli.arguments import add_command, add_json, add_model, add_shape, file_name, open_model, raise_usage_error
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.progress import SearchProgress
+from ovir.cli.run_inputs import add_inputs
+from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other, seed
+from ovir.cli.status import DONE, WRONG
+from ovir.debugging.bisecting.bisect import bisect
+from ovir.debugging.bisecting.bisection import Bisection, Probe
+from ovir.debugging.sides import Against
+from ovir.diagnostics.text import plural, readable
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "bisect",
+        run,
+        "find the first layer at which a device, another model or recorded tensors differ, with few runs",
+        "  ovir bisect model.xml --against openvino:CPU\n"
+        "  ovir bisect model.xml --against openvino:GPU --config INFERENCE_PRECISION_HINT=f16 -o part.xml\n"
+        "  ovir bisect before.xml after.xml\n"
+        "  ovir bisect model.xml --against onnx:model.onnx\n"
+        "  ovir bisect model.xml --against recorded.npz --json\n"
+        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 wrong usage\n",
+    )
+    add_model(parser)
+    parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
+    parser.add_argument(
+        "--against", type=file_name, metavar="SIDE", help="openvino:DEVICE, onnx:FILE, or an .npz with tensors by name"
+    )
+    add_device(parser)
+    add_tolerances(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=file_name,
+        metavar="PART.xml",
+        help="save the smallest part that differs, and beside it its inputs and outputs as .npz",
+    )
+    add_inputs(parser)
+    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the random inputs (default: 0)")
+    add_shape(parser)
+    add_extension(parser)
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    load_extensions(arguments.extension)
+    config = config_of(arguments.config)
+    if (arguments.other is None) == (arguments.against is None):
+        raise_usage_error("give either a second model or --against", "as in --against openvino:CPU")
+    model = open_model(arguments)
+    print_diagnostics(model.diagnostics)
+    against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
+    inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
+    with SearchProgress() as progress:
+        found = bisect(
+            model,
+            against,
+            inputs=inputs,
+            seed=arguments.seed or 0,
+            config=config,
+            rtol=arguments.rtol,
+            atol=arguments.atol,
+            metric=arguments.metric,
+            timeout=arguments.timeout,
+            output=arguments.output,
+            progress=lambda done, total, text: progress.update(total, done, text),
+        )
+    print_diagnostics(found.diagnostics)
+    if arguments.json:
+        say_json(found.to_dict())
+    else:
+        for line in _head(found):
+            say(readable(line))
+        _print_probes(found)
+        for line in _tail(found):
+            say(readable(line))
+    if arguments.output is not None and found.part is None:
+        print_message(readable(f"note: {arguments.output} is not written, because nothing differs"))
+    return DONE if found.within else WRONG
+
+
+def _head(found: Bisection) -> Iterator[str]:
+    runs = f"{plural(found.layers, 'layer')}, {plural(found.runs, 'run')}"
+    yield f"{found.model} against {found.against}: {runs}"
+    first = found.first
+    if first is None:
+        yield "within tolerance"
+        return
+    yield f"first diverging layer: {first.type} '{first.name}' (id {first.id})"
+    if (problem := first.verdict.problem) is not None:
+        yield f"there the other side fails: {problem}"
+    if (again := found.recovered) is not None:
+        yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) all tensors agree again"
+
+
+def _print_probes(found: Bisection) -> None:
+    say()
+    columns = ("", ">layers", "last layer", "type", "tensor", ">max abs", ">max rel", ">beyond")
+    say_table(columns, [_row(found, probe) for probe in found.probes])
+
+
+def _row(found: Bisection, probe: Probe) -> list[object]:
+    verdict, worst = probe.verdict, probe.verdict.comparison
+    mark = "first" if probe is found.first else "" if verdict.within else "beyond"
+    head = [mark, probe.count, probe.name, probe.type, verdict.tensor or "-"]
+    if worst is None:
+        return [*head, "-", "-", "fails" if verdict.problem else "-"]
+    numbers = [format_number(None if v is None else float(f"{v:.3g}")) for v in (worst.max_abs, worst.max_rel)]
+    return [*head, *numbers, format_count(worst.beyond)]
+
+
+def _tail(found: Bisection) -> Iterator[str]:
+    if found.part is not None:
+        yield ""
+        layers = found.part.to_dict()["names"]
+        listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
+        yield f"smallest part that differs: {plural(found.part.layers, 'layer')}: {listed}"
+        yield f"saved as {', '.join(found.part.files)}"
+
+
+_MOST = 5
+"""The largest number of layers that are listed."""

@@ -1,0 +1,120 @@
+"""What ``compare`` and ``bisect`` have in common: the other side, tolerances and inputs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+
+from ovir.analysis.feeds import random_inputs
+from ovir.cli.arguments import parse_shapes, raise_usage_error
+from ovir.cli.output import print_diagnostics, print_message
+from ovir.cli.run_inputs import collect, save_inputs
+from ovir.debugging.input_sets import Inputs
+from ovir.debugging.sides import Against
+from ovir.diagnostics.text import plural
+from ovir.graph.model import Model
+from ovir.inference.declared import reshape_undeclared
+from ovir.ir.reader import read_model
+
+
+def add_device(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--config", action="append", default=[], metavar="KEY=VALUE", help="a property of the device; may be repeated"
+    )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="the most seconds that a run of the device takes")
+
+
+def add_tolerances(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rtol", type=number, metavar="X", help="the relative tolerance (default: by element type)")
+    parser.add_argument("--atol", type=number, metavar="X", help="the absolute tolerance, also of integers")
+    parser.add_argument(
+        "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
+    )
+
+
+def number(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 0 or more")
+    return value
+
+
+def seconds(text: str) -> float:
+    value = number(text)
+    if not value:
+        raise argparse.ArgumentTypeError("must be more than 0")
+    return value
+
+
+def seed(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 0 or more")
+    return int(text)
+
+
+def positive(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 1 or more")
+    return int(text)
+
+
+def config_of(texts: list[str]) -> dict[str, str]:
+    """Return the properties of the device."""
+    for text in texts:
+        if not text.partition("=")[0] or "=" not in text:
+            raise_usage_error(f"--config {text}: expected KEY=VALUE, as in INFERENCE_PRECISION_HINT=bf16")
+    return {key: value for key, _, value in (text.partition("=") for text in texts)}
+
+
+def open_other(arguments: argparse.Namespace, model: Model) -> Against:
+    """Return the second model, in the shapes that ``--shape`` gives for the first one."""
+    if not arguments.other.lower().endswith(".xml"):
+        return str(arguments.other)
+    other = read_model(arguments.other)
+    print_diagnostics(other.diagnostics)
+    shapes = {}
+    for index, shape in parse_shapes(model, arguments.shape).items():
+        names = {model.inputs[index].layer.name, *model.inputs[index].names}
+        own = (i for i, port in enumerate(other.inputs) if names & {port.layer.name, *port.names})
+        shapes[next(own, index)] = shape
+    if shapes:
+        reshape_undeclared(other, shapes)
+    return other
+
+
+def is_recorded(against: Against) -> bool:
+    return (
+        isinstance(against, str) and against.lower().endswith(".npz") and not against.startswith(("onnx:", "openvino"))
+    )
+
+
+def inputs_of(model: Model, arguments: argparse.Namespace, samples: int | None = None, *, is_recorded: bool) -> Inputs:
+    """Return the inputs as ``compare`` takes them: None for random ones, and for those that a recording has."""
+    if len(arguments.input) == 1 and os.path.isdir(arguments.input[0]):
+        return str(arguments.input[0])
+    if arguments.input:
+        if samples is not None:
+            raise_usage_error("--samples draws random inputs: give either it or --input")
+        given = collect(model.clone(), arguments)
+        if arguments.save_inputs is not None:
+            save_inputs(arguments.save_inputs, model, given)
+        return given.feeds
+    if arguments.save_inputs is not None:
+        if samples is not None:
+            raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
+        return _saved(model, arguments)
+    if not is_recorded:
+        sets = plural(samples or 1, "set")
+        print_message(f"random inputs: {sets}, seed {arguments.seed or 0}")
+    return None
+
+
+def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
+    from ovir.io.tensor_files import save_npz
+
+    arrays = random_inputs(model, arguments.seed or 0)
+    save_npz(arguments.save_inputs, arrays)
+    return arrays

@@ -1,0 +1,136 @@
+"""What ``ovir.bisect`` returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.tensor_comparison import TensorComparison
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How far the outputs of a model on the other side agree with what ovir computes."""
+
+    within: bool
+    tensor: str | None = None
+    """The name of the output that differs most from what is allowed."""
+    comparison: TensorComparison | None = None
+    """The comparison of that output."""
+    problem: str | None = None
+    """What the other side failed at; that counts as a difference."""
+
+
+@dataclass(frozen=True)
+class Probe:
+    """The beginning of a model up to a layer, and whether its tensors agree."""
+
+    count: int
+    """The number of layers of the beginning, without Parameters, Results, Consts and what follows from constants."""
+    id: int
+    """The id of its last layer."""
+    name: str
+    type: str
+    version: str
+    verdict: Verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the probe for JSON."""
+        verdict, found = self.verdict, self.verdict.comparison
+        return {
+            "count": self.count,
+            "id": self.id,
+            "name": self.name,
+            "type": self.type,
+            "version": self.version,
+            "within": verdict.within,
+            "tensor": verdict.tensor,
+            "max_abs": None if found is None else found.max_abs,
+            "max_rel": None if found is None else found.max_rel,
+            "sqnr_db": None if found is None else found.sqnr_db,
+            "problem": verdict.problem or (None if found is None else found.problem),
+        }
+
+
+@dataclass
+class Part:
+    """The smallest part of a model that was found to differ, with inputs for which it does."""
+
+    model: Model
+    layers: int
+    """The number of layers, without Parameters, Results, Consts and Assigns."""
+    files: list[str] = field(default_factory=list)
+    """Where it is saved, with its inputs, what ovir computes and what the device computes."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the part for JSON, without the model."""
+        names = [layer.key for layer in self.model.layers if layer.inputs and layer.outputs]
+        return {"layers": self.layers, "names": names, "files": self.files}
+
+
+@dataclass
+class Bisection:
+    """The result of ``ovir.bisect``: true if no difference was found."""
+
+    model: str
+    against: str
+    """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
+    layers: int
+    """The number of layers that were searched."""
+    runs: int
+    """The number of runs on the other side."""
+    criterion: Criterion
+    probes: list[Probe] = field(default_factory=list)
+    """The beginnings of the model that were compared, the shortest first."""
+    part: Part | None = None
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    @property
+    def within(self) -> bool:
+        """Return whether all that was compared is within the tolerance."""
+        return all(probe.verdict.within for probe in self.probes)
+
+    def __bool__(self) -> bool:
+        return self.within
+
+    @property
+    def first(self) -> Probe | None:
+        """Return the shortest beginning beyond the tolerance; its last layer is the first diverging one."""
+        return next((probe for probe in self.probes if not probe.verdict.within), None)
+
+    @property
+    def recovered(self) -> Probe | None:
+        """Return the first beginning behind the first diverging layer that is within the tolerance again.
+
+        If there is one, errors are not monotone: the layer that spoils the outputs may be another one.
+        """
+        first = self.first
+        if first is None:
+            return None
+        return next((p for p in self.probes if p.count > first.count and p.verdict.within), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as dictionaries, lists, texts and numbers."""
+        first, recovered = self.first, self.recovered
+        return {
+            "within": self.within,
+            "first": None if first is None else first.to_dict(),
+            "recovered": None if recovered is None else recovered.to_dict(),
+            "model": self.model,
+            "against": self.against,
+            "layers": self.layers,
+            "runs": self.runs,
+            "tolerance": self.criterion.to_dict(),
+            "probes": [probe.to_dict() for probe in self.probes],
+            "part": None if self.part is None else self.part.to_dict(),
+            "diagnostics": [item.to_dict() for item in self.diagnostics],
+        }
+
+
+def probe_of(count: int, layer: Layer, verdict: Verdict) -> Probe:
+    """Return the probe of the beginning that ends with a layer."""
+    return Probe(count, layer.id, layer.key, layer.type, layer.version, verdict)

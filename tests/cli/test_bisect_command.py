@@ -1,0 +1,71 @@
+"""``ovir bisect`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+
+def _net(folder: Path, name: str, factor: float) -> Path:
+    net = Net()
+    x = net.op("ReLU", net.parameter("x", "2,3"), name="relu")
+    product = net.op("Multiply", x, net.const(np.float32([[1, 2, factor]]), name="factors"), name="product")
+    net.result(net.op("Sigmoid", product, name="sigmoid"), "out")
+    return net.write(folder, name)
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> tuple[Path, Path]:
+    return _net(tmp_path, "one", 3), _net(tmp_path, "other", 4)
+
+
+def test_the_table_and_the_part(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    done = cli("bisect", *models, "-o", tmp_path / "part.xml")
+    assert done.status == 1
+    assert "first diverging layer: Multiply 'product' (id 3)" in done.out
+    assert "smallest part that differs: 1 layer: product" in done.out
+    assert [layer.name for layer in ovir.read_model(tmp_path / "part.xml").layers] == [
+        *("relu", "factors", "product", "product/sink_port_0")
+    ]
+
+
+def test_models_that_agree(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    done = cli("bisect", models[0], models[0], "-o", tmp_path / "part.xml")
+    assert (done.status, "within tolerance" in done.out) == (0, True)
+    assert "part.xml is not written, because nothing differs" in done.err
+    assert not (tmp_path / "part.xml").exists()
+    assert cli("bisect", *models, "--rtol", 1).status == 0
+
+
+def test_json(models: tuple[Path, Path], cli: Any) -> None:
+    done = cli("bisect", *models, "--json", "--input", "x=[[1,2,3],[4,5,6]]")
+    found = json.loads(done.out)
+    assert (done.status, found["within"], found["first"]["name"], found["part"]) == (1, False, "product", None)
+
+
+def test_recorded_tensors(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    recorded = tmp_path / "recorded.npz"
+    np.savez(recorded, x=np.ones((2, 3), np.float32), relu=np.ones((2, 3), np.float32), product=np.zeros((2, 3)))
+    done = cli("bisect", models[0], "--against", recorded)
+    assert "first diverging layer: Multiply 'product'" in done.out
+    assert done.err == ""
+
+
+def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    for arguments, message in [
+        ([], "give either a second model or --against"),
+        ([models[1], "--against", "openvino:CPU"], "give either a second model or --against"),
+        (["--against", "somewhere"], "cannot compare with 'somewhere'"),
+        (["--against", "openvino:CPU", "--config", "x"], "--config x: expected KEY=VALUE"),
+        ([models[1], "-o", tmp_path / "part.txt"], "must end in .xml"),
+        ([models[1], "--rtol", "-1"], "not a number of 0 or more"),
+    ]:
+        done = cli("bisect", models[0], *arguments)
+        assert (done.status, message in done.err) == (2, True), done

@@ -1,0 +1,261 @@
+"""The first diverging layer: on devices, by runs of beginnings; in other models and recordings, by what is at hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fuzz.planted import plant
+from large_models import branches, chain, transformer
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core.arrays import Array
+from ovir.debugging.bisecting.judge import Judge
+from ovir.debugging.bisecting.prefixes import MOST_EXTRA, PrefixSearch
+from ovir.debugging.bisecting.reproducer import smallest_part
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.devices import OvirDevice
+from ovir.debugging.reducing.stage import Stage
+from ovir.graph.layers import LayerOrPort
+
+MAKERS = {maker.__name__: maker for maker in (chain, branches, transformer)}
+
+
+def _tanh(x: LayerOrPort) -> LayerOrPort:
+    return ops.tanh(x, name="culprit")
+
+
+# --------------------------------------------------------------------------- devices
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_wrong_kernel(maker: str, device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
+    model = MAKERS[maker](60, {41: _tanh})
+    found = ovir.bisect(model)
+    assert not found
+    assert found.first is not None
+    assert (found.first.name, found.first.type) == ("culprit", "Tanh")
+    assert found.first.verdict.tensor == "culprit"
+    assert found.runs <= math.ceil(math.log2(found.layers)) + 1 + MOST_EXTRA
+    assert found.recovered is None
+    assert found.against.startswith("OpenVINO 1.2.3 on CPU")
+
+
+def test_a_device_that_computes_the_same(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = ovir.bisect(branches(60, {}), output=tmp_path / "part.xml")
+    assert found
+    assert (found.first, found.part, found.runs) == (None, None, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "problem"), [("die", "the process ended with signal SIGKILL"), ("refuse", "Tanh is not supported")]
+)
+def test_a_device_that_fails(fault: str, problem: str, device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device.setenv("OVIR_TEST_FAULT", f"{fault}:Tanh")
+    found = ovir.bisect(chain(30, {17: _tanh}), output=tmp_path / "part.xml")
+    assert found.first is not None
+    assert found.first.name == "culprit"
+    assert problem in str(found.first.verdict.problem)
+    assert found.part is not None
+    assert [layer.type for layer in found.part.model.layers] == ["Parameter", "Tanh", "Result"]
+    assert not (tmp_path / "part_actual.npz").exists()
+
+
+def test_a_missing_engine(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "missing:")
+    with pytest.raises(ovir.InputError, match="openvino"):
+        ovir.bisect(chain(30, {}))
+
+
+def test_the_part_reproduces_the_difference(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
+    model = branches(60, {37: _tanh})
+    inputs = ovir.random_inputs(model, 5)
+    found = ovir.bisect(model, inputs=inputs, output=tmp_path / "part.xml")
+    assert found.part is not None
+    assert [Path(file).name for file in found.part.files] == [
+        *("part.xml", "part.bin", "part_input.npz", "part_expected.npz", "part_actual.npz")
+    ]
+    part = ovir.read_model(tmp_path / "part.xml")
+    assert [layer.name for layer in part.layers if layer.inputs and layer.outputs] == ["culprit"]
+    with np.load(tmp_path / "part_input.npz") as given:
+        results = ovir.compile_model(part)(dict(given))
+    whole = ovir.compile_model(model)(inputs, taps=["culprit"])
+    with np.load(tmp_path / "part_expected.npz") as expected, np.load(tmp_path / "part_actual.npz") as actual:
+        assert np.array_equal(expected["culprit"], results["culprit"])
+        assert np.allclose(expected["culprit"], whole.taps["culprit"][0])
+        assert np.array_equal(actual["culprit"], expected["culprit"] + 1)
+
+
+class _Device(OvirDevice):
+    """ovir, with a fault that ``change`` makes in a model."""
+
+    def __init__(self, model: ovir.Model, change: Any) -> None:
+        super().__init__(model)
+        self._change = change
+
+    def run(self, model: ovir.Model, inputs: Sequence[Array]) -> list[Array]:
+        faulty = model.clone()
+        self._change(faulty)
+        return super().run(faulty, inputs)
+
+
+def _add_to(model: ovir.Model, name: str) -> None:
+    for layer in model.layers:
+        if layer.name == name and layer.type != "Parameter":
+            model.insert_after(layer[0], ops.add(layer[0], np.float32(1)))
+
+
+def test_context_that_the_device_needs_to_fail() -> None:
+    """The device joins two layers with one between them, and only then computes the second one wrongly."""
+
+    def change(model: ovir.Model) -> None:
+        types = {layer.name: layer.type for layer in model.layers}
+        if types.get("one") == "Floor" and types.get("two") == "Ceiling":
+            _add_to(model, "two")
+
+    model = branches(60, {31: lambda x: ops.ceiling(ops.relu(ops.floor(x, name="one")), name="two")})
+    stage, judge = Stage(model), Judge(_Device(model, change), Criterion())
+    search = PrefixSearch(stage, judge)
+    length = search.run()
+    assert length is not None
+    assert search.probes[length].name == "two"
+    part = smallest_part(search.part(length), judge).model
+    assert {"one", "two"} <= {layer.name for layer in part.layers if layer.inputs and layer.outputs}
+    assert len([layer for layer in part.layers if layer.inputs and layer.outputs]) <= 3
+
+
+def test_errors_that_vanish_on_the_way() -> None:
+    """Two layers are wrong, and all tensors agree between them, where zeros are the only way."""
+    x = ops.parameter([2, 3], "f32", name="x")
+    y: LayerOrPort = x
+    for i in range(40):
+        y = ops.relu(y, name=f"relu{i}")
+        if i == 19:
+            y = ops.multiply(y, np.float32(0), name="zero")
+    model = ovir.Model([y], [x])
+
+    def change(model: ovir.Model) -> None:
+        _add_to(model, "relu5")
+        _add_to(model, "relu33")
+
+    search = PrefixSearch(Stage(model), Judge(_Device(model, change), Criterion()))
+    length = search.run()
+    assert length is not None
+    assert search.probes[length].name == "relu5"
+    assert any(probe.verdict.within for count, probe in search.probes.items() if count > length)
+
+
+# --------------------------------------------------------------------------- what is at hand
+
+
+def _changed(model: ovir.Model, name: str) -> ovir.Model:
+    other = model.clone()
+    _add_to(other, name)
+    return other
+
+
+def test_a_second_model(tmp_path: Path) -> None:
+    model = branches(60, {37: _tanh})
+    other = model.clone()
+    with other.editing():
+        culprit = other.layer("culprit")
+        other.replace(culprit, ops.sigmoid(culprit.inputs[0].source, name="culprit"))
+    found = ovir.bisect(model, other, output=tmp_path / "part.xml")
+    assert found.first is not None
+    assert found.first.name == "culprit" or found.first.count > 37  # replaced layers may have no partner
+    same = ovir.bisect(model, model.clone())
+    assert same
+    assert [probe.verdict.within for probe in same.probes] == [True]
+
+
+def test_a_changed_constant_of_a_second_model(tmp_path: Path) -> None:
+    weights = ops.constant(np.eye(6, dtype=np.float32), name="weights")
+    model = branches(60, {37: lambda x: ops.matmul(x, weights, False, False, name="culprit")})
+    other = model.clone()
+    other.set_constant("weights", np.eye(6, dtype=np.float32) * 1.5)
+    found = ovir.bisect(model, other, output=tmp_path / "part.xml")
+    assert found.first is not None
+    assert found.first.name == "culprit"
+    part = ovir.read_model(tmp_path / "part.xml")
+    assert [layer.type for layer in part.layers] == ["Parameter", "Const", "MatMul", "Result"]
+    with np.load(tmp_path / "part_input.npz") as given, np.load(tmp_path / "part_expected.npz") as expected:
+        assert np.allclose(ovir.compile_model(part)(dict(given))[0], expected["culprit"])
+
+
+def test_recorded_tensors() -> None:
+    model = transformer(60, {37: _tanh})
+    names = [layer.key for layer in model.layers if layer.outputs and layer.type != "Const"]
+    inputs = ovir.random_inputs(model)
+    taps = ovir.compile_model(model)(inputs, taps=names).taps
+    recorded = {name: arrays[0] for name, arrays in taps.items()}
+    assert ovir.bisect(model, recorded)
+    recorded["culprit"] = recorded["culprit"] + 1
+    found = ovir.bisect(model, recorded)
+    assert found.first is not None
+    assert found.first.name == "culprit"
+    assert found.recovered is not None, "the layers behind were recorded without the change"
+
+
+# --------------------------------------------------------------------------- results and arguments
+
+
+def test_to_dict(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
+    found = ovir.bisect(chain(30, {17: _tanh}), output=tmp_path / "part.xml").to_dict()
+    assert (found["within"], found["first"]["name"], found["recovered"]) == (False, "culprit", None)
+    assert found["part"]["names"] == ["culprit"]
+    assert [probe["count"] for probe in found["probes"]] == sorted(probe["count"] for probe in found["probes"])
+
+
+def test_arguments_that_do_not_fit(tmp_path: Path) -> None:
+    model = chain(6, {})
+    with pytest.raises(ovir.InputError, match="must end in"):
+        ovir.bisect(model, model.clone(), output=tmp_path / "part.txt")
+    with pytest.raises(ovir.InputError, match="rtol must be"):
+        ovir.bisect(model, model.clone(), rtol=-1)
+    with pytest.raises(ovir.InputError, match="cannot compare with 'gpu'"):
+        ovir.bisect(model, "gpu")
+
+
+# --------------------------------------------------------------------------- planted faults
+
+
+class _Planted(OvirDevice):
+    """ovir with the layers of a faulty model in place of the model's own."""
+
+    def __init__(self, model: ovir.Model, faulty: ovir.Model) -> None:
+        super().__init__(model)
+        self._faulty = faulty
+
+    def run(self, model: ovir.Model, inputs: Sequence[Array]) -> list[Array]:
+        sources = [port.source for port in model.outputs if port.source is not None]
+        outputs = [(port.layer.name, port.index) for port in sources]
+        part = self._faulty.extract(inputs=[port.layer.name for port in model.inputs], outputs=outputs)
+        return super().run(part, inputs)
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_planted_faults_are_named(maker: str) -> None:
+    model = MAKERS[maker](40, {})
+    feeds = ovir.random_inputs(model)
+    faults = list(islice(plant(model, feeds, random.Random(1)), 4))
+    assert faults
+    for fault in faults:
+        first = ovir.bisect(model, fault.model, inputs=feeds).first
+        assert first is not None
+        assert first.name == fault.layer
+        judge = Judge(_Planted(model, fault.model), Criterion())
+        search = PrefixSearch(Stage(model, given=dict(enumerate(feeds.values()))), judge)
+        length = search.run()
+        if length is not None:  # the fault reaches the outputs
+            assert search.probes[length].name == fault.layer
