@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ovir.debugging.bisecting.bisection import Bisection
     from ovir.debugging.compare import compare
     from ovir.debugging.comparison import Comparison
+    from ovir.debugging.precision import LayerSensitivity, Precision, precision
     from ovir.debugging.reducing.reduce import Reduction, ReductionStep, reduce
     from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
@@ -54,6 +55,7 @@ __all__ = [
     "InputError",
     "Layer",
     "LayerDiff",
+    "LayerSensitivity",
     "Listener",
     "Model",
     "ModelError",
@@ -61,6 +63,7 @@ __all__ = [
     "OvirError",
     "PartialShape",
     "Port",
+    "Precision",
     "ReadError",
     "Reduction",
     "ReductionStep",
@@ -78,6 +81,7 @@ __all__ = [
     "compile_model",
     "create_layer",
     "diff",
+    "precision",
     "random_inputs",
     "read_model",
     "reduce",
@@ -100,6 +104,7 @@ _NAMES = {
     "ovir.debugging.bisecting.bisection": ("Bisection",),
     "ovir.debugging.compare": ("compare",),
     "ovir.debugging.comparison": ("Comparison",),
+    "ovir.debugging.precision": ("LayerSensitivity", "Precision", "precision"),
     "ovir.debugging.reducing.reduce": ("Reduction", "ReductionStep", "reduce"),
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),

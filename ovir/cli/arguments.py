@@ -119,6 +119,26 @@ def file_name(text: str) -> str:
     return text
 
 
+def natural(text: str) -> int:
+    """Convert the text of an argument that is an integer of at least 0."""
+    return _integer(text, 0)
+
+
+def positive(text: str) -> int:
+    """Convert the text of an argument that is an integer of at least 1."""
+    return _integer(text, 1)
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
+    if value < least:
+        raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
+    return value
+
+
 def check_target(option: str, text: str, ending: str = "") -> None:
     """Raise an error for an output file that cannot be written, before the work that produces it.
 

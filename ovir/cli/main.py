@@ -20,7 +20,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
 COMMANDS = (
-    *("run", "infer", "show", "check", "diff", "compare", "bisect", "reduce"),
+    *("run", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
     *("extract", "edit", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
@@ -35,6 +35,7 @@ examples:
   ovir compare model.xml --against openvino:CPU       the layers at which a device computes something else
   ovir bisect model.xml --against openvino:GPU        the first layer that differs, with few runs
   ovir reduce model.xml --check 'ovir run {}' -o small.xml  the smallest model that fails likewise
+  ovir precision model.xml --to f16                   the layers that a device must compute in f32
   ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
   ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune
   ovir show model.xml                                 operations, parameters, multiply-accumulates

@@ -103,6 +103,30 @@ class SearchProgress:
             self._shown[0].update(self._shown[1], completed=done, total=total, description=escaped(text[-60:]))
 
 
+class CountedProgress:
+    """A progress bar for work that calls ``update``; it appears after a while, and only on a terminal."""
+
+    def __init__(self) -> None:
+        self._start = perf_counter()
+        self._shown: tuple[Progress, TaskID] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._shown is not None:
+            self._shown[0].stop()
+
+    def update(self, done: int, total: int, text: str) -> None:
+        """Record how many of how many things are done, and the latest one of them."""
+        late = perf_counter() - self._start > PATIENCE
+        if self._shown is None and late and done < total and sys.stderr.isatty():
+            self._shown = _shown_bar(total)
+        if self._shown is not None:
+            progress, task = self._shown
+            progress.update(task, completed=done, total=total, description=escaped(text[-40:]))
+
+
 def _shown_bar(total: int) -> tuple[Progress, TaskID]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

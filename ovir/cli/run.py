@@ -19,7 +19,9 @@ from ovir.cli.arguments import (
     add_shape,
     check_target,
     file_name,
+    natural,
     open_model,
+    positive,
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
@@ -64,7 +66,7 @@ def add_to(commands: Any) -> None:
     add_extension(parser)
     add_inputs(parser)
     add_shape(parser)
-    parser.add_argument("--seed", type=_seed, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     parser.add_argument(
         "--output", type=file_name, metavar="FILE.npz", help="save the outputs; tapped outputs get the names tap:NAME"
     )
@@ -84,7 +86,7 @@ def add_to(commands: Any) -> None:
         help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
     )
     parser.add_argument(
-        "--top", type=_positive, metavar="N", help="show the N highest scores of each row of the outputs"
+        "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
     )
     parser.add_argument(
         "--emulate",
@@ -99,10 +101,10 @@ def add_to(commands: Any) -> None:
     )
     add_json(parser)
     add_legacy_io(parser)
-    parser.add_argument("--threads", type=_positive, metavar="N", help="use at most N threads (default: all cores)")
+    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
     parser.add_argument(
         "--repeat",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="run N more times, and show how long the runs take (median, percentiles)",
     )
@@ -119,24 +121,6 @@ def add_to(commands: Any) -> None:
         action="store_true",
         help="decompress large weights at each use: slower, but memory stays near the size of the .bin",
     )
-
-
-def _seed(text: str) -> int:
-    return _integer(text, 0)
-
-
-def _positive(text: str) -> int:
-    return _integer(text, 1)
-
-
-def _integer(text: str, least: int) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not an integer")) from None
-    if value < least:
-        raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
-    return value
 
 
 def _pattern(text: str) -> str:

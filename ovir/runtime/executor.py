@@ -106,7 +106,7 @@ class Executor:
         try:
             if step.is_open:
                 self._sizes[index].require(arguments)
-            result = self._call(index, step, arguments)
+            result = self.call(index, step, arguments)
             outputs = result if type(result) is tuple else (result,)
             if len(outputs) < len(step.outputs):
                 raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
@@ -125,7 +125,8 @@ class Executor:
             except Exception as error:
                 raise ListenerFailed(error) from error
 
-    def _call(self, index: int, step: Step, arguments: list[Array | None]) -> Any:
+    def call(self, index: int, step: Step, arguments: Sequence[Array | None]) -> Any:
+        """Call the kernel of a step and return what it returns."""
         if not step.takes:
             return step.kernel(*arguments)
         wanted = (True,) * len(step.outputs) if self._is_watched else step.wanted

@@ -1,0 +1,172 @@
+"""``ovir precision``: find the layers that must stay in f32 on a device that computes in f16, bf16 or int8."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_legacy_io,
+    add_model,
+    add_shape,
+    file_name,
+    natural,
+    open_model,
+    positive,
+    raise_usage_error,
+)
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.progress import CountedProgress
+from ovir.cli.run_inputs import add_inputs, collect, save_inputs
+from ovir.cli.status import DONE, WRONG
+from ovir.core.arrays import Array
+from ovir.diagnostics.text import plural, readable
+from ovir.graph.model import Model
+
+if TYPE_CHECKING:
+    from ovir.debugging.precision import LayerSensitivity, Precision
+
+_TYPES = ("f16", "bf16", "int8")
+_SHOWN = 20
+"""The table shows this many layers besides those to keep; JSON contains all of them."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "precision",
+        run,
+        "find the layers that must stay in f32 on a device that computes in f16, bf16 or int8",
+        "  ovir precision model.xml --to f16 --input inputs.npz\n"
+        "  ovir precision model.xml --to bf16 --samples 4 -o mixed.xml\n"
+        "  ovir precision model.xml --to int8 --samples 16 --tolerance 0.05\n"
+        "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    parser.add_argument("--to", choices=_TYPES, required=True, help="the type that the device computes in")
+    add_inputs(parser)
+    add_shape(parser)
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
+    parser.add_argument(
+        "--tolerance",
+        type=_amount,
+        metavar="X",
+        help="the error that an output may have, as a share of its root mean square "
+        "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
+    )
+    parser.add_argument(
+        "--seconds",
+        type=_amount,
+        default=300.0,
+        metavar="N",
+        help="stop measuring single layers after about N seconds (default: 300)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=file_name,
+        metavar="OUT.xml",
+        help="save the model with marks by which OpenVINO computes these layers in f32",
+    )
+    add_json(parser)
+    add_legacy_io(parser)
+
+
+def _amount(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number")) from None
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(readable(f"must be at least 0, got {text}"))
+    return value
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from ovir.debugging.precision import precision
+
+    if arguments.output is not None and arguments.to == "int8":
+        hint = "quantize the model with NNCF and give it the printed names as ignored_scope"
+        raise_usage_error("-o marks layers for f16 and bf16; OpenVINO does not quantize models to int8 by itself", hint)
+    load_extensions(arguments.extension)
+    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    print_diagnostics(model.diagnostics)
+    sets = _input_sets(model, arguments)
+    with CountedProgress() as progress:
+        found = precision(
+            model,
+            arguments.to,
+            sets,
+            tolerance=arguments.tolerance,
+            seconds=arguments.seconds,
+            progress=progress.update,
+        )
+    if arguments.output is not None:
+        _save(model, found, arguments.output)
+    if arguments.json:
+        say_json({"model": model.path, "output": arguments.output, **found.to_dict()})
+    else:
+        _print(found)
+    return DONE if found.within else WRONG
+
+
+def _input_sets(model: Model, arguments: argparse.Namespace) -> list[dict[int, Array]]:
+    if arguments.samples is None:
+        inputs = collect(model, arguments)
+        if arguments.save_inputs is not None:
+            save_inputs(arguments.save_inputs, model, inputs)
+        return [inputs.feeds]
+    if arguments.input:
+        raise_usage_error("--samples draws random inputs: give either it or --input")
+    if arguments.save_inputs is not None:
+        raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
+    first = arguments.seed or 0
+    sets = []
+    for number in range(arguments.samples):
+        arguments.seed = first + number
+        sets.append(collect(model, arguments).feeds)
+    return sets
+
+
+def _save(model: Model, found: Precision, path: str) -> None:
+    from ovir.debugging.exact_marks import with_exact_layers
+    from ovir.ir.writing.save import save_model
+
+    print_diagnostics(save_model(with_exact_layers(model, found.keep), path))
+    print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
+
+
+def _print(found: Precision) -> None:
+    ranked = sorted(found.layers, key=_rank)
+    rest = [layer for layer in ranked if not layer.keep]
+    rows = [*(layer for layer in ranked if layer.keep), *rest[:_SHOWN]]
+    title = "error of the outputs if the layer alone computes in " + found.to + ":"
+    say_table(("layer", "operation", ">error", ">of its results", ""), map(_row, rows), title=title)
+    if len(rest) > _SHOWN:
+        say(f"and {plural(len(rest) - _SHOWN, 'less sensitive layer')}")
+    say()
+    sets = plural(found.samples, "set") + " of inputs"
+    say(f"all in {found.to}: error {format_number(found.error_before)}, tolerance {found.tolerance:g}, {sets}")
+    if not found.keep:
+        say("no layer needs f32" if found.within else "no choice of layers keeps the outputs within the tolerance")
+        return
+    say(f"{plural(len(found.keep), 'layer')} in f32: error {format_number(found.error)}")
+    say()
+    for name in found.keep:
+        say(name)
+    say()
+    say(found.ignored_scope)
+
+
+def _rank(layer: LayerSensitivity) -> tuple[bool, float, float]:
+    return layer.error is None, -(layer.error or 0.0), -layer.own_error
+
+
+def _row(layer: LayerSensitivity) -> tuple[str, ...]:
+    error = "not measured" if layer.error is None else format_number(layer.error)
+    return layer.layer, layer.type, error, format_number(layer.own_error), "f32" if layer.keep else ""

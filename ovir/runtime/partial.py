@@ -1,0 +1,196 @@
+"""Runs of a model in which some layers are emulated, and that compute only what differs from a recorded run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.kernels.blas import single_thread
+from ovir.runtime.emulation import EmulatedSteps, Emulation
+from ovir.runtime.executor import Executor
+from ovir.runtime.failures import failed
+from ovir.runtime.plan import make_plan
+from ovir.runtime.runner import Runner
+from ovir.runtime.state import Variables
+from ovir.runtime.step import Step
+
+Tensors = dict[Port, Array]
+"""The tensors of a run by the port that computes them."""
+
+
+class PartialRuns:
+    """Runs the steps of a model, each in f32 or emulated.
+
+    A step is known by its number. All runs start from the initial state of variables.
+    """
+
+    def __init__(self, model: Model, emulation: Emulation) -> None:
+        """Plan the model twice: in f32, and emulated so that each step rounds all of its inputs, whatever has computed
+        them."""
+        self.model = model
+        self._variables = Variables()
+        self._exact = Executor(make_plan(model), self._variables, self._of_body)
+        self._emulated = Executor(make_plan(model, emulation=_Alone(emulation)), self._variables, self._of_body)
+        self.steps = self._exact.plan.steps
+        self._sources = [[self._exact.plan.ports[slot] for slot in step.inputs] for step in self.steps]
+        self._results = [self._exact.plan.ports[slot] for slot in self._exact.plan.results]
+        self._last = self._last_uses()
+        steps = EmulatedSteps(model, emulation)
+        self.candidates = [
+            i for i, step in enumerate(self.steps) if step.layer.bodies or (steps.covers(step.layer) and _is_real(step))
+        ]
+        """The steps that emulation can change."""
+
+    def _of_body(self, plan: Any) -> Runner:
+        return Runner(plan, None, self._variables, {})
+
+    def _last_uses(self) -> list[list[Port]]:
+        """Return for each step the tensors that no later step and no result reads."""
+        last = {port: index for index, sources in enumerate(self._sources) for port in sources}
+        uses: list[list[Port]] = [[] for _ in self.steps]
+        results = set(self._results)
+        for index, step in enumerate(self.steps):
+            for port in step.layer.outputs:
+                last.setdefault(port, index)
+        for port, index in last.items():
+            if port not in results:
+                uses[index].append(port)
+        return uses
+
+    def inputs(self, arrays: Sequence[Array]) -> Tensors:
+        """Return the tensors with which a run starts: inputs that match the model, and constants."""
+        plan = self._exact.plan
+        known: Tensors = {plan.ports[slot]: array for slot, array in plan.constants.items()}
+        known.update(zip((port.layer.outputs[0] for port in self.model.inputs), arrays, strict=True))
+        return known
+
+    def record(self, inputs: Tensors, keep: Callable[[Array], Array]) -> Tensors:
+        """Run all steps in f32 and return all tensors; ``keep`` decides where an array is kept."""
+        found = dict(inputs)
+        self._run(found, {}, range(len(self.steps)), (), keep, release=False)
+        return found
+
+    def outputs(self, tensors: Mapping[Port, Array], changed: Mapping[Port, Array] | None = None) -> list[Array]:
+        """Return the outputs of the model from its tensors."""
+        changed = changed or {}
+        return [changed[port] if port in changed else tensors[port] for port in self._results]
+
+    def run(self, inputs: Tensors, emulated: Collection[int]) -> list[Array]:
+        """Run all steps, those in ``emulated`` emulated, and return the outputs."""
+        found: Tensors = {}
+        self._run(found, inputs, range(len(self.steps)), emulated, _same)
+        return self.outputs(inputs, found)
+
+    def rerun(self, recorded: Mapping[Port, Array], emulated: Collection[int]) -> list[Array]:
+        """Return the outputs with some steps emulated, from a recorded run in f32: what depends on them runs again."""
+        changed: Tensors = {}
+        self._run(changed, recorded, sorted(emulated), emulated, _same)
+        return self.outputs(recorded, changed)
+
+    def run_step(self, recorded: Mapping[Port, Array], index: int) -> list[tuple[Port, Array]]:
+        """Return the real outputs of one step that is emulated, on recorded inputs."""
+        self._variables.reset()
+        with np.errstate(all="ignore"), single_thread:
+            outputs = self._call(index, {}, recorded, is_emulated=True)
+        ports = self.steps[index].layer.outputs
+        return [(port, array) for port, array in zip(ports, outputs, strict=False) if array is not None]
+
+    def _run(
+        self,
+        found: Tensors,
+        recorded: Mapping[Port, Array],
+        dirty: Collection[int],
+        emulated: Collection[int],
+        keep: Callable[[Array], Array],
+        *,
+        release: bool = True,
+    ) -> None:
+        """Run the steps in ``dirty`` and those whose inputs are in ``found``, to which outputs that differ are
+        added."""
+        self._variables.reset()
+        again, wanted = set(dirty), set(emulated)
+        # Threads of BLAS wait for each other in runs of many small products.
+        with np.errstate(all="ignore"), single_thread:
+            for index in range(min(again, default=len(self.steps)), len(self.steps)):
+                if index in again or any(port in found for port in self._sources[index]):
+                    outputs = self._call(index, found, recorded, is_emulated=index in wanted)
+                    for port, array in zip(self.steps[index].layer.outputs, outputs, strict=False):
+                        if array is not None and not _equal(array, recorded.get(port)):
+                            found[port] = keep(array)
+                if release:
+                    for port in self._last[index]:
+                        found.pop(port, None)
+        self._variables.reset()
+
+    def _call(
+        self, index: int, found: Mapping[Port, Array], recorded: Mapping[Port, Array], *, is_emulated: bool
+    ) -> Sequence[Array | None]:
+        executor = self._emulated if is_emulated else self._exact
+        step = executor.plan.steps[index]
+        constants, ports = executor.plan.constants, executor.plan.ports
+        arguments = []
+        for slot in step.inputs:
+            port = ports[slot]
+            arguments.append(constants[slot] if slot in constants else found.get(port, recorded.get(port)))
+        try:
+            result = executor.call(index, step, arguments)
+        except Exception as error:
+            raise failed(step.layer, error, [a for a in arguments if a is not None]) from error
+        outputs: Sequence[Array | None] = result if type(result) is tuple else (result,)
+        if len(outputs) < len(step.outputs):
+            raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
+        if step.operator.pure and not step.layer.bodies:
+            return outputs
+        return [None if array is None else array.copy() for array in outputs]  # the next run overwrites them
+
+    def keys(self, index: int) -> list[str]:
+        """Return the key of the layer of a step, or the keys of the layers in its bodies."""
+        layer = self.steps[index].layer
+        if not layer.bodies:
+            return [layer.key]
+        return [inner.key for body in layer.bodies.values() for inner in body.walk() if _runs(inner)]
+
+
+def _runs(layer: Layer) -> bool:
+    return not layer.bodies and layer.type not in ("Const", "Parameter", "Result")
+
+
+def _is_real(step: Step) -> bool:
+    ports = [*step.layer.inputs, *step.layer.outputs]
+    return any(port.element_type.is_real or port.element_type.is_dynamic for port in ports)
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _equal(array: Array, other: Array | None) -> bool:
+    return other is not None and array.shape == other.shape and bool(np.array_equal(array, other))
+
+
+class _Alone(Emulation):
+    """An emulation in which each layer rounds all of its inputs."""
+
+    rounds_outputs = False
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._emulation = emulation
+        self.keep = emulation.keep
+
+    def covers(self, layer: Layer) -> bool:
+        return self._emulation.covers(layer)
+
+    def constant(self, layer: Layer, position: int, array: Array) -> Array:
+        return self._emulation.constant(layer, position, array)
+
+    def input(self, layer: Layer, position: int, array: Array) -> Array:
+        return self._emulation.input(layer, position, array)
+
+    def output(self, layer: Layer, array: Array, out: Array | None) -> Array:
+        return self._emulation.output(layer, array, out)

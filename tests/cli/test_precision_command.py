@@ -1,0 +1,63 @@
+"""`ovir precision`: tables, JSON, the saved model and wrong usage."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from small_transformers import data, encoder
+
+import ovir
+
+
+@pytest.fixture
+def planted(tmp_path: Path) -> Path:
+    ovir.save_model(encoder(2, factor=300), tmp_path / "model.xml")
+    np.save(tmp_path / "x.npy", data())
+    return tmp_path / "model.xml"
+
+
+def test_the_table_names_the_layers_to_keep(cli: Any, planted: Path) -> None:
+    result = cli("precision", planted, "--to", "f16", "--input", planted.parent / "x.npy")
+    assert result.status == 0
+    lines = result.out.splitlines()
+    assert lines[2].split() == ["layer1/scores", "MatMul", "inf", "inf", "f32"]
+    assert "all in f16: error inf, tolerance 0.01, 1 set of inputs" in lines
+    assert lines[-1] == "nncf.IgnoredScope(names=['layer1/scores', 'layer1/scaled'])"
+
+
+def test_json_and_the_saved_model(cli: Any, planted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "mixed.xml"
+    result = cli("precision", planted, "--to", "f16", "--samples", 2, "-o", out, "--json")
+    assert result.status == 0
+    assert "2 layers marked to stay in f32" in result.err
+    document = json.loads(result.out)
+    assert (document["to"], document["samples"], document["keep"]) == ("f16", 2, ["layer1/scores", "layer1/scaled"])
+    assert {"layer", "id", "type", "error", "own_error", "keep"} == set(document["layers"][0])
+    model = ovir.read_model(out)
+    assert [layer.name for layer in model.layers if "precise" in layer.rt_info and layer.type != "Const"] == [
+        "layer1/scores",
+        "layer1/scaled",
+    ]
+
+
+def test_a_model_that_needs_nothing(cli: Any, tmp_path: Path) -> None:
+    ovir.save_model(encoder(1), tmp_path / "model.xml")
+    result = cli("precision", tmp_path / "model.xml", "--to", "int8")
+    assert result.status == 0
+    assert "no layer needs f32" in result.out
+
+
+def test_wrong_usage(cli: Any, planted: Path, tmp_path: Path) -> None:
+    assert cli("precision", planted).status == 2
+    assert cli("precision", planted, "--to", "f8").status == 2
+    result = cli("precision", planted, "--to", "int8", "-o", tmp_path / "a.xml")
+    assert result.status == 2
+    assert "NNCF" in result.err
+    result = cli("precision", planted, "--to", "f16", "--samples", 2, "--input", planted.parent / "x.npy")
+    assert result.status == 2
+    assert "give either it or --input" in result.err
+    assert cli("precision", planted, "--to", "f16", "--tolerance", "-1").status == 2

@@ -1,0 +1,204 @@
+"""ovir.precision: which layers must stay in f32."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from small_transformers import data, encoder
+
+import ovir
+from ovir import opset13 as ops
+from ovir.core.arrays import Array
+from ovir.debugging.exact_marks import with_exact_layers
+from ovir.debugging.keep_search import Keeper
+from ovir.debugging.output_errors import tensor_error
+from ovir.runtime.emulation import Emulation
+
+
+@pytest.mark.parametrize("planted", [0, 2])
+@pytest.mark.parametrize("factor", [100, 1000])
+def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are_kept(
+    planted: int, factor: float
+) -> None:
+    model = encoder(planted=planted, factor=factor)
+    watch = ovir.Watch("nan,inf,overflow:f16")
+    ovir.compile_model(model)([data()], listeners=[watch])
+    assert watch.first is not None
+    assert (watch.first.layer, watch.first.what) == (f"layer{planted}/scores", "overflow:f16")
+    found = ovir.precision(model, "f16", [data()])
+    assert found.error_before == math.inf
+    assert found.keep == (f"layer{planted}/scores", f"layer{planted}/scaled")
+    assert found.within
+    assert [layer.layer for layer in found.layers if layer.keep] == list(found.keep)
+
+
+def test_layers_stay_in_f32_as_far_as_the_values_are_too_large() -> None:
+    found = ovir.precision(encoder(factor=300, undone=False), "f16", [data()])
+    assert found.keep == ("layer1/scores", "layer1/scaled", "layer1/probabilities")
+
+
+def test_what_is_found_holds_for_a_compiled_model() -> None:
+    model = encoder(factor=300)
+    found = ovir.precision(model, "f16", [data()])
+    reference = ovir.compile_model(model)([data()])[0]
+    for emulate, error in (("f16", found.error_before), (Emulation("f16", found.keep), found.error)):
+        assert tensor_error(ovir.compile_model(model, emulate=emulate)([data()])[0], reference) == error
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16", "int8"])
+def test_a_sound_model_needs_no_f32(to: str) -> None:
+    found = ovir.precision(encoder(1), to, [data()])
+    assert found.keep == ()
+    assert 0 < found.error == found.error_before < found.tolerance
+    assert all(layer.error is not None and layer.error < found.tolerance for layer in found.layers)
+
+
+def test_sensitivities_are_those_of_single_emulated_layers() -> None:
+    model = encoder(1)
+    found = ovir.precision(model, "bf16", [data()])
+    reference = ovir.compile_model(model)([data()])[0]
+    keys = {layer.layer for layer in found.layers}
+    for name in ("layer0/value", "layer0/scaled", "layer0/gelu"):
+        alone = ovir.compile_model(model, emulate=Emulation("bf16", keys - {name}))([data()])[0]
+        (layer,) = [layer for layer in found.layers if layer.layer == name]
+        assert layer.error == pytest.approx(tensor_error(alone, reference), rel=1e-6)
+
+
+def test_a_tight_tolerance_keeps_more_and_is_met() -> None:
+    model = encoder(1)
+    loose, tight = (ovir.precision(model, "bf16", [data()], tolerance=t) for t in (0.004, 0.002))
+    assert 0 < len(loose.keep) < len(tight.keep)
+    assert tight.error <= 0.002
+    every = ovir.precision(model, "bf16", [data()], tolerance=0)
+    assert every.error == 0
+
+
+def test_one_layer_that_int8_cannot_do() -> None:
+    """The range of one tensor is a thousand times that of its values that matter."""
+    rng = np.random.default_rng(1)
+    weights = [(rng.standard_normal((16, 16)) / 4).astype(np.float32) for _ in range(3)]
+    x = ops.parameter([4, 16], "f32", name="x")
+    first = ops.matmul(x, ops.constant(weights[0]), False, False, name="first")
+    spread = ops.multiply(first, ops.constant(np.float32([1e4] + [1] * 15)))
+    weights[1][0] = 0  # the large values do not matter
+    second = ops.matmul(spread, ops.constant(weights[1]), False, False, name="second")
+    third = ops.matmul(ops.tanh(second), ops.constant(weights[2]), False, False, name="third")
+    model = ovir.Model([third], [x], "products")
+    found = ovir.precision(model, "int8", samples=3)
+    assert found.samples == 3
+    assert found.keep == ("second",)
+    assert [layer.layer for layer in found.layers] == ["first", "second", "third"]
+
+
+def test_layers_in_bodies_are_kept_together() -> None:
+    x = ops.parameter([1], "f32", name="x")
+    state = ops.parameter([1], "f32", name="state")
+    grown = ops.multiply(state, ops.constant(np.float32(100)), name="grown")
+    body = ovir.Model([grown, ops.constant(np.array(True))], [state], "body")
+    loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+    loop.set_function(body)
+    loop.set_special_body_ports([-1, 1])
+    loop.set_merged_input(state, x.output(0), grown.output(0))
+    out = loop.get_iter_value(grown.output(0), -1)
+    model = ovir.Model([ops.multiply(out, ops.constant(np.float32(1e-3)), name="small")], [x], "loop")
+    found = ovir.precision(model, "f16", [np.float32([1])])
+    assert found.keep == ("loop/body/grown", "small")
+    assert found.within
+
+
+def test_states_start_anew_for_each_run() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    variable = ovir.opset6.read_value(ops.constant(np.float32([0.1, 0.2])), "v", "f32", [2])
+    total = ops.add(variable, x, name="total")
+    sink = ovir.opset6.assign(total, "v")
+    model = ovir.Model([ops.tanh(total)], [x], "state", sinks=[sink])
+    found = ovir.precision(model, "f16", [np.float32([0.3, 0.4])])
+    assert found.keep == ()
+    assert found.error < 1e-3
+
+
+def test_inputs_of_several_runs_and_random_ones() -> None:
+    model = encoder(1)
+    both = ovir.precision(model, "bf16", [{"x": data(1)}, {"x": data(2)}])
+    alone = [ovir.precision(model, "bf16", [data(seed)]).error for seed in (1, 2)]
+    assert (both.samples, both.error) == (2, max(alone))
+    assert ovir.precision(model, "bf16", samples=2).samples == 2
+
+
+def test_without_time_the_layers_own_errors_decide() -> None:
+    found = ovir.precision(encoder(factor=300), "f16", [data()], seconds=0)
+    assert found.within
+    assert {"layer1/scores", "layer1/scaled"} <= set(found.keep)
+    assert any(layer.error is None for layer in found.layers)
+
+
+def test_results_can_be_written_as_json() -> None:
+    found = ovir.precision(encoder(factor=300), "f16", [data()])
+    document = found.to_dict()
+    assert document["ignored_scope"] == "nncf.IgnoredScope(names=['layer1/scores', 'layer1/scaled'])"
+    assert document["within"] is True
+    assert json.dumps(document)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"to": "f61"}, "did you mean 'f16'"), ({"samples": 0}, "samples must be at least 1"), ({"to": 8}, "8 cannot be")],
+)
+def test_wrong_arguments_are_refused(arguments: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.precision(encoder(1), **arguments)
+
+
+# ----- errors of outputs
+
+
+@pytest.mark.parametrize(
+    ("array", "reference", "error"),
+    [
+        ([3.0, 4.0], [3.0, 4.0], 0),
+        ([3.0, 4.5], [3.0, 4.0], 0.1),
+        ([3.0, np.nan], [3.0, 4.0], math.inf),
+        ([3.0, np.inf], [3.0, np.inf], 0),
+        ([3.0, np.nan], [3.0, np.nan], 0),
+        ([3.0, 1.0], [3.0, np.nan], math.inf),
+        ([0.0], [0.0], 0),
+        ([0.1], [0.0], math.inf),
+        ([1, 2, 3, 4], [1, 2, 3, 5], 0.25),
+        ([], [], 0),
+        ([1.0], [1.0, 1.0], math.inf),
+    ],
+)
+def test_errors_of_tensors(array: list[float], reference: list[float], error: float) -> None:
+    assert tensor_error(np.array(array), np.array(reference)) == pytest.approx(error)
+
+
+def test_recorded_tensors_beyond_the_limit_lie_in_a_file() -> None:
+    keeper = Keeper(most=100)
+    small, large = np.arange(20, dtype=np.float32), np.arange(60, dtype=np.float32).reshape(6, 10)
+    assert keeper.keep(small) is small
+    kept: Array = keeper.keep(large)
+    assert isinstance(kept, np.memmap)
+    np.testing.assert_array_equal(kept, large)
+
+
+# ----- marks
+
+
+def test_marks_of_layers_that_stay_in_f32() -> None:
+    model = encoder(1)
+    marked = with_exact_layers(model, ["layer0/scaled", "layer0/probabilities", "layer0/value"])
+    for name in ("layer0/scaled", "layer0/probabilities", "layer0/value"):
+        info = marked.layer(name).rt_info
+        assert info["DisablePrecisionConversion"] == "dynamic:bf16,f16"
+        assert "precise" in info
+    assert "precise" in marked.layer("layer0/value").inputs[1].source.layer.rt_info
+    assert "precise" not in marked.layer("layer0/key").rt_info
+    softmax = marked.layer("layer0/probabilities")
+    assert (softmax.version, softmax.attributes["axis"]) == ("opset1", 3)
+    assert model.layer("layer0/probabilities").version == "opset8"
+    expected = ovir.compile_model(model)([data()])[0]
+    np.testing.assert_array_equal(ovir.compile_model(marked)([data()])[0], expected)
