@@ -30,7 +30,8 @@ def print_watch(watch: Watch) -> None:
 def _row(event: WatchEvent) -> tuple[str, ...]:
     where = f"[{','.join(map(str, event.position))}]" + (f" of call {event.call + 1}" if event.call else "")
     inputs = "; ".join(map(_input, event.inputs))
-    return event.layer, event.type, event.what, format_number(event.value), where, f"{event.count:,}", inputs
+    what = event.what if event.inside is None else f"{event.what} in its {event.inside}"
+    return event.layer, event.type, what, format_number(event.value), where, f"{event.count:,}", inputs
 
 
 def _input(item: WatchedInput) -> str:

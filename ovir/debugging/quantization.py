@@ -10,16 +10,6 @@ from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
 from ovir.runtime.emulation import Emulation
 
-_WEIGHT_AXES = {
-    "Convolution": (0,),
-    "GroupConvolution": (0, 1),
-    "ConvolutionBackpropData": (1,),
-    "GroupConvolutionBackpropData": (0, 2),
-}
-"""The axes of the output channels, along which weights have a scale for each index."""
-QUANTIZED = {*_WEIGHT_AXES, "MatMul"}
-"""The operations whose inputs quantizers such as NNCF quantize, because devices compute them in int8."""
-
 Range = tuple[float, float]
 
 
@@ -30,9 +20,11 @@ class Ranges:
         self.found: dict[tuple[str, int], Range] = {}
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
-        if layer.type not in QUANTIZED:
+        if layer.operator is None:
             return
-        for position, array in enumerate(inputs[:2]):
+        for position, array in enumerate(inputs):
+            if layer.operator.scale_axes(position, array.ndim) is None:
+                continue
             if array.dtype.kind == "f" and array.size:
                 low, high = self.found.get((layer.key, position), (0.0, 0.0))
                 found = float(np.fmin.reduce(array, None)), float(np.fmax.reduce(array, None))
@@ -49,7 +41,7 @@ class Int8(Emulation):
     the samples. Results, and all other layers, stay in f32.
     """
 
-    rounds_outputs = False
+    rounds_outputs = rounds_steps = False
 
     def __init__(self, ranges: dict[tuple[str, int], Range], keep: Sequence[str] = ()) -> None:
         self.element_type = "int8"
@@ -57,12 +49,13 @@ class Int8(Emulation):
         self.ranges = ranges
 
     def covers(self, layer: Layer) -> bool:
-        return layer.type in QUANTIZED and super().covers(layer)
+        return _is_quantized(layer) and super().covers(layer)
 
     def constant(self, layer: Layer, position: int, array: Array) -> Array:
-        if position > 1 or not array.size:
+        assert layer.operator is not None
+        axes = layer.operator.scale_axes(position, array.ndim)
+        if axes is None or not array.size:
             return array
-        axes = _channels(layer, position, array.ndim)
         others = tuple(axis for axis in range(array.ndim) if axis not in axes)
         scale = np.abs(array).max(axis=others, keepdims=True) / np.float32(127)
         scale = np.where((scale == 0) | ~np.isfinite(scale), np.float32(1), scale)
@@ -71,7 +64,7 @@ class Int8(Emulation):
 
     def input(self, layer: Layer, position: int, array: Array) -> Array:
         low, high = self.ranges.get((layer.key, position), (0.0, 0.0))
-        if position > 1 or not (np.isfinite(low) and np.isfinite(high) and low < high):
+        if not (np.isfinite(low) and np.isfinite(high) and low < high):
             return array
         scale = (high - low) / 255
         zero = round(-low / scale)
@@ -83,11 +76,6 @@ class Int8(Emulation):
         return array if out is None else out
 
 
-def _channels(layer: Layer, position: int, rank: int) -> tuple[int, ...]:
-    """Return the axes along which the scales of a constant differ."""
-    if layer.type in _WEIGHT_AXES:
-        return _WEIGHT_AXES[layer.type] if position == 1 else ()
-    if rank < 2:
-        return ()
-    is_transposed = bool(getattr(layer.operator, "transpose_b" if position else "transpose_a", False))
-    return ((rank - 2 if is_transposed else rank - 1) if position else (rank - 1 if is_transposed else rank - 2),)
+def _is_quantized(layer: Layer) -> bool:
+    """Return whether quantizers such as NNCF quantize what a layer reads, because devices compute it in int8."""
+    return layer.operator is not None and layer.operator.scale_axes(0, 0) is not None

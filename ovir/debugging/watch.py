@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from math import prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from ovir.analysis.tensor_stats import as_numbers, stats, type_name
 from ovir.core.arrays import Array
 from ovir.debugging.conditions import (
     Condition,
-    Extent,
+    Found,
     extent_of,
     find,
     holds_anywhere,
@@ -25,6 +26,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.runtime.failures import applied_operator
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class WatchedInput:
     maximum: float | int | None
     nonfinite: int
     value: float | int | None
-    """The value at the reported position, None if the shapes do not broadcast."""
+    """The value at the reported position; None inside of a layer, or if the shapes do not broadcast."""
 
 
 @dataclass(frozen=True)
@@ -56,13 +58,15 @@ class WatchEvent:
     value: float
     """The first such value."""
     position: tuple[int, ...]
-    """Its index in the output."""
+    """Its index in the tensor."""
     output: int
     """The number of the output."""
+    inside: str | None
+    """The step inside of the layer whose result this is, such as the scores of attention; None for an output."""
     count: int
-    """The number of such values in the output."""
+    """The number of such values in the tensor."""
     size: int
-    """The number of all values in the output."""
+    """The number of all values in the tensor."""
     call: int
     """How often the layer had run before, which is more than 0 only in bodies."""
     inputs: tuple[WatchedInput, ...]
@@ -156,32 +160,98 @@ class Watch:
         if layer.bodies:
             return
         call = self._calls[layer] = self._calls.get(layer, -1) + 1
+        self._examine_steps(layer, inputs, call)
         for index, output in enumerate(outputs):
             if is_real(output):
                 extent = extent_of(output)
                 self._largest[layer] = max(self._largest.get(layer, 0.0), extent.largest)
-                self._examine(layer, inputs, index, output, extent, call)
+                for condition in self.conditions:
+                    if not condition.may_hold(extent) or not self._may_report(layer, condition, inputs):
+                        continue
+                    if (found := find(output, condition)) is not None:
+                        self._report(layer, condition, inputs, found, output.shape, Origin(index, call))
 
-    def _examine(
-        self, layer: Layer, inputs: Sequence[Array], index: int, output: Array, extent: Extent, call: int
+    def _examine_steps(self, layer: Layer, inputs: Sequence[Array], call: int) -> None:
+        """Check what devices compute inside of a layer such as attention, which needs a second run of the layer."""
+        conditions = [condition for condition in self.conditions if condition.kind == "overflow"]
+        if not conditions or layer.operator is None or not layer.operator.has_steps:
+            return
+        wanted = [condition for condition in conditions if self._may_report(layer, condition, inputs)]
+        scan = StepScan(wanted)
+        applied_operator(layer, layer.operator).run_in_steps(scan.step, *inputs)
+        if wanted:
+            self._largest[layer] = max(self._largest.get(layer, 0.0), scan.largest)
+        for name, condition, found, shape in scan.found():
+            if (layer, condition) not in self._reported:
+                self._report(layer, condition, inputs, found, shape, Origin(0, call, name))
+
+    def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array]) -> bool:
+        """Return whether the layer was not reported yet, and no input has such a value itself."""
+        if (layer, condition) in self._reported:
+            return False
+        return not any(is_real(array) and holds_anywhere(array, condition) for array in inputs)
+
+    def _report(
+        self,
+        layer: Layer,
+        condition: Condition,
+        inputs: Sequence[Array],
+        found: Found,
+        shape: tuple[int, ...],
+        origin: Origin,
     ) -> None:
-        for condition in self.conditions:
-            if (layer, condition) in self._reported or not condition.may_hold(extent):
-                continue
-            found = find(output, condition)
-            if found is None or any(is_real(array) and holds_anywhere(array, condition) for array in inputs):
-                continue
-            self._reported.add((layer, condition))
-            seen = tuple(_seen(layer, i, array, found.position, output.shape) for i, array in enumerate(inputs))
-            self.events.append(
-                WatchEvent(
-                    *(layer.key, layer.id, layer.type, str(condition), found.value, found.position),
-                    *(index, found.count, output.size, call, seen),
-                )
+        self._reported.add((layer, condition))
+        of_output = None if origin.inside else shape
+        seen = tuple(_seen(layer, i, array, found.position, of_output) for i, array in enumerate(inputs))
+        self.events.append(
+            WatchEvent(
+                *(layer.key, layer.id, layer.type, str(condition), found.value, found.position),
+                *(origin.output, origin.inside, found.count, prod(shape), origin.call, seen),
             )
+        )
 
 
-def _seen(layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...]) -> WatchedInput:
+class Origin(NamedTuple):
+    """Where in a run a value was found."""
+
+    output: int
+    call: int
+    inside: str | None = None
+
+
+class StepScan:
+    """Examines the results of the steps inside of a layer, block by block."""
+
+    def __init__(self, conditions: Sequence[Condition]) -> None:
+        self.largest = 0.0
+        """The largest finite absolute value in all blocks."""
+        self._conditions = conditions
+        self._found: dict[tuple[str, Condition], Found] = {}
+        self._shapes: dict[str, tuple[int, ...]] = {}
+
+    def step(self, name: str, where: tuple[int, ...], array: Array) -> Array:
+        """Check a block, and return it as it is."""
+        extent = extent_of(array)
+        if np.isfinite(extent.largest):
+            self.largest = max(self.largest, extent.largest)
+        ends = [*(index + 1 for index in where), *array.shape]
+        self._shapes[name] = tuple(map(max, ends, self._shapes.get(name, ends)))
+        for condition in self._conditions:
+            found = find(array, condition) if condition.may_hold(extent) else None
+            if found is not None:
+                first = self._found.get((name, condition), Found((*where, *found.position), found.value, 0))
+                self._found[name, condition] = replace(first, count=first.count + found.count)
+        return array
+
+    def found(self) -> Iterator[tuple[str, Condition, Found, tuple[int, ...]]]:
+        """Yield the name of a step, a condition, where it holds, and the shape of the step's result."""
+        for (name, condition), found in self._found.items():
+            yield name, condition, found, self._shapes[name]
+
+
+def _seen(
+    layer: Layer, index: int, array: Array, position: tuple[int, ...], shape: tuple[int, ...] | None
+) -> WatchedInput:
     source = layer.inputs[index].source if index < len(layer.inputs) else None
     found = stats(array)
     return WatchedInput(
@@ -191,7 +261,7 @@ def _seen(layer: Layer, index: int, array: Array, position: tuple[int, ...], sha
         found.minimum,
         found.maximum,
         found.nonfinite,
-        _value_at(array, position, shape),
+        None if shape is None else _value_at(array, position, shape),
     )
 
 

@@ -27,6 +27,7 @@ from ovir.ops.base.passes import number
 from ovir.ops.base.products import readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.sums import scratch_like
+from ovir.ops.base.traits import InnerStep
 from ovir.ops.softmax import exponentials, redo_if_lost
 
 _BLOCK = 1 << 20
@@ -179,6 +180,32 @@ class ScaledDotProductAttention(Operator):
             for head in range(0, heads, count):
                 for row in range(0, rows, height):
                     block(slice(head, min(head + count, heads)), slice(row, min(row + height, rows)))
+        return out
+
+    has_steps = True
+
+    def run_in_steps(self, step: InnerStep, *inputs: Array) -> Array:
+        query, key, value = inputs[:3]
+        mask, scale, sink = (*inputs[3:], None, None, None)[:3]
+        computed = compute_dtype(query.dtype)
+        bias = None if self.causal or mask is None else _bias(mask, computed)
+        factor = computed.type(1 / sqrt(max(query.shape[-1], 1)) if scale is None else scale.item())
+        batch = np.broadcast_shapes(*(x.shape[:-2] for x in (query, key, value, bias) if x is not None))
+        rows = query.shape[-2] if bias is None else max(query.shape[-2], bias.shape[-2])
+        keys = key.shape[-2]
+        q, k, v = (np.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (query, key, value))
+        biases = None if bias is None else np.broadcast_to(bias, (*batch, rows, keys))
+        sinks = None if sink is None else np.broadcast_to(sink.astype(computed), (*batch, rows, 1))
+        out = np.empty((*batch, rows, value.shape[-1]), query.dtype)
+        for head in np.ndindex(batch):
+            product = np.matmul(q[head].astype(computed) * factor, k[head].T.astype(computed))
+            scores = step("scores", head, np.array(np.broadcast_to(product, (rows, keys))))
+            if biases is not None:
+                scores = step("masked scores", head, scores + biases[head])
+            elif self.causal:
+                scores += np.triu(np.full(scores.shape, -np.inf, computed), 1)
+            total = _exponentials(scores[None], None if sinks is None else sinks[head][None])[0]
+            out[head] = np.matmul(step("weights", head, scores / total), v[head].astype(computed))
         return out
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:

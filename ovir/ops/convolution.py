@@ -33,6 +33,12 @@ class ConvolutionBase(SlidingWindowBase):
     """The first axis of the filters that counts for the multiplications per element of the output, or of ``data`` in a
     transposed convolution."""
 
+    output_axes: ClassVar[tuple[int, ...]] = (0,)
+    """The axes of the filters that become channels of the output."""
+
+    def scale_axes(self, position: int, rank: int) -> tuple[int, ...] | None:
+        return ((), self.output_axes)[position] if position < 2 else None
+
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return output.size() * inputs["filters"].slice(self.weights_from).size()
 
@@ -200,6 +206,7 @@ class GroupConvolution(ForwardConvolutionBase):
     """
 
     weights_from = 2
+    output_axes = (0, 1)
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
         element_type = self.merged_types(data, filters)
@@ -226,6 +233,9 @@ class BinaryConvolution(ForwardConvolutionBase):
 
     mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",), specified=True)
     pad_value: float = attribute(default=0.0, specified=True)
+
+    def scale_axes(self, position: int, rank: int) -> None:
+        return None  # the numbers are bits already
 
     def infer(self, data: TensorType, filters: TensorType) -> TensorType:
         self.require_numeric("data", data.element_type)

@@ -206,6 +206,8 @@ class ConvolutionBackpropData(TransposedConvolutionBase):
     Source: ConvolutionBackpropData-1
     """
 
+    output_axes = (1,)
+
     def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
         element_type = self.merged_types(data, filters)
         axes = self.axes(data.shape, filters.shape, 2, output_shape)
@@ -229,6 +231,7 @@ class GroupConvolutionBackpropData(TransposedConvolutionBase):
     """
 
     weights_from = 2
+    output_axes = (0, 2)
 
     def infer(self, data: TensorType, filters: TensorType, output_shape: TensorType | None = None) -> TensorType:
         element_type = self.merged_types(data, filters)

@@ -49,6 +49,10 @@ class MatMul(Operator):
     transpose_a: bool = attribute(default=False)
     transpose_b: bool = attribute(default=False)
 
+    def scale_axes(self, position: int, rank: int) -> tuple[int, ...] | None:
+        is_last = bool(position) != (self.transpose_b if position else self.transpose_a)
+        return (rank - 1 if is_last else rank - 2,) if rank > 1 else ()
+
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         # Each element of the output is a dot product along the columns of a.
         a = inputs["a"]

@@ -37,6 +37,9 @@ class Emulation:
     rounds_outputs = True
     """Whether what a layer writes needs no rounding where another one reads it."""
 
+    rounds_steps = True
+    """Whether the steps inside of a layer are rounded, too, for operations that devices compute in several steps."""
+
     def __init__(self, element_type: str, keep: Collection[str] = ()) -> None:
         """Create an emulation of ``"f16"`` or ``"bf16"``; the layers with the keys in ``keep`` stay in f32."""
         if element_type not in NARROW:
@@ -111,6 +114,8 @@ class EmulatedSteps:
         emulation = self.emulation
         constants = [i for i in positions if layer.inputs[i].source in self._constants]
         may_write = op.pure and not op.views and bool(op.opset)
+        if op.has_steps and emulation.rounds_steps:
+            kernel = _in_steps(layer, op, emulation)
 
         @wraps(kernel)
         def run(*arguments: Any, **keywords: Any) -> Any:
@@ -141,6 +146,18 @@ class EmulatedSteps:
         """Record that the outputs of an emulated layer need no rounding where they are read."""
         if self.emulation.rounds_outputs:
             self._rounded.update(layer.outputs)
+
+
+def _in_steps(layer: Layer, op: Operator, emulation: Emulation) -> Callable[..., Any]:
+    """Return a kernel that rounds the results of the steps inside of a layer."""
+
+    def round_step(name: str, where: tuple[int, ...], array: Array) -> Array:
+        return emulation.output(layer, array, array) if array.dtype in _WIDE_DTYPES else array
+
+    def run(*inputs: Any) -> Any:
+        return op.run_in_steps(round_step, *inputs)
+
+    return run
 
 
 def _gives_sizes(op: Operator, index: int) -> bool:

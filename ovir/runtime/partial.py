@@ -182,6 +182,7 @@ class _Alone(Emulation):
     def __init__(self, emulation: Emulation) -> None:
         self._emulation = emulation
         self.keep = emulation.keep
+        self.rounds_steps = emulation.rounds_steps
 
     def covers(self, layer: Layer) -> bool:
         return self._emulation.covers(layer)

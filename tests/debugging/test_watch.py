@@ -98,6 +98,31 @@ def loop_model() -> ovir.Model:
     return ovir.Model([ops.relu(loop.get_iter_value(grown.output(0), -1), name="out")], [x], "loop")
 
 
+def attention(factor: float, causal: bool = False) -> ovir.Model:
+    """Attention in one layer, whose queries and keys are too large by a factor."""
+    x = ops.parameter([2, 4, 8, 16], "f32", name="x")
+    large = ops.multiply(x, ops.constant(np.float32(factor)), name="large")
+    mixed = ops.scaled_dot_product_attention(large, large, x, causal=causal, name="attention")
+    return ovir.Model([mixed], [x], "attention")
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_overflow_inside_of_attention(causal: bool) -> None:
+    data = np.random.default_rng(0).standard_normal((2, 4, 8, 16)).astype(np.float32)
+    model = attention(300, causal)
+    (event,) = watched(model, [data], "nan,inf,overflow:f16").events
+    assert (event.layer, event.what, event.inside, event.size) == ("attention", "overflow:f16", "scores", 2 * 4 * 8 * 8)
+    scores = 300 * data @ (300 * data).swapaxes(-1, -2) / 4
+    assert event.value == pytest.approx(scores[event.position], rel=1e-5)
+    assert event.count == np.count_nonzero(np.abs(scores) >= 65520)
+    assert event.inputs[0].value is None
+    watch = watched(attention(3, causal), [data], "overflow:f16")
+    assert watch.events == []
+    assert watch.margins[-1].largest == pytest.approx(np.abs(scores).max() / 1e4, rel=1e-5)
+    (event,) = watched(model, [data], "nan", emulate="f16").events
+    assert event.layer == "attention"
+
+
 def test_layers_in_bodies_are_watched() -> None:
     (event,) = watched(loop_model(), [np.float32([1, 0.1])], "overflow:f16").events
     assert event.layer == "loop/body/grown"

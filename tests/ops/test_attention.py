@@ -127,3 +127,27 @@ def test_shapes(shapes: list[str], result: str) -> None:
 def test_refused(inputs: list[TensorType], message: str) -> None:
     with pytest.raises(OperatorError, match=message):
         ScaledDotProductAttention().infer(*inputs)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("extra", ["nothing", "mask", "numbers", "scale", "sink"])
+def test_attention_in_steps_is_the_same(causal: bool, extra: str) -> None:
+    rng = np.random.default_rng(2)
+    query, key, value = (rng.standard_normal(s).astype(np.float32) for s in ((2, 3, 5, 8), (3, 7, 8), (2, 1, 7, 4)))
+    rest = {
+        "nothing": [],
+        "mask": [rng.random((5, 7)) < 0.7],
+        "numbers": [rng.standard_normal((3, 1, 7)).astype(np.float32)],
+        "scale": [np.zeros((1, 1), np.float32), np.float32(0.3).reshape(())],
+        "sink": [np.zeros((1, 1), np.float32), np.float32(0.3).reshape(()), rng.random((3, 5, 1)).astype(np.float32)],
+    }[extra]
+    seen: list[str] = []
+
+    def step(name: str, where: tuple[int, ...], array: Any) -> Any:
+        seen.append(name)
+        return array
+
+    op = ScaledDotProductAttention(causal=causal)
+    found = op.run_in_steps(step, query, key, value, *rest)
+    np.testing.assert_allclose(found, op.run(query, key, value, *rest), rtol=2e-5, atol=1e-6)
+    assert seen.count("scores") == seen.count("weights") == 6

@@ -29,6 +29,10 @@ ALL: tuple[int, ...] = (-1,)
 """Stands for every input in traits that list inputs by position."""
 
 
+InnerStep = Callable[[str, tuple[int, ...], Array], Array]
+"""Gets the name of an intermediate result, the leading indices of a block of it, and the block."""
+
+
 class Traits:
     """Base of Operator: the traits of an operation with their defaults."""
 
@@ -127,6 +131,25 @@ class Traits:
         the operation need not copy it; see ``Binder.bordered``.
         """
         return None
+
+    # ----- quantization
+
+    def scale_axes(self, position: int, rank: int) -> tuple[int, ...] | None:
+        """Return the axes of an input along which its numbers have scales of their own if they are constant and
+        quantized: those that become channels of the output. None means that quantizers leave the input as it is."""
+        return None
+
+    # ----- steps inside of the layer
+
+    has_steps: ClassVar[bool] = False
+    """Whether devices compute the layer in several steps, and ``run_in_steps`` does, too."""
+
+    def run_in_steps(self, step: InnerStep, *inputs: Array) -> Array:
+        """Return the output, computed in the steps that devices take.
+
+        ``step`` is called with each intermediate result, in blocks, and returns what takes its place.
+        """
+        raise NotImplementedError
 
     # ----- rows: slices along the first axis
 

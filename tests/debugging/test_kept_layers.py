@@ -16,6 +16,8 @@ from ovir.core.arrays import Array
 from ovir.debugging.exact_marks import with_exact_layers
 from ovir.debugging.keep_search import Keeper
 from ovir.debugging.output_errors import tensor_error
+from ovir.ops import find
+from ovir.ops.matmul import MatMul
 from ovir.runtime.emulation import Emulation
 
 
@@ -39,6 +41,15 @@ def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are
 def test_layers_stay_in_f32_as_far_as_the_values_are_too_large() -> None:
     found = ovir.precision(encoder(factor=300, undone=False), "f16", [data()])
     assert found.keep == ("layer1/scores", "layer1/scaled", "layer1/probabilities")
+
+
+def test_attention_in_one_layer_overflows_inside() -> None:
+    x = ops.parameter([2, 8, 16], "f32", name="x")
+    large = ops.multiply(x, ops.constant(np.float32(300)), name="large")
+    mixed = ops.scaled_dot_product_attention(large, large, x, name="attention")
+    model = ovir.Model([ops.add(mixed, x, name="sum")], [x], "attention")
+    found = ovir.precision(model, "f16", samples=2)
+    assert found.keep == ("attention",)
 
 
 def test_what_is_found_holds_for_a_compiled_model() -> None:
@@ -92,6 +103,31 @@ def test_one_layer_that_int8_cannot_do() -> None:
     assert found.samples == 3
     assert found.keep == ("second",)
     assert [layer.layer for layer in found.layers] == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize(
+    ("type", "position", "rank", "axes"),
+    [
+        ("Convolution", 0, 4, ()),
+        ("Convolution", 1, 4, (0,)),
+        ("GroupConvolution", 1, 5, (0, 1)),
+        ("ConvolutionBackpropData", 1, 4, (1,)),
+        ("ConvolutionBackpropData", 2, 1, None),
+        ("GroupConvolutionBackpropData", 1, 5, (0, 2)),
+        ("BinaryConvolution", 1, 4, None),
+        ("Add", 1, 4, None),
+    ],
+)
+def test_axes_of_scales(type: str, position: int, rank: int, axes: tuple[int, ...] | None) -> None:
+    cls = find(type, 1)
+    assert cls is not None
+    assert cls.scale_axes(cls.__new__(cls), position, rank) == axes
+
+
+def test_axes_of_scales_of_products() -> None:
+    assert MatMul().scale_axes(0, 3) == MatMul(transpose_b=True).scale_axes(1, 3) == (1,)
+    assert MatMul().scale_axes(1, 3) == MatMul(transpose_a=True).scale_axes(0, 3) == (2,)
+    assert MatMul().scale_axes(1, 1) == ()
 
 
 def test_layers_in_bodies_are_kept_together() -> None:
