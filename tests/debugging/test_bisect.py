@@ -192,6 +192,16 @@ def test_a_changed_constant_of_a_second_model(tmp_path: Path) -> None:
         assert np.allclose(ovir.compile_model(part)(dict(given))[0], expected["culprit"])
 
 
+def test_the_very_first_layer() -> None:
+    x = ops.parameter([2, 3], "f32", name="x")
+    product = ops.multiply(x, ops.constant(np.float32([[1, 2, 3]]), name="factors"), name="product")
+    model = ovir.Model([ops.relu(product, name="relu")], [x])
+    other = model.clone()
+    other.set_constant("factors", np.float32([[1, 2, 4]]))
+    found = ovir.bisect(model, other)
+    assert [(probe.name, probe.verdict.within) for probe in found.probes] == [("product", False), ("relu", False)]
+
+
 def test_recorded_tensors() -> None:
     model = transformer(60, {37: _tanh})
     names = [layer.key for layer in model.layers if layer.outputs and layer.type != "Const"]

@@ -20,8 +20,9 @@ def probes_of(stage: Stage, found: Comparison) -> list[Probe]:
     probes: list[Probe] = []
     before: Probe | None = None
     for probe in _beginnings(stage, found):
-        if before is not None and before.verdict.within != probe.verdict.within:
-            probes += [item for item in (before, probe) if item not in probes]
+        agreed = before is None or before.verdict.within
+        if agreed != probe.verdict.within:
+            probes += [item for item in (before, probe) if item is not None and item not in probes]
         before = probe
     if before is not None and before not in probes:
         probes.append(before)
