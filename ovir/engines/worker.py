@@ -112,7 +112,7 @@ class OpenVino:
             return self.package.Tensor(np.frombuffer(content, np.uint8), size, element_type)  # shares the memory
         tensor = self.package.Tensor(element_type, size)
         if name == "string" and len(content):
-            tensor.str_data = np.array(content, dtype=object).reshape(shape)
+            tensor.str_data = np.array(content).reshape(shape)
         return tensor
 
     def _sent(self, tensor: Any) -> WireTensor:

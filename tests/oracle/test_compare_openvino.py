@@ -1,0 +1,150 @@
+"""``ovir.compare`` with the real OpenVINO: faults of its CPU plugin show at their layer."""
+
+from __future__ import annotations
+
+import math
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(find_spec("openvino") is None, reason="OpenVINO is not installed"),
+]
+F32 = {"INFERENCE_PRECISION_HINT": "f32"}
+
+
+def squared_difference() -> tuple[ovir.Layer, list[np.ndarray]]:
+    a, b = ops.parameter([1, 4], "u8", name="a"), ops.parameter([1, 4], "u8", name="b")
+    return ops.squared_difference(a, b, name="culprit"), [np.uint8([[3, 20, 5, 200]]), np.uint8([[5, 1, 5, 10]])]
+
+
+def divide() -> tuple[ovir.Layer, list[np.ndarray]]:
+    a, b = ops.parameter([1, 4], "i8", name="a"), ops.parameter([1, 4], "i8", name="b")
+    return ops.divide(a, b, name="culprit"), [np.int8([[-7, 7, -1, 100]]), np.int8([[2, -2, 3, 7]])]
+
+
+def hard_sigmoid() -> tuple[ovir.Layer, list[np.ndarray]]:
+    a = ops.parameter([1, 4], "f32", name="a")
+    return ops.hard_sigmoid(a, np.float32(0), np.float32(0.5), name="culprit"), [np.float32([[-1, 0, 1, 2]])]
+
+
+def log_softmax() -> tuple[ovir.Layer, list[np.ndarray]]:
+    a = ops.parameter([1, 4], "f32", name="a")
+    return ops.log_softmax(a, 1, name="culprit"), [np.float32([[-1, 0, math.inf, 2]])]
+
+
+@pytest.mark.parametrize(
+    "make", [squared_difference, divide, hard_sigmoid, log_softmax], ids=lambda make: make.__name__
+)
+def test_known_faults_of_the_cpu_plugin_show_at_their_layer(make: object) -> None:
+    culprit, inputs = make()  # type: ignore[operator]
+    parameters = [port.source.layer for port in culprit.inputs if port.source and port.source.layer.type == "Parameter"]
+    before = ops.convert(culprit, "f32", name="as_f32")
+    model = ovir.Model([ops.abs(before, name="after")], parameters)
+    found = ovir.compare(model, inputs=inputs, config=F32, mode="isolated")
+    assert [layer.name for layer in found.layers if not layer.within] == ["culprit"], found.to_dict()
+    assert found.first is not None
+    assert found.first.name == "culprit"
+
+
+@pytest.mark.parametrize("mode", [None, "isolated", "cumulative"])
+def test_an_example_agrees_with_the_cpu_plugin(mode: str | None) -> None:
+    path = Path(__file__).parent.parent.parent / "examples" / "xml"
+    found = ovir.compare(path / "digits.xml", inputs=path / "digits_input.npz", config=F32, mode=mode)
+    assert found, found.to_dict()
+    assert found.outputs[0].tensor.agreement is not None
+    assert found.outputs[0].tensor.agreement.top1 == 1
+
+
+@pytest.mark.parametrize("element_type", ["bf16", "f8e4m3", "u4", "i4", "string", "boolean", "f64", "nf4", "u2"])
+def test_odd_types_are_compared(element_type: str) -> None:
+    x = ops.parameter([2, 4], element_type, name="x")
+    back = ops.reshape(x, [4, 2], False, name="moved")
+    is_plain = element_type in ("string", "nf4")
+    end = back if is_plain else ops.convert(back, "f32", name="wide")
+    kind = ovir.ElementType.parse(element_type)
+    values = np.array([["a", "b"] * 2] * 2) if element_type == "string" else np.ones((2, 4))
+    found = ovir.compare(ovir.Model([end], [x]), inputs=[values.astype(kind.to_dtype())], config=F32, mode="isolated")
+    names = {layer.name for layer in found.layers} | {item.name for item in found.not_compared}
+    assert names == ({"moved"} if is_plain else {"moved", "wide"})
+    assert found, found.to_dict()
+
+
+def test_a_type_that_the_plugin_does_not_take_is_named() -> None:
+    x = ops.parameter([2, 4], "u1", name="x")
+    found = ovir.compare(
+        ovir.Model([ops.reshape(x, [8], False, name="moved")], [x]), inputs=[np.ones((2, 4), np.uint8)]
+    )
+    assert found.failed
+    assert found.first is not None
+    assert "u1 is not supported" in str(found.first.tensor.worst.problem)
+
+
+def test_a_device_that_does_not_exist() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    with pytest.raises(ovir.InputError, match="openvino:XPU: no device XPU; available: "):
+        ovir.compare(ovir.Model([ops.abs(x)], [x]), "openvino:XPU")
+
+
+# --------------------------------------------------------------------------- onnxruntime
+
+onnx_installed = pytest.mark.skipif(
+    find_spec("onnxruntime") is None or find_spec("onnx") is None, reason="onnxruntime or onnx is not installed"
+)
+
+
+def onnx_model(folder: Path, slope: float = 0.1) -> Path:
+    """Write x -> Gemm 'product' -> LeakyRelu 'act' -> Softmax 'y' as ONNX."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    weights = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["product"]),
+        helper.make_node("LeakyRelu", ["product"], ["act"], alpha=slope),
+        helper.make_node("Softmax", ["act"], ["y"], axis=1),
+    ]
+    info = [
+        helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [2, size]) for name, size in (("x", 4), ("y", 3))
+    ]
+    graph = helper.make_graph(nodes, "g", info[:1], info[1:], [numpy_helper.from_array(weights, "w")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, folder / "model.onnx")
+    return folder / "model.onnx"
+
+
+def ir_model() -> ovir.Model:
+    weights = np.random.default_rng(0).standard_normal((4, 3)).astype(np.float32)
+    x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+    product = ops.matmul(x, weights, False, False, name="p", tensor_names="product")
+    act = ops.prelu(product, np.float32([0.1]), name="a", tensor_names="act")
+    return ovir.Model([ops.softmax(act, 1, name="s", tensor_names="y")], [x])
+
+
+@onnx_installed
+def test_an_onnx_model_is_compared_tensor_by_tensor(tmp_path: Path) -> None:
+    found = ovir.compare(ir_model(), f"onnx:{onnx_model(tmp_path)}")
+    assert found, found.to_dict()
+    assert [layer.name for layer in found.layers] == ["p", "a", "s"]
+    assert "onnxruntime" in found.against
+    wrong = ovir.compare(ir_model(), onnx_model(tmp_path, slope=0.2))
+    assert wrong.first is not None
+    assert wrong.first.name == "a"
+
+
+@onnx_installed
+def test_onnx_models_that_cannot_be_compared(tmp_path: Path) -> None:
+    with pytest.raises(ovir.ReadError, match="there is no such file"):
+        ovir.compare(ir_model(), "onnx:missing.onnx")
+    (tmp_path / "broken.onnx").write_bytes(b"nonsense")
+    with pytest.raises(ovir.RunError, match="cannot compile the model"):
+        ovir.compare(ir_model(), tmp_path / "broken.onnx")
+    q, r = (ops.parameter([2, 4], "f32", name=name) for name in "qr")
+    with pytest.raises(ovir.InputError, match="its input 'x' is no input of the IR, whose inputs are 'q', 'r'"):
+        ovir.compare(ovir.Model([ops.add(q, r)], [q, r]), onnx_model(tmp_path))
