@@ -9,7 +9,7 @@ from ovir.cli.output import format_count, format_number, say, say_table
 from ovir.debugging.comparison import Comparison, LayerDifference, NotCompared, TensorDifference
 from ovir.diagnostics.text import plural, readable
 
-_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">NaN, Inf")
+_METRICS = (">max abs", ">max rel", ">mean", ">RMSE", ">cosine", ">SQNR dB", ">beyond", ">nonfinite")
 
 
 def print_comparison(found: Comparison, limit: int | None) -> None:

@@ -20,6 +20,9 @@ from ovir.runtime.compiled import CompiledModel
 class Device(Protocol):
     """What runs models. Use it in a ``with`` block."""
 
+    precision: str | None
+    """The element type in which the device computes the whole model, if it says so."""
+
     @property
     def description(self) -> str:
         """Return the name of the device with its version."""
