@@ -20,7 +20,7 @@ from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import SearchProgress
 from ovir.cli.run_inputs import add_inputs
 from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other, positive, seed
-from ovir.cli.status import DONE, WRONG
+from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.compare import compare
 from ovir.debugging.sides import Against, Mode
 
@@ -40,8 +40,9 @@ def add_to(commands: Any) -> None:
         "  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz\n"
         "  ovir compare model.xml --against onnx:model.onnx\n"
         "  ovir compare model.xml --against recorded.npz --json\n"
-        "\nexit status: 0 within tolerance, 1 beyond, 2 wrong usage\n",
+        "\nexit status: 0 within tolerance, 1 beyond, 2 nothing could be compared\n",
     )
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the models differ
     add_model(parser)
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
     parser.add_argument(

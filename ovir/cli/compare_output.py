@@ -29,20 +29,34 @@ def print_comparison(found: Comparison, limit: int | None) -> None:
 
 
 def _head(found: Comparison) -> Iterator[str]:
-    how = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}[
-        found.mode
-    ]
     sets = f"{plural(found.sets, 'set')} of inputs"
-    yield f"{found.model} against {found.against}: {how}, {sets}"
-    yield "within tolerance" if found.within else "beyond tolerance"
+    precision = "" if found.precision is None else f", which computes in {found.precision}"
+    yield f"{found.model} against {found.against}{precision}: {_MODES[found.mode]}, {sets}"
+    yield _verdict(found)
     first, largest = found.first, found.largest
     if first is not None:
         yield f"first layer beyond tolerance: {_described(first)}"
     if largest is not None and largest is not first:
         yield f"largest contributor: {_described(largest)}"
     if first is None and not found.within and found.layers:
-        yield _ADVICE[found.mode]
+        yield _FAILED if found.failed else _ADVICE[found.mode]
+    beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
+    if found.precision in _NARROW and ("f32" in beyond or "f64" in beyond):
+        yield f"the device computes in {found.precision}; --config INFERENCE_PRECISION_HINT=f32 compares in f32"
 
+
+def _verdict(found: Comparison) -> str:
+    """Return in a few words what was found."""
+    is_beyond = not all(tensor.within for tensor in _tensors(found))
+    text = "within tolerance" if found.within else "beyond tolerance" if is_beyond else "the other side fails"
+    return text if found.outputs or found.failed else f"{text}, but no output was compared"
+
+
+def _tensors(found: Comparison) -> list[TensorDifference]:
+    return [*(item.tensor for item in found.outputs), *(item.tensor for item in found.layers)]
+
+
+_NARROW = ("bf16", "f16")
 
 _MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
 _ADVICE = {
@@ -50,6 +64,7 @@ _ADVICE = {
     "--cumulative shows where errors grow",
     "cumulative": "no tensor between layers is beyond tolerance",
 }
+_FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
 
 
 def _described(layer: LayerDifference) -> str:

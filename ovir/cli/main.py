@@ -128,7 +128,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except OvirError as error:
         _print_trace()
         print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
-        return status_of(error.diagnostics)
+        return getattr(arguments, "error_status", None) or status_of(error.diagnostics)
     except OSError as error:
         _print_trace()
         if error.filename is None:
@@ -140,12 +140,12 @@ def _run(argv: Sequence[str] | None) -> int:
         _print_trace()
         reason = f": {error}" if str(error) else ""
         print_message(str(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}", hint=_MEMORY_HINT)))
-        return WRONG
+        return getattr(arguments, "error_status", WRONG)
     except Exception as error:
         _print_trace()
         hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
         print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
-        return WRONG
+        return getattr(arguments, "error_status", WRONG)
     return status
 
 

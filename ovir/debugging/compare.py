@@ -28,7 +28,7 @@ from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
 from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
@@ -81,8 +81,10 @@ def compare(
         raise InputError(diagnose(USAGE, f"mode must be 'isolated' or 'cumulative', got {mode!r}"))
     first = as_model(model)
     with open_side(first, against, device, mode, config, timeout) as side:
-        if inputs is None and samples is None and isinstance(side, Recorded):
-            inputs = side.feeds()
+        if isinstance(side, Recorded):
+            if samples is not None:
+                raise InputError(diagnose(USAGE, "samples are random inputs, which a recording was not made with"))
+            inputs = side.feeds() if inputs is None else inputs
         sets = input_sets(first, inputs, samples, seed)
         return Session(first, side, criterion, progress).run(sets, mode)
 
@@ -127,7 +129,20 @@ class Session:
             for number, inputs in enumerate(sets):
                 self._compare_layers(number, inputs(), with_outputs=True)
         self._diagnostics.update(dict.fromkeys(side.diagnostics))
+        self._require_something()
         return self._result(shown_mode, len(sets))
+
+    def _require_something(self) -> None:
+        """Raise InputError if nothing was compared, which says nothing about the model."""
+        if self._outputs or self._layers or self._failed:
+            return
+        side = self._side
+        place = Place(side.description)
+        if isinstance(side, Recorded) and side.has_only_inputs:
+            raise InputError(diagnose(USAGE, "nothing was compared: the recording has only inputs", place))
+        reasons = dict.fromkeys(self._skipped.values())
+        reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
+        raise InputError(diagnose(USAGE, f"nothing was compared: no layer and no output can be{reason}", place))
 
     # ----- one set of inputs
 
@@ -171,6 +186,8 @@ class Session:
         except EngineMissingError:
             raise
         except RunError as error:
+            if not isinstance(self._side, DeviceSide) and not self._layers:
+                raise  # nothing is known about the model
             self._failed = True
             self._diagnostics.update(dict.fromkeys(error.diagnostics))
             return
@@ -185,12 +202,17 @@ class Session:
             self._outputs[index].add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
 
     def _outputs_agree(self) -> bool:
-        return not self._failed and all(tally.difference().within for tally in self._outputs.values())
+        """Return whether outputs were compared and are within the tolerance."""
+        compared = self._outputs.values()
+        return bool(compared) and not self._failed and all(tally.difference().within for tally in compared)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
-        """Return the tolerance for a tensor; if the other side has another element type, the coarser type counts."""
-        kinds = _element_type(port, reference), ElementType.from_dtype(actual.dtype)
-        return max((self._criterion.tolerance(kind, *scale) for kind in kinds), key=lambda item: item.rtol)
+        """Return the tolerance for a tensor; the coarser one of the element types of both sides counts, and
+        the one in which the other side computes."""
+        kinds = [_element_type(port, reference), ElementType.from_dtype(actual.dtype)]
+        if kinds[0].is_real and self._side.precision is not None:
+            kinds.append(ElementType.parse(self._side.precision))
+        return self._criterion.coarsest(kinds, *scale)
 
     # ----- layers
 
@@ -242,6 +264,7 @@ class Session:
         return Comparison(
             model=self._model.path or self._model.name or "the model",
             against=self._side.description,
+            precision=self._side.precision,
             mode=mode,
             sets=sets,
             criterion=self._criterion,

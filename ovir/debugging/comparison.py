@@ -147,6 +147,8 @@ class Comparison:
     sets: int
     """Number of sets of inputs."""
     criterion: Criterion
+    precision: str | None = None
+    """The element type in which the device computes, such as ``bf16``; None if it is not known."""
     outputs: list[OutputDifference] = field(default_factory=list)
     layers: list[LayerDifference] = field(default_factory=list)
     """The layers that were compared, in the order of the run."""
@@ -191,6 +193,7 @@ class Comparison:
             "largest": None if self.largest is None else self.largest.to_dict(),
             "model": self.model,
             "against": self.against,
+            "precision": self.precision,
             "mode": self.mode,
             "sets": self.sets,
             "tolerance": self.criterion.to_dict(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NoReturn
@@ -60,6 +61,10 @@ class Criterion:
         if name not in LIMITS or math.isnan(limit):
             _refuse(f"metric must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}")
         return cls(metric=name, limit=limit)
+
+    def coarsest(self, element_types: Iterable[ElementType], terms: float, steps: float) -> Tolerance:
+        """Return the tolerance for a tensor that is computed in several element types: the widest one."""
+        return max((self.tolerance(kind, terms, steps) for kind in element_types), key=lambda item: item.rtol)
 
     def tolerance(self, element_type: ElementType, terms: float, steps: float) -> Tolerance:
         """Return the tolerance for a tensor; see ``default_tolerance``."""

@@ -21,7 +21,7 @@ class Device(Protocol):
     """What runs models. Use it in a ``with`` block."""
 
     precision: str | None
-    """The element type in which the device computes the whole model, if it says so."""
+    """The element type in which the device computes, once it has compiled a model and if it says so."""
 
     @property
     def description(self) -> str:
@@ -59,7 +59,7 @@ class EngineDevice:
         self._stack = ExitStack()
         self._folder: Path | None = None
         self.precision: str | None = None
-        """The element type in which the device computes the whole model, if it says so."""
+        """The element type in which the device computes, once it has compiled a model and if it says so."""
 
     @property
     def description(self) -> str:
@@ -78,7 +78,6 @@ class EngineDevice:
     def run_whole(self, inputs: Sequence[Array]) -> list[Array]:
         if self._loaded is None or self._loaded.start != self.engine.starts:
             self._loaded = self._load(self._model, "model")
-            self.precision = self._loaded.facts.get("precision")
         return self.engine.infer(self._loaded, inputs, [port.element_type for port in self._model.inputs])
 
     def release(self) -> None:
@@ -92,7 +91,9 @@ class EngineDevice:
         path = self._folder / f"{name}.xml"
         save_model(model, path)
         try:
-            return self.engine.load(path)
+            loaded = self.engine.load(path)
+            self.precision = loaded.facts.get("precision")
+            return loaded
         finally:
             if name == "part":  # the engine has read or mapped it
                 for suffix in (".xml", ".bin"):

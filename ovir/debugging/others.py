@@ -41,6 +41,11 @@ class OtherBase:
     with_constants = True
     """Whether layers that depend on constants alone are compared."""
 
+    @property
+    def precision(self) -> str | None:
+        """Return the element type in which the other side computes, where it says so; None otherwise."""
+        return None
+
     def begin(self, inputs: Sequence[Array]) -> None:
         """Prepare for a run of the first model on these inputs."""
 

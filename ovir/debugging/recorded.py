@@ -43,18 +43,29 @@ class Recorded(OtherBase):
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
         hint = meant or "`ovir infer` lists the layers"
         place = Place(description)
+        if not tensors:
+            raise InputError(diagnose(USAGE, "nothing was compared: the recording is empty", place))
         if not self._keys:
-            message = f"no key names a tensor or layer of the model; the keys are {listed or 'none'}"
+            message = f"nothing was compared: no key names a tensor or layer of the model; the keys are {listed}"
             raise InputError(diagnose(USAGE, message, place, hint=hint))
         self._warnings: list[Diagnostic] = []
         if unknown:
             message = f"{plural(len(unknown), 'key')} of {len(tensors)} name no tensor and no layer: {listed}"
             self._warnings.append(diagnose(USAGE, message, place, severity=Severity.WARNING, hint=hint))
 
-    def feeds(self) -> dict[int, Array] | None:
-        """Return the recorded inputs by position; None unless all inputs of the model were recorded."""
-        keys = [self._keys.get(port) for port in self._model.inputs]
-        return {i: self._tensors[key] for i, key in enumerate(keys) if key is not None} if None not in keys else None
+    def feeds(self) -> dict[int, Array]:
+        """Return the recorded inputs by position; raise InputError unless all inputs of the model were recorded."""
+        missing = [f"'{port.any_name}'" for port in self._model.inputs if port not in self._keys]
+        if missing:
+            message = f"the recording has no input {', '.join(missing)}"
+            hint = "give the inputs that it was made with: --input, or inputs= in Python"
+            raise InputError(diagnose(USAGE, message, Place(self.description), hint=hint))
+        return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
+
+    @property
+    def has_only_inputs(self) -> bool:
+        """Return whether the recording has inputs of the model and no other tensor of it."""
+        return all(port.layer.type == "Parameter" for port in self._keys)
 
     def begin(self, inputs: Sequence[Array]) -> None:
         """Raise InputError if an input was recorded with other values than it has."""

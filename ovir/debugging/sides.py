@@ -17,8 +17,8 @@ from ovir.debugging.others import Answer, OtherBase, OtherModel
 from ovir.debugging.partners import Partners
 from ovir.debugging.prefixes import Prefixes
 from ovir.debugging.recorded import Recorded
-from ovir.diagnostics.codes import ENGINE, USAGE, Severity
-from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.engines.process import Engine
 from ovir.graph.model import Model
@@ -70,13 +70,8 @@ class DeviceSide(OtherBase):
         return self._layers.finish()
 
     @property
-    def diagnostics(self) -> list[Diagnostic]:
-        precision = self.device.precision
-        if precision in (None, "f32", "dynamic"):
-            return []
-        message = f"{self.device.description} computes in {precision}"
-        hint = "--config INFERENCE_PRECISION_HINT=f32 lets it compute in f32; --rtol widens the tolerance"
-        return [diagnose(ENGINE, message, severity=Severity.WARNING, hint=hint)]
+    def precision(self) -> str | None:
+        return None if self.device.precision == "dynamic" else self.device.precision
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         results = self.device.run_whole(self._partners.inputs(inputs))

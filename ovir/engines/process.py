@@ -41,7 +41,7 @@ class EngineDiedError(EngineError):
 
 
 class EngineMissingError(EngineError, InputError):
-    """The engine is not installed, or has no such device."""
+    """The engine is not installed, or has no such device or property."""
 
 
 @dataclass(frozen=True)
@@ -192,8 +192,8 @@ class Engine:
             return EngineMissingError(
                 diagnose(NO_ENGINE, f"{self.name} needs the package {value}, which is missing", hint=hint)
             )
-        if status == "unknown":
-            return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {value}"))
+        if status == "unusable":
+            return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {_one_line(value)}"))
         return EngineError(diagnose(ENGINE, f"{self.description}: {_WHAT[command]}: {_one_line(value)}"))
 
     def _died(self, command: str, expired: bool) -> EngineDiedError:

@@ -3,7 +3,8 @@
 A device can crash or hang on an odd model, which must not take its caller down. This file runs as a script and imports
 nothing of ovir. Messages are pickles on standard input and output; the bytes of tensors follow them and are never part
 of a pickle. A request is a command with its arguments. An answer is ``("ok", value)``, ``("missing", name of a
-package)``, ``("unknown", message)`` for a device that does not exist, or ``("failed", message of the engine)``.
+package)``, ``("unusable", message)`` for a device or a property that does not exist and for a package that cannot be
+imported, or ``("failed", message of the engine)``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ WireTensor = tuple[str, tuple[int, ...], Any]
 """A tensor as it is sent: element type (in OpenVINO's notation), shape, and a buffer or a list of strings."""
 
 
-class UnknownDeviceError(Exception):
-    """The engine has no such device."""
+class UnusableError(Exception):
+    """The engine has no such device, or it refuses a property."""
 
 
 # --------------------------------------------------------------------------- messages
@@ -76,15 +77,30 @@ class OpenVino:
         self.config = dict(config)
         self.core = openvino.Core()
         self._require_device()
+        self._require_config()
         self.description = f"OpenVINO {openvino.__version__.split('-')[0]} on {self.device}"
 
     def _require_device(self) -> None:
-        """Raise UnknownDeviceError for a device that is not there; virtual ones name others, as in ``AUTO:CPU``."""
+        """Raise UnusableError for a device that is not there; virtual ones name others, as in ``AUTO:CPU``."""
         found = self.core.available_devices
         known = {*_VIRTUAL, *found, *(device.split(".")[0] for device in found)}
         names = re.sub(r"\(.*?\)", "", self.device).replace(":", ",").split(",")
         if any(name.lstrip("-") not in known for name in names):
-            raise UnknownDeviceError(f"no device {self.device}; available: {', '.join(found) or 'none'}")
+            raise UnusableError(f"no device {self.device}; available: {', '.join(found) or 'none'}")
+
+    def _require_config(self) -> None:
+        """Raise UnusableError for properties with which the device compiles no model, not even an empty one."""
+        if not self.config:
+            return
+        make = self.package.opset13
+        x = make.parameter([1])
+        model = self.package.Model([make.result(x)], [x])
+        try:
+            self.core.compile_model(model, self.device, self.config)
+        except RuntimeError as error:
+            self.core.compile_model(model, self.device, {})  # the properties are at fault only if it compiles without
+            listed = ", ".join(f"{key}={value}" for key, value in self.config.items())
+            raise UnusableError(f"{self.device} refuses the properties {listed}:\n{error}") from None
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return an infer request of the compiled model, and what the device says of it."""
@@ -141,7 +157,7 @@ class OnnxRuntime:
         self.description = f"onnxruntime {onnxruntime.__version__} on {provider or 'CPU'}"
         found = onnxruntime.get_available_providers()
         if self.provider not in found:
-            raise UnknownDeviceError(f"no execution provider {self.provider}; available: {', '.join(found)}")
+            raise UnusableError(f"no execution provider {self.provider}; available: {', '.join(found)}")
 
     def load(self, path: str, outputs: Sequence[str]) -> tuple[Any, dict[str, Any]]:
         """Return a session, and its inputs and outputs.
@@ -232,9 +248,11 @@ class Worker:
         try:
             return "ok", getattr(self, f"_{command}")(*arguments)
         except ImportError as error:
-            return "missing", error.name or str(error)
-        except UnknownDeviceError as error:
-            return "unknown", str(error)
+            if isinstance(error, ModuleNotFoundError) and error.name in _ENGINES:
+                return "missing", error.name
+            return "unusable", f"the package cannot be imported: {error}"
+        except UnusableError as error:
+            return "unusable", str(error)
         except Exception as error:  # engines raise exceptions of many kinds; the caller reports all of them
             return "failed", str(error)
 

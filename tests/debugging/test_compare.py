@@ -144,6 +144,25 @@ def test_strings_are_compared(device: pytest.MonkeyPatch) -> None:
     assert {layer.name for layer in found.layers} == {"unpack", "pack"}
 
 
+def test_the_tolerance_follows_from_the_precision_of_the_device(device: pytest.MonkeyPatch) -> None:
+    changed = small_net(scale=1.002)
+    options = {"inputs": [X], "device": "openvino:CPU"}
+    exact = ovir.compare(small_net(), changed, **options)  # type: ignore[arg-type]
+    coarse = ovir.compare(small_net(), changed, config={"INFERENCE_PRECISION_HINT": "bf16"}, **options)  # type: ignore[arg-type]
+    assert (exact.precision, bool(exact)) == ("f32", False)
+    assert (coarse.precision, bool(coarse)) == ("bf16", True)
+    assert coarse.to_dict()["precision"] == "bf16"
+    assert coarse.outputs[1].tensor.tolerance.rtol == 0  # i64, which no precision changes
+
+
+def test_an_unknown_property_is_an_error_and_no_difference(device: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.compare(small_net(), inputs=[X], config={"FOO": "bar"})
+    assert str(caught.value) == (
+        "error[OVIR904] openvino:CPU: CPU refuses the properties FOO=bar: Unsupported property FOO"
+    )
+
+
 # --------------------------------------------------------------------------- second models
 
 
@@ -246,9 +265,31 @@ def test_keys_that_name_nothing() -> None:
     with pytest.raises(ovir.InputError) as caught:
         ovir.compare(small_net(), {"tanhh": X, "b": X}, inputs=[X])
     assert str(caught.value) == (
-        "recorded tensors: error[OVIR902] no key names a tensor or layer of the model; the keys are 'tanhh', 'b'\n"
+        "recorded tensors: error[OVIR902] nothing was compared: no key names a tensor or layer of the model; the keys are 'tanhh', 'b'\n"
         "  hint: did you mean 'tanh'?"
     )
+
+
+@pytest.mark.parametrize(
+    ("tensors", "message"),
+    [
+        ({"x": X}, "nothing was compared: the recording has only inputs"),
+        ({"x": X, "foo": X}, "nothing was compared: the recording has only inputs"),
+        ({"foo": X}, "nothing was compared: no key names a tensor or layer of the model; the keys are 'foo'"),
+        ({}, "nothing was compared: the recording is empty"),
+    ],
+    ids=str,
+)
+def test_a_recording_in_which_there_is_nothing_to_compare(tensors: dict[str, np.ndarray], message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        ovir.compare(small_net(), tensors)
+
+
+def test_a_recording_without_an_input_needs_inputs() -> None:
+    with pytest.raises(ovir.InputError, match="the recording has no input 'x'"):
+        ovir.compare(small_net(), recorded())
+    with pytest.raises(ovir.InputError, match="samples are random inputs, which a recording was not made with"):
+        ovir.compare(small_net(), recorded(), samples=2)
 
 
 # --------------------------------------------------------------------------- inputs, tolerances, arguments

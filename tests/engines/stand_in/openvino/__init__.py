@@ -73,6 +73,19 @@ class Tensor:
         self.array = value.astype(self.array.dtype)
 
 
+class opset13:  # noqa: N801  # the name in OpenVINO
+    """The operations that the worker makes models of."""
+
+    result = staticmethod(ops.result)
+
+    @staticmethod
+    def parameter(shape: Any) -> Any:
+        return ops.parameter(shape, "f32")
+
+
+Model = ovir.Model
+
+
 class Request:
     def __init__(self, model: ovir.Model) -> None:
         self._request = ovir.compile_model(model).create_infer_request()
@@ -96,11 +109,12 @@ class Request:
 
 
 class Compiled:
-    def __init__(self, model: ovir.Model) -> None:
+    def __init__(self, model: ovir.Model, config: Any) -> None:
         self._model = model
+        self._precision = config.get("INFERENCE_PRECISION_HINT", "f32")
 
     def get_property(self, name: str) -> _Type:
-        return _Type(ElementType.parse("f32"))
+        return _Type(ElementType.parse(self._precision))
 
     def create_infer_request(self) -> Request:
         return Request(self._model)
@@ -109,8 +123,11 @@ class Compiled:
 class Core:
     available_devices = ("CPU",)
 
-    def compile_model(self, path: str, device: str, config: Any) -> Compiled:
-        model = ovir.read_model(path)
+    def compile_model(self, path: Any, device: str, config: Any) -> Compiled:
+        for name in config:
+            if name != "INFERENCE_PRECISION_HINT":
+                raise RuntimeError(f"Exception from core.cpp:1:\nUnsupported property {name}")
+        model = ovir.read_model(path) if isinstance(path, str) else path
         layers = [layer for layer in model.layers if layer.type == TYPE]
         if layers and KIND == "die":
             print("the device says goodbye", file=sys.stderr, flush=True)
@@ -123,4 +140,4 @@ class Core:
             for layer in layers:
                 port = layer.outputs[0]
                 model.insert_after(port, ops.add(port, ops.constant(np.ones((), port.element_type.to_dtype()))))
-        return Compiled(model)
+        return Compiled(model, config)

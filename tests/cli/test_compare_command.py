@@ -1,0 +1,80 @@
+"""The command ``ovir compare``: exit statuses and what it prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.cli.main import main
+
+ROOT = Path(__file__).parent.parent.parent
+X = np.float32([[1, -2, 3, 0.5]])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return a folder with a model, its inputs and a recording; ``openvino`` is the stand-in."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'engines' / 'stand_in'}:{ROOT}")
+    monkeypatch.chdir(tmp_path)
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    model = ovir.Model([ops.softmax(ops.tanh(x, name="tanh"), 1, name="soft", tensor_names="soft")], [x])
+    ovir.save_model(model, "model.xml")
+    np.savez("x.npz", x=X)
+    np.savez("recorded.npz", x=X, tanh=np.tanh(X))
+    return tmp_path
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    status = main(["compare", "model.xml", *arguments])
+    captured = capsys.readouterr()
+    return status, captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--against x.npz", "nothing was compared: the recording has only inputs"),
+        ("--against openvino:CPU --input 1,2", "takes shape [1,4]"),
+        ("--against openvino:NPU --input x.npz", "no device NPU; available: CPU"),
+        ("--against openvino:CPU --input x.npz --config FOO=bar", "refuses the properties FOO=bar"),
+        ("--against missing.npz", "missing.npz"),
+    ],
+)
+def test_a_failure_to_compare_has_status_2(
+    folder: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str
+) -> None:
+    status, text = run(capsys, *arguments.split())
+    assert status == 2
+    assert message in text
+    assert "tolerance" not in text
+
+
+def test_a_device_that_crashes_has_status_1(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "die:Tanh")
+    status, text = run(capsys, "--against", "openvino:CPU", "--input", "x.npz")
+    assert status == 1
+    assert "first layer beyond tolerance: Tanh 'tanh'" in text
+
+
+def test_a_recording_without_outputs_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "--against", "recorded.npz")
+    assert status == 0
+    assert "within tolerance, but no output was compared" in text
+
+
+def test_the_precision_of_the_device_is_shown(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
+    arguments = ["--against", "openvino:CPU", "--input", "x.npz"]
+    status, text = run(capsys, *arguments, "--config", "INFERENCE_PRECISION_HINT=bf16")
+    assert status == 1
+    assert "OpenVINO 1.2.3 on CPU, which computes in bf16: outputs" in text
+    assert "the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32" in text
+    assert "--config" not in run(capsys, *arguments)[1]
