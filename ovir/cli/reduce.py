@@ -25,7 +25,9 @@ _EPILOG = """\
   ovir reduce model.xml --check 'python check.py {}' --timeout 60 --work reduction -o small.xml
 
 {} is the path of a candidate. The status of the command is its exit status, the negative number of the signal that
-ended it, or 124 if it took longer than --timeout. A candidate is kept if its status is the same as for the whole model.
+ended it, or 124 if it took longer than --timeout. A candidate is kept if its status is the same as for the whole model;
+any other status means that the failure is gone. A good check has a status of its own for the failure: `ovir compare`
+has 1 for a difference and 2 if it cannot compare.
 
 exit status: 0 done, 1 the model is at fault, 2 wrong usage, or a check that cannot be used
 """
@@ -40,7 +42,7 @@ def add_to(commands: Any) -> None:
         "--check",
         required=True,
         metavar="'COMMAND {}'",
-        help="the command that fails; {} is the path of a model",
+        help="the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
     )
     parser.add_argument(
         "-o", "--output", type=file_name, metavar="SMALL.xml", required=True, help="where to save the smallest model"
@@ -110,12 +112,12 @@ def run(arguments: argparse.Namespace) -> int:
             )
         except KeyboardInterrupt:
             if last:
-                print_message(readable(f"the best model so far is saved: {_summary(last[0], arguments.output)}"))
+                print_message(readable(f"the best model so far is saved: {_summary(last[0], arguments.output, None)}"))
             raise
     if arguments.json:
         say_json(found.to_dict())
     else:
-        _print(found, arguments.output)
+        _print(found, arguments.output, arguments.max_runs)
     return DONE
 
 
@@ -139,13 +141,13 @@ def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
     return inputs.feeds
 
 
-def _print(found: Reduction, path: str) -> None:
+def _print(found: Reduction, path: str, most: int | None) -> None:
     if found.steps:
         rows = [(step.name, step.runs, step.layers) for step in found.steps]
         say_table(("step", ">runs so far", ">layers left"), rows)
         say()
-    ends = ("Parameter", "Const", "Result")
-    rest = [layer for layer in found.model.walk() if layer.type not in ends]
+    walked = [layer for layer in found.model.walk() if layer.type not in ("Parameter", "Result")]
+    rest = [layer for layer in walked if layer.type != "Const"] or walked
     say_table(
         ("layer", "type", "inputs", "output"),
         [
@@ -161,15 +163,15 @@ def _print(found: Reduction, path: str) -> None:
     if len(rest) > _MOST:
         say(f"and {plural(len(rest) - _MOST, 'more layer')}")
     say()
-    say(readable(_summary(found, path)))
+    say(readable(_summary(found, path, most)))
 
 
 _MOST = 20
 """The largest number of layers that are listed."""
 
 
-def _summary(found: Reduction, path: str) -> str:
-    unfinished = "" if found.complete else ", of which there were no more"
+def _summary(found: Reduction, path: str, most: int | None) -> str:
+    unfinished = "" if found.complete else f", stopped by --max-runs {most}"
     return (
         f"{path}: {found.layers} of {plural(found.layers_before, 'layer')}, "
         f"{status_text(found.status)} as for the whole model, after {plural(found.runs, 'run')}{unfinished}"

@@ -35,7 +35,7 @@ def test_the_table_and_the_file(net: Path, tmp_path: Path, cli: Any) -> None:
     assert f"{small}: 1 of 3 layers, status 7 as for the whole model, after " in done.out
     assert [layer.type for layer in ovir.read_model(small).layers] == ["Parameter", "Tanh", "Result"]
     done = cli("reduce", net, "--check", TANH, "-o", small, "--timeout", 30, "--work", tmp_path / "work")
-    assert "after 2 runs" in done.out
+    assert "after 3 runs" in done.out
 
 
 def test_json(net: Path, tmp_path: Path, cli: Any) -> None:
@@ -46,8 +46,8 @@ def test_json(net: Path, tmp_path: Path, cli: Any) -> None:
 
 
 def test_a_limit_of_runs(net: Path, tmp_path: Path, cli: Any) -> None:
-    done = cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--max-runs", 3)
-    assert done.out.endswith("after 3 runs, of which there were no more\n")
+    done = cli("reduce", net, "--check", TANH, "-o", tmp_path / "small.xml", "--max-runs", 4)
+    assert done.out.endswith("after 4 runs, stopped by --max-runs 4\n")
 
 
 def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:
@@ -64,6 +64,8 @@ def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
     for arguments, message in [
         (["--check", TANH, "-o", net], "this is the model that is reduced"),
         (["--check", "true {}", "-o", small], "status 0 for the whole model: there is no failure to look for"),
+        (["--check", "false {}", "-o", small], "status 1 even for a model without layers, so it does not look at"),
+        (["--check", TANH, "-o", small, "--max-runs", "2"], "max_runs must be at least 3"),
         (["--check", "true", "-o", small], "the check command does not contain {}"),
         (["--check", TANH, "-o", small, "--status", "3"], "status 7 for the whole model, not 3"),
         (["--check", TANH, "-o", small, "--timeout", "0"], "'0' is not a number of seconds above 0"),

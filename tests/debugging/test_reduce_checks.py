@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
+from comparing import small_net
 
 import ovir
 from ovir.debugging.reducing.checks import Command, status_text
@@ -153,7 +154,7 @@ def test_a_folder_continues_an_interrupted_reduction(net: Path, tmp_path: Path) 
     def check(path: str) -> int:
         text = Path(path).read_text()
         calls.append(text)
-        if len(calls) == 5:
+        if len(calls) == 6:
             raise KeyboardInterrupt
         return int("Tanh" in text)
 
@@ -163,9 +164,9 @@ def test_a_folder_continues_an_interrupted_reduction(net: Path, tmp_path: Path) 
     assert (work / "best.xml").read_bytes() == small.read_bytes()
     found = ovir.reduce(net, check, work=work, output=small)
     assert found.layers == 1
-    assert len(set(calls[:4]) & set(calls[5 + 2 :])) == 0, "a candidate has been checked again"
+    assert len(set(calls[3:5]) & set(calls[6 + 3 :])) == 0, "a candidate has been checked again"
     again = ovir.reduce(net, check, work=work)
-    assert again.runs == 2
+    assert again.runs == 3
     assert ovir.diff(again.model, found.model).layers == []
 
 
@@ -176,13 +177,13 @@ def test_other_commands_in_the_same_folder_have_their_own_answers(net: Path, tmp
 
 
 def test_a_limited_number_of_runs(net: Path, tmp_path: Path) -> None:
-    found = ovir.reduce(net, lambda path: int("Tanh" in Path(path).read_text()), max_runs=3, output=tmp_path / "s.xml")
-    assert (found.runs, found.complete) == (3, False)
+    found = ovir.reduce(net, lambda path: int("Tanh" in Path(path).read_text()), max_runs=4, output=tmp_path / "s.xml")
+    assert (found.runs, found.complete) == (4, False)
 
 
 def test_an_interrupt_saves_the_best_model_and_ends_the_command(net: Path, tmp_path: Path) -> None:
     code = "n = len(os.listdir('runs'))\nopen(f'runs/{n}', 'w').close()\n" + (
-        "if n == 4: print(os.getpid(), file=open('pid', 'w', 1)); time.sleep(60)\nsys.exit('Tanh' in text)"
+        "if n == 5: print(os.getpid(), file=open('pid', 'w', 1)); time.sleep(60)\nsys.exit('Tanh' in text)"
     )
     (tmp_path / "runs").mkdir()
     root = Path(ovir.__file__).parents[1]
@@ -221,6 +222,15 @@ def test_checks_that_cannot_be_used(net: Path, tmp_path: Path) -> None:
     flaky = iter(range(9))
     message = refusal(net, lambda path: next(flaky))
     assert "the check is flaky: for the whole model it gives status 0, then status 1" in message
+
+
+def test_a_check_that_fails_for_all_models_is_refused(net: Path, tmp_path: Path) -> None:
+    """A model that returns its inputs fails, too, so that the result would blame any layer."""
+    command = script(tmp_path, "print('no such device'); sys.exit(2)")
+    message = refusal(net, command, output=tmp_path / "small.xml")
+    assert "the check gives status 2 even for a model without layers" in message
+    assert "it prints: no such device" in message
+    assert not (tmp_path / "small.xml").exists()
 
 
 def test_what_the_command_printed_is_shown(net: Path, tmp_path: Path) -> None:
@@ -265,3 +275,19 @@ def test_it_ends_where_a_smaller_size_changes_nothing(tmp_path: Path) -> None:
         return int(any(layer.type == "MatMul" and "3" in str(layer.shape) for layer in model.layers))
 
     assert ovir.reduce(net.model(), check).complete
+
+
+def test_a_difference_on_a_device_ends_at_its_layer(device: pytest.MonkeyPatch) -> None:
+    """The status is the one of `ovir compare` for a difference."""
+    device.setenv("OVIR_TEST_FAULT", "wrong:MatMul")
+    check = "ovir compare {} --against openvino:CPU --config INFERENCE_PRECISION_HINT=f32"
+    found = ovir.reduce(small_net(), check)
+    assert found.status == 1
+    assert [layer.name for layer in found.model.layers if layer.inputs and layer.outputs] == ["product"]
+
+
+def test_a_device_that_is_missing_is_no_difference(device: pytest.MonkeyPatch) -> None:
+    device.setenv("OVIR_TEST_FAULT", "missing:")
+    message = refusal(small_net(), "ovir compare {} --against openvino:CPU")
+    assert "even for a model without layers" in message
+    assert "needs the package openvino" in message

@@ -39,7 +39,7 @@ class Command:
         self.text = text
         self.timeout = timeout
         self.last_line = ""
-        """The last line that the command has printed."""
+        """The last error that the command has printed, or the last line, if none begins with "error"."""
         if PLACE not in text:
             hint = f"write {PLACE} where the path of the model belongs, as in 'ovir run {PLACE}'"
             _refuse(f"the check command does not contain {PLACE}: {text}", hint)
@@ -122,7 +122,8 @@ def _last_line(output: IO[bytes]) -> str:
     size = output.seek(0, os.SEEK_END)
     output.seek(max(0, size - 2000))
     lines = output.read().decode("utf-8", "replace").strip().splitlines()
-    return lines[-1].strip() if lines else ""
+    found = [line for line in lines if line.startswith("error")] or lines
+    return found[-1].strip() if found else ""
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:

@@ -96,9 +96,11 @@ def reduce(
     model so far in ``best.xml``. The result is saved as ``output``, even if the search is interrupted. After
     ``max_runs`` runs of the check the best model so far is the result.
 
-    Raises InputError if the check cannot be used: if it cannot be started, passes for the whole model, or does not
-    give the same status twice.
+    Raises InputError if the check cannot be used: if it cannot be started, passes for the whole model, does not give
+    the same status twice, or has the same status for a model without layers. This takes 3 runs.
     """
+    if max_runs is not None and max_runs < _FIRST_RUNS:
+        _refuse(f"max_runs must be at least {_FIRST_RUNS}, which are needed to test the check, got {max_runs}")
     whole = model if isinstance(model, Model) else read_model(model)
     given = {whole.input_index(key): array for key, array in (inputs or {}).items()}
     function = Command(check, timeout) if isinstance(check, str) else check
@@ -106,6 +108,8 @@ def reduce(
     with _folder(work) as folder:
         runs = _Runs(function, Answers(f"{timeout} {name}", None if work is None else folder), folder, max_runs)
         found = Reduction(whole, runs.status_of_whole(whole, status), count(whole), count(whole), runs.count)
+        runs.require_attention(whole, found.status)
+        found.runs = runs.count
         reducer = _Reducer(found, runs, progress)
         search = Search(Stage(whole.clone(), given=given, seed=seed), reducer.attempt)
         try:
@@ -116,6 +120,10 @@ def reduce(
             if output is not None:
                 save_model(found.model, output)
     return found
+
+
+_FIRST_RUNS = 3
+"""The runs that show whether the check can be used."""
 
 
 @contextmanager
@@ -155,10 +163,9 @@ class _Runs:
                 f"the check is flaky: for the whole model it gives {both}",
                 "a reduction needs a check that always gives the same status for the same model",
             )
-        printed = ""
         if isinstance(self._check, Command):
             self._check.require_started(first)
-            printed = f"; it prints: {self._check.last_line}" if self._check.last_line else ""
+        printed = self._printed()
         if wanted is not None and first != wanted:
             _refuse(f"the check gives {status_text(first)} for the whole model, not {wanted}{printed}")
         if wanted is None and first == 0:
@@ -166,6 +173,22 @@ class _Runs:
             _refuse(f"the check gives status 0 for the whole model: there is no failure to look for{printed}", hint)
         self._best_key = self._answers.key(self.candidate)
         return first
+
+    def require_attention(self, model: Model, wanted: int) -> None:
+        """Raise InputError if the check has the wanted status for a model that returns its inputs, too."""
+        if not model.inputs or not count(model):
+            return
+        save_model(model.extract(inputs=list(model.inputs), outputs=list(model.inputs)), self.candidate)
+        if self._run() == wanted:
+            _refuse(
+                f"the check gives {status_text(wanted)} even for a model without layers, so it does not look at what "
+                f"the model computes{self._printed()}",
+                "a check needs one status for the failure and another one for all else, such as wrong usage",
+            )
+
+    def _printed(self) -> str:
+        line = self._check.last_line if isinstance(self._check, Command) else ""
+        return f"; it prints: {line}" if line else ""
 
     def status(self, model: Model) -> int | None:
         """Return the status of a candidate, which is run unless the answer is known; None for the best model again."""
