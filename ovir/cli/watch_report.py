@@ -9,6 +9,7 @@ from ovir.diagnostics.text import plural, readable
 _EVENTS = 20
 """The table shows this many layers; JSON contains all of them."""
 _MARGINS = 10
+_CONTENTS = {"nan": "NaN", "inf": "infinity"}
 
 
 def print_watch(watch: Watch) -> None:
@@ -16,15 +17,19 @@ def print_watch(watch: Watch) -> None:
     watched = ", ".join(map(str, watch.conditions))
     say()
     for name, what in watch.inputs:
-        say(f"input {readable(name)} has {what} itself")
+        say(readable(f"input '{name}' contains {_CONTENTS.get(what, f'values of {what}')}{_consequence(what)}"))
     if watch.events:
         head = ("layer", "operation", "what", ">value", "position", ">count", "inputs")
         say_table(head, map(_row, watch.events[:_EVENTS]), title=f"watched for {watched}:")
         if (more := len(watch.events) - _EVENTS) > 0:
             say(f"and {plural(more, 'layer')} more; --json has all")
     else:
-        say(f"watched for {watched}: no layer makes such values")
+        say(f"watched for {watched}: no {'other ' if watch.inputs else ''}layer makes such values")
     _print_margins(watch)
+
+
+def _consequence(what: str) -> str:
+    return "; layers that depend on it are not reported" if what == "nan" else ""
 
 
 def _row(event: WatchEvent) -> tuple[str, ...]:

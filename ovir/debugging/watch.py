@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any, NamedTuple
@@ -91,7 +91,8 @@ class Watch:
     ``Watch("nan,inf,overflow:f16,denormal:f16")`` is given to a run as ``compiled(inputs, listeners=[watch])``.
     Afterwards ``events`` holds what the run has shown, ``first`` the first event, and ``margins`` how far each layer is
     from overflow. A layer is reported if one of its results has such a value and none of its inputs has; others only
-    pass it on. A run clears the events of the one before.
+    pass it on. If NaN is watched and an input of the model contains it, layers that depend on this input are not
+    reported at all, because some of them turn NaN into numbers. A run clears the events of the one before.
 
     - ``nan``, ``inf``: NaN or an infinity;
     - ``overflow:TYPE``: a finite value that becomes infinite when it is rounded to this type;
@@ -111,6 +112,7 @@ class Watch:
         self._largest: dict[Layer, float] = {}
         self._calls: dict[Layer, int] = {}
         self._reported: set[tuple[Layer, Condition]] = set()
+        self._spoiled: set[Layer] = set()
 
     @property
     def first(self) -> WatchEvent | None:
@@ -151,6 +153,8 @@ class Watch:
             for condition in self.conditions
             if is_real(array) and holds_anywhere(array, condition)
         ]
+        with_nan = {name for name, what in self.inputs if what == "nan"}
+        self._spoiled = _dependents(port.layer for port in model.inputs if port.any_name in with_nan)
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
         """Do nothing before a layer."""
@@ -186,8 +190,9 @@ class Watch:
                 self._report(layer, condition, inputs, found, shape, Origin(0, call, name))
 
     def _may_report(self, layer: Layer, condition: Condition, inputs: Sequence[Array]) -> bool:
-        """Return whether the layer was not reported yet, and no input has such a value itself."""
-        if (layer, condition) in self._reported:
+        """Return whether the layer was not reported yet, depends on no NaN in the inputs of the model, and no input has
+        such a value itself."""
+        if layer in self._spoiled or (layer, condition) in self._reported:
             return False
         return not any(is_real(array) and holds_anywhere(array, condition) for array in inputs)
 
@@ -209,6 +214,18 @@ class Watch:
                 *(origin.output, origin.inside, found.count, prod(shape), origin.call, seen),
             )
         )
+
+
+def _dependents(starts: Iterable[Layer]) -> set[Layer]:
+    """Return the layers that read tensors of these layers, directly or through others, with the layers of bodies."""
+    pending = list(starts)
+    found: set[Layer] = set()
+    while pending:
+        for port in pending.pop().outputs:
+            for layer in {reader.layer for reader in port.readers} - found:
+                found.update([layer], *(body.walk() for body in layer.bodies.values()))
+                pending.append(layer)
+    return found
 
 
 class Origin(NamedTuple):

@@ -48,7 +48,9 @@ def test_nothing_found_is_no_fault(cli: Any, squares: Path) -> None:
     assert "no layer makes such values" in result.out
     result = cli("run", squares, "--input", "x=1,nan", "--watch", "nan,inf")
     assert result.status == 0
-    assert "input x has nan itself" in result.out
+    assert "input 'x' contains NaN; layers that depend on it are not reported" in result.out
+    result = cli("run", squares, "--input", "x=inf,1e5", "--watch", "inf,overflow:f16")
+    assert "input 'x' contains infinity\ninput 'x' contains values of overflow:f16\n" in result.out
 
 
 def test_emulated_overflow_is_infinite(cli: Any, squares: Path) -> None:

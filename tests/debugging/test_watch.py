@@ -158,6 +158,31 @@ def test_a_run_clears_what_the_one_before_has_shown() -> None:
     assert watch.first is None
 
 
+def test_nothing_that_depends_on_nan_in_an_input_is_reported() -> None:
+    """MaxPool turns NaN into the lowest number, which overflows later; a layer of another input is reported."""
+    x = ops.parameter([1, 1, 2, 2], "f32", name="x")
+    y = ops.parameter([1], "f32", name="y")
+    pooled = ops.max_pool(x, [1, 1], [1, 1], [0, 0], [0, 0], [2, 2], name="pooled")
+    overflowing = ops.multiply(pooled.output(0), ops.constant(np.float32(-2)), name="overflowing")
+    lost = ops.subtract(overflowing, overflowing, name="lost")
+    model = ovir.Model([lost, ops.log(y, name="apart"), ops.shape_of(x)], [x, y], "m")
+    image = np.full((1, 1, 2, 2), np.nan, np.float32)
+    watch = watched(model, [image, np.float32([-1])], "nan,inf")
+    assert watch.inputs == [("x", "nan")]
+    assert [event.layer for event in watch.events] == ["apart"]
+    watch = watched(model, [np.full_like(image, -3e38), np.float32([1])], "nan,inf")
+    assert [event.layer for event in watch.events] == ["overflowing", "lost"]
+
+
+def test_nan_in_an_input_spoils_the_layers_of_bodies() -> None:
+    watch = ovir.Watch("nan,inf")
+    compiled = ovir.compile_model(loop_model())
+    compiled([np.float32([np.nan, 1e38])], listeners=[watch])
+    assert watch.events == []
+    compiled([np.float32([0, 1e38])], listeners=[watch])
+    assert [event.layer for event in watch.events] == ["loop/body/grown"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
