@@ -35,9 +35,9 @@ def _head(found: Comparison) -> Iterator[str]:
     yield _verdict(found)
     first, largest = found.first, found.largest
     if first is not None:
-        yield f"first layer beyond tolerance: {_described(first)}"
+        yield f"first layer beyond tolerance: {_described(found, first)}"
     if largest is not None and largest is not first:
-        yield f"largest contributor: {_described(largest)}"
+        yield f"largest contributor: {_described(found, largest)}"
     if first is None and not found.within and found.layers:
         yield _FAILED if found.failed else _ADVICE[found.mode]
     beyond = [tensor.element_type for tensor in _tensors(found) if not tensor.within]
@@ -67,7 +67,7 @@ _ADVICE = {
 _FAILED = "the device fails on the whole model, but on no layer alone: `ovir reduce` finds the smallest part that fails"
 
 
-def _described(layer: LayerDifference) -> str:
+def _described(found: Comparison, layer: LayerDifference) -> str:
     """Return a layer with what is wrong with it, in one line."""
     worst = layer.tensor.worst
     text = f"{layer.type} '{layer.name}' (id {layer.id})"
@@ -77,9 +77,14 @@ def _described(layer: LayerDifference) -> str:
         return f"{text}: {worst.problem}"
     if worst.position is None:
         return text
+    actual, reference = found.values
     place = ",".join(map(str, worst.position))
     share = f"{format_count(worst.beyond)} of {plural(worst.size, 'element')} beyond"
-    return f"{text}: [{place}] is {_value(worst.actual)} instead of {_value(worst.reference)}, {share}"
+    values = f"[{place}] {actual} {_value(worst.actual)}, {reference} {_value(worst.reference)}"
+    if (metric := found.criterion.metric) is not None:
+        value = format_number(getattr(worst, metric))
+        return f"{text}: {metric} {value}, the limit is {found.criterion.limit:g}; {values}"
+    return f"{text}: {values}, {share}"
 
 
 def _value(value: float | int | str | None) -> str:
@@ -90,50 +95,71 @@ def _print_outputs(found: Comparison) -> None:
     has_scores = any(item.tensor.agreement for item in found.outputs)
     columns = ["output", "type", *_METRICS, *_mean_column(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
+    notes: dict[str, int] = {}
     for item in found.outputs:
-        row = [item.name, _type_text(item.tensor), *_metrics(item.tensor), *_mean_cell(found, item.tensor)]
+        row = [
+            item.name,
+            _type_text(item.tensor),
+            *_metrics(found, item.tensor, notes),
+            *_mean_cell(found, item.tensor),
+        ]
         if has_scores:
             agreement = item.tensor.agreement
             row += ["-", "-"] if agreement is None else [f"{agreement.top1:.1%}", f"{agreement.top5:.1%}"]
         rows.append(row)
     say_table(columns, rows)
+    _print_notes(notes)
+
+
+def _print_notes(notes: dict[str, int]) -> None:
+    for text, number in notes.items():
+        say(readable(f"({number}) {text}"))
 
 
 def _print_layers(found: Comparison, limit: int | None) -> None:
     layers = found.ranked()
     first, largest = found.first, found.largest
     rows = []
+    notes: dict[str, int] = {}
     for layer in layers[:limit]:
         marks = [name for name, marked in (("first", first), ("largest", largest)) if marked is layer]
         mark = ", ".join(marks) or ("" if layer.within else "beyond")
         name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
         row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
-        rows.append([*row, *_metrics(layer.tensor), *_mean_cell(found, layer.tensor)])
+        rows.append([*row, *_metrics(found, layer.tensor, notes), *_mean_cell(found, layer.tensor)])
+    say("layers in the order of the noise that they add; those beyond tolerance come first")
     say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_mean_column(found)], rows)
+    _print_notes(notes)
     if limit is not None and len(layers) > limit:
         say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
 
 
-def _metrics(tensor: TensorDifference) -> list[str]:
+def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int]) -> list[str]:
+    """Return the cells of a tensor; a long problem becomes a note with a number."""
     worst = tensor.worst
     if worst.problem is not None:
-        return [worst.problem, *["-"] * (len(_METRICS) - 1)]
+        is_short = len(worst.problem) <= _SHORT
+        text = worst.problem if is_short else f"fails ({notes.setdefault(worst.problem, len(notes) + 1)})"
+        return [text, *["-"] * (len(_METRICS) - 1)]
     numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
     return [
         *(format_number(None if value is None else float(f"{value:.3g}")) for value in numbers),
         "-" if worst.cosine is None else f"{worst.cosine:.6f}",
         "-" if worst.sqnr_db is None else f"{worst.sqnr_db:.1f}",
         format_count(worst.beyond),
-        _nonfinite(tensor),
+        _nonfinite(found, tensor),
     ]
 
 
-def _nonfinite(tensor: TensorDifference) -> str:
-    """Return the numbers of NaN and infinities: of ovir, and of the other side."""
+def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
+    """Return the numbers of NaN and infinities, with the side that has them."""
     worst = tensor.worst
-    if not any((*worst.nan, *worst.inf)):
-        return "-"
-    return f"{worst.nan[0]}, {worst.inf[0]} / {worst.nan[1]}, {worst.inf[1]}"
+    numbers = [
+        (count[side], name, where)
+        for where, side in zip(found.values, (1, 0), strict=True)
+        for name, count in (("NaN", worst.nan), ("Inf", worst.inf))
+    ]
+    return ", ".join(f"{format_count(count)} {name} {where}" for count, name, where in numbers if count) or "-"
 
 
 def _mean_column(found: Comparison) -> Sequence[str]:
@@ -159,7 +185,27 @@ def _not_compared(layers: Sequence[NotCompared]) -> Iterator[str]:
     for reason, group in by_reason.items():
         names = ", ".join(f"{layer.type} '{layer.name}'" for layer in group[:_SHOWN])
         more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-        yield f"not compared: {plural(len(group), 'layer')}, because {reason}: {names}{more}"
+        text = reason if len(group) == 1 else _in_plural(reason)
+        yield f"not compared: {plural(len(group), 'layer')}, because {text}: {names}{more}"
 
 
+def _in_plural(reason: str) -> str:
+    """Return why several layers are not compared, from the reason for one."""
+    for one, many in _PLURALS.items():
+        if reason.startswith(one):
+            return many + reason.removeprefix(one)
+    return reason
+
+
+_PLURALS = {
+    "it was": "they were",
+    "it is in": "they are in",
+    "it is": "each is",
+    "it cannot": "they cannot",
+    "it draws": "they draw",
+    "its outputs": "their outputs",
+    "nothing reads its outputs": "nothing reads their outputs",
+    "the other model has no such layer": "the other model has no such layers",
+}
+_SHORT = 40  # characters
 _SHOWN = 3  # layers

@@ -197,9 +197,16 @@ class Session:
             port = self._model.outputs[index]
             assert port.source is not None
             tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
-            found = self._criterion.compare(actual, reference, tolerance)
-            agreement = agreement_of(actual, reference)
+            found = self._found(port, actual, reference, tolerance)
+            agreement = None if found.lone or found.problem else agreement_of(actual, reference)
             self._outputs[index].add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
+
+    def _found(self, port: Port, actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
+        """Compare a tensor with its reference."""
+        problem = self._side.mismatch(_element_type(port, reference), actual)
+        if problem is not None:
+            return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
+        return self._criterion.compare(actual, reference, tolerance)
 
     def _outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
@@ -241,7 +248,7 @@ class Session:
     def _compare_one(self, number: int, step: SeenStep, position: int, actual: Array) -> TensorComparison:
         port, reference = step.layer.outputs[position], step.outputs[position]
         tolerance = self._tolerance(port, reference, actual, self._scales[step.layer])
-        found = self._criterion.compare(actual, reference, tolerance)
+        found = self._found(port, actual, reference, tolerance)
         tally = self._layers[step.layer][position]
         tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)
         self._noise[port] = noise(found)
@@ -270,7 +277,11 @@ class Session:
             criterion=self._criterion,
             outputs=[self._output(index, tally) for index, tally in sorted(self._outputs.items())],
             layers=[self._layer(layer) for layer in compared],
-            not_compared=[NotCompared(x.id, x.key, x.type, self._skipped[x]) for x in skipped],
+            not_compared=[
+                *(NotCompared(x.id, x.key, x.type, self._skipped[x]) for x in skipped),
+                *self._side.not_compared,
+            ],
+            values=self._side.sides,
             diagnostics=list(self._diagnostics),
             failed=self._failed,
         )

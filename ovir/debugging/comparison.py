@@ -155,6 +155,8 @@ class Comparison:
     not_compared: list[NotCompared] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
     """What else is worth knowing, and what the engine failed at."""
+    values: tuple[str, str] = ("in the other model", "in the first")
+    """Where ``actual`` and ``reference`` of a tensor are from, for texts."""
     failed: bool = False
     """Whether the other side failed to compute the outputs."""
 
@@ -260,7 +262,7 @@ def mean(values: Iterable[float]) -> float | None:
 
 def noise(found: TensorComparison) -> float:
     """Return the root mean square of the errors, relative to the reference; infinite for what has no number."""
-    if found.problem is not None or found.nan[0] != found.nan[1] or found.inf[0] != found.inf[1]:
+    if found.problem is not None or found.lone:
         return math.inf
     if found.sqnr_db is None:  # strings, or nothing but NaN and infinities
         return math.inf if found.beyond else 0.0

@@ -60,6 +60,10 @@ class Criterion:
             limit = math.nan
         if name not in LIMITS or math.isnan(limit):
             _refuse(f"metric must be NAME=LIMIT with one of {', '.join(LIMITS)}, got {metric!r}")
+        if (name == "cosine" and not -1 <= limit <= 1) or (LIMITS[name] == "most" and limit < 0):
+            _refuse(
+                f"metric {name} is never {'above 1 or below -1' if name == 'cosine' else 'negative'}, got {metric!r}"
+            )
         return cls(metric=name, limit=limit)
 
     def coarsest(self, element_types: Iterable[ElementType], terms: float, steps: float) -> Tolerance:
@@ -84,7 +88,7 @@ class Criterion:
         if value is None:  # nothing is finite, or the elements are no numbers
             return found
         agrees = value <= self.limit if LIMITS[self.metric] == "most" else value >= self.limit
-        return replace(found, within=agrees and found.nan[0] == found.nan[1] and found.inf[0] == found.inf[1])
+        return replace(found, within=agrees and not found.lone)
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was chosen, for JSON."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -56,7 +57,10 @@ def _random(model: Model, seed: int) -> list[Array]:
 
 
 def _loaded(model: Model, path: Path) -> list[Array]:
-    return _collected(model, load_npz(path))
+    try:
+        return _collected(model, load_npz(path))
+    except InputError as error:
+        raise InputError(*(replace(found, file=os.fspath(path), line=None) for found in error.diagnostics)) from None
 
 
 def _collected(model: Model, feeds: Any) -> list[Array]:

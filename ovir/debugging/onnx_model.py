@@ -26,6 +26,7 @@ class OnnxModel(OtherBase):
     """The tensors of an ONNX model, matched by name with the tensors of the first model."""
 
     with_constants = False
+    sides = ("in onnxruntime", "in ovir")
 
     def __init__(self, engine: Engine, path: str, model: Model) -> None:
         self._engine = engine

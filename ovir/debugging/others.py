@@ -8,6 +8,8 @@ from types import TracebackType
 from typing import Self
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.comparison import NotCompared
 from ovir.debugging.partners import Partners
 from ovir.debugging.walk import ENDS, Walk, WalkPlan
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -40,6 +42,18 @@ class OtherBase:
     """Whether errors of earlier layers are part of what is compared."""
     with_constants = True
     """Whether layers that depend on constants alone are compared."""
+
+    sides = ("in the other model", "in the first")
+    """Where the compared values are from: of this side, and of the first model."""
+
+    @property
+    def not_compared(self) -> list[NotCompared]:
+        """Return what this side has but is never compared."""
+        return []
+
+    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        """Return why a tensor of the first model's element type cannot be compared with an array; None if it can."""
+        return None
 
     @property
     def precision(self) -> str | None:

@@ -7,13 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.comparison import NotCompared
 from ovir.debugging.others import Answer, OtherBase
 from ovir.diagnostics.codes import BAD_INPUT, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
-from ovir.graph.layers import Port
+from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.runtime.executor import SeenStep
 
@@ -27,6 +29,8 @@ class Recorded(OtherBase):
     of the output, as in ``split:1``; the prefix ``tap:``, which ``ovir run --output`` writes, may be before it.
     """
 
+    sides = ("recorded", "in the model")
+
     def __init__(self, model: Model, tensors: Mapping[str, Array], description: str) -> None:
         """Find the tensors of a model. Raises InputError if no key names one."""
         self.description = description
@@ -38,6 +42,8 @@ class Recorded(OtherBase):
             if key in names:
                 self._keys.setdefault(names[key], key)
         unknown = [key for key in tensors if key not in names]
+        self._in_bodies = _layers_in_bodies(model, unknown) if unknown else {}
+        unknown = [key for key in unknown if key not in self._in_bodies]
         listed = ", ".join(f"'{key}'" for key in unknown[:_SHOWN])
         listed += f" and {len(unknown) - _SHOWN} more" if len(unknown) > _SHOWN else ""
         meant = did_you_mean(unknown[0], list(names), "'{}'") if unknown else ""
@@ -61,6 +67,16 @@ class Recorded(OtherBase):
             hint = "give the inputs that it was made with: --input, or inputs= in Python"
             raise InputError(diagnose(USAGE, message, Place(self.description), hint=hint))
         return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
+
+    @property
+    def not_compared(self) -> list[NotCompared]:
+        layers = dict.fromkeys(self._in_bodies.values())
+        return [NotCompared(layer.id, layer.key, layer.type, "it is in a body") for layer in layers]
+
+    def mismatch(self, element_type: ElementType, array: Array) -> str | None:
+        recorded = ElementType.from_dtype(array.dtype)
+        kinds = [(kind.is_real, kind.kind == "string") for kind in (recorded, element_type)]
+        return None if kinds[0] == kinds[1] else f"recorded as {recorded}, the model has {element_type}"
 
     @property
     def has_only_inputs(self) -> bool:
@@ -114,6 +130,18 @@ def _names(model: Model) -> dict[str, Port]:
     for name, port in list(names.items()):
         names.setdefault(f"tap:{name}", port)
     return names
+
+
+def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
+    """Return which keys name layers in bodies, which run many times or not at all."""
+    found = {
+        name: layer
+        for graph in model.graphs()
+        if graph is not model
+        for layer in graph.layers
+        for name in (layer.key, *(f"{layer.key}:{port.index}" for port in layer.outputs))
+    }
+    return {key: found[key] for key in keys if key in found}
 
 
 def _equal(a: Array, b: Array) -> bool:

@@ -40,6 +40,8 @@ class DeviceSide(OtherBase):
         self.device = device
         self._partners = partners
         self._layers: OtherBase | None = None
+        if isinstance(device, EngineDevice):
+            self.sides = (f"on {device.engine.device}", "in ovir")
 
     @property
     def description(self) -> str:  # type: ignore[override]
@@ -119,6 +121,8 @@ def open_side(
     Raises InputError for arguments that do not fit together, ReadError for files that cannot be read.
     """
     kind, rest = _kind(against)
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout > 0):
+        _refuse(f"timeout must be a number of seconds above 0, got {timeout!r}")
     if device is not None and kind != "model":
         _refuse("device= says where a second model runs, but against= names none")
     if kind == "engine":
@@ -157,7 +161,7 @@ def _kind(against: object) -> tuple[str, str]:
     if isinstance(against, (str, os.PathLike)):
         text = os.fspath(against)
         head, _, tail = text.partition(":")
-        if head == "openvino":
+        if head == "openvino" and tail:
             return "engine", text
         if head == "onnx" and tail:
             return "onnx", tail
@@ -176,7 +180,7 @@ def _engine_device(name: str, config: Mapping[str, str] | None, timeout: float |
 
 def _refuse_config(config: Mapping[str, str] | None, timeout: float | None) -> None:
     if config or timeout is not None:
-        _refuse("config and timeout are for engines other than ovir")
+        _refuse("config and timeout (--config, --timeout) need openvino:DEVICE or onnx:FILE to compare with")
 
 
 def _refuse(message: str) -> NoReturn:

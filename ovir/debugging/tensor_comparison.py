@@ -85,6 +85,8 @@ class TensorComparison:
     """Number of NaN in the reference and in the tensor."""
     inf: tuple[int, int] = (0, 0)
     """Number of infinite elements in the reference and in the tensor."""
+    lone: int = 0
+    """Number of positions at which NaN or an infinity has no equal on the other side."""
     problem: str | None = None
     """What prevents a comparison of elements, such as different shapes."""
 
@@ -154,6 +156,7 @@ class _Sums:
         self.compared = self.beyond = 0
         self.nan = [0, 0]
         self.inf = [0, 0]
+        self.lone = 0
         self.error = self.error_squared = self.product = 0.0
         self.squared = [0.0, 0.0]
         self.max_abs = 0.0
@@ -181,6 +184,7 @@ class _Sums:
             self.nan[side] += int(np.count_nonzero(np.isnan(values)))
             self.inf[side] += int(np.count_nonzero(np.isinf(values)))
         both = np.isfinite(actual) & np.isfinite(reference)
+        self.lone += int(np.count_nonzero(~same & ~both))
         excess = np.where(same, -np.inf, np.inf)
         excess[both] = self._add_finite(actual[both], reference[both], error[both])
         return excess
@@ -219,19 +223,23 @@ class _Sums:
             reference=as_numbers(reference[position]).item(),
             nan=(self.nan[0], self.nan[1]),
             inf=(self.inf[0], self.inf[1]),
+            lone=self.lone,
         )
         if not self.compared:
             return found
-        norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])
         return replace(
             found,
             max_abs=self.max_abs,
             max_rel=self.max_rel,
             mean_abs=self.error / self.compared,
             rmse=math.sqrt(self.error_squared / self.compared),
-            cosine=min(max(self.product / norm, -1.0), 1.0) if norm else float(self.squared[0] == self.squared[1]),
+            cosine=None if self.lone else self._cosine(),  # the other elements would look better than the tensor is
             sqnr_db=_decibels(self.squared[1], self.error_squared),
         )
+
+    def _cosine(self) -> float:
+        norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])
+        return min(max(self.product / norm, -1.0), 1.0) if norm else float(self.squared[0] == self.squared[1])
 
 
 def _distances(actual: Array, reference: Array, one: Array, other: Array) -> Array:

@@ -77,4 +77,16 @@ def test_the_precision_of_the_device_is_shown(
     assert status == 1
     assert "OpenVINO 1.2.3 on CPU, which computes in bf16: outputs" in text
     assert "the device computes in bf16; --config INFERENCE_PRECISION_HINT=f32 compares in f32" in text
-    assert "--config" not in run(capsys, *arguments)[1]
+    text = run(capsys, *arguments)[1]
+    assert "--config" not in text
+    assert "beyond tolerance: SoftMax 'soft' (id 2): [0,1] on CPU " in text
+    assert ", in ovir " in text
+
+
+def test_the_value_of_the_metric_is_named(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:SoftMax")
+    status, text = run(capsys, "--against", "openvino:CPU", "--input", "x.npz", "--metric", "max_abs=0.5")
+    assert status == 1
+    assert "max_abs 1, the limit is 0.5; [" in text

@@ -292,6 +292,46 @@ def test_a_recording_without_an_input_needs_inputs() -> None:
         ovir.compare(small_net(), recorded(), samples=2)
 
 
+def test_nan_on_one_side_leaves_out_what_would_look_good() -> None:
+    tensors = {**recorded(), "x": X}
+    tensors["soft"][0, 0] = np.nan
+    found = ovir.compare(small_net(), tensors, metric="cosine=0.5")
+    assert found.outputs[0].tensor.worst.cosine is None
+    assert found.outputs[0].tensor.agreement is None
+    assert not found
+
+
+def test_recorded_tensors_of_another_kind_of_element_type() -> None:
+    found = ovir.compare(small_net(), {"x": X, "tanh": np.zeros((2, 6), np.int32)})
+    assert found.first is not None
+    assert found.first.tensor.worst.problem == "recorded as i32, the model has f32"
+
+
+def test_recorded_layers_in_bodies_are_listed_without_a_warning() -> None:
+    x = ops.parameter([2], "f32", name="x")
+    flag = ops.parameter([], "boolean", name="flag")
+    inner = [ops.parameter([2], "f32", name=name) for name in ("then", "else")]
+    bodies = ovir.Model([ops.relu(inner[0], name="r")], inner[:1]), ovir.Model([ops.negative(inner[1])], inner[1:])
+    branch = ops.if_op(flag, name="branch")
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    branch.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
+    model = ovir.Model([branch.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, flag])
+    ones = np.ones(2, np.float32)
+    inside = next(layer.key for graph in model.graphs() for layer in graph.layers if layer.name == "r")
+    found = ovir.compare(model, {"x": ones, "flag": np.array(True), "branch": ones, inside: ones})
+    assert found
+    assert found.diagnostics == []
+    assert [(item.name, item.reason) for item in found.not_compared] == [(inside, "it is in a body")]
+
+
+def test_a_folder_of_inputs_names_the_file_at_fault(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", x=X)
+    np.savez(tmp_path / "b.npz", x=X[:, :3])
+    with pytest.raises(ovir.InputError, match=r"b\.npz: .*takes shape"):
+        ovir.compare(small_net(), small_net(), inputs=tmp_path)
+
+
 # --------------------------------------------------------------------------- inputs, tolerances, arguments
 
 
@@ -337,6 +377,10 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
             "metric must be NAME=LIMIT with one of max_abs, max_rel, mean_abs, rmse, cosine, sqnr_db",
         ),
         ({"metric": "cosine=1", "atol": 1.0}, "a metric takes the place of rtol and atol"),
+        ({"metric": "cosine=2"}, "metric cosine is never above 1 or below -1, got 'cosine=2'"),
+        ({"metric": "rmse=-1"}, "metric rmse is never negative, got 'rmse=-1'"),
+        ({"timeout": -1}, "timeout must be a number of seconds above 0, got -1"),
+        ({"against": "openvino:"}, "cannot compare with 'openvino:': expected openvino:DEVICE"),
         ({"mode": "both"}, "mode must be 'isolated' or 'cumulative', got 'both'"),
         (
             {"against": "tensorrt"},
@@ -344,7 +388,10 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
         ),
         ({"against": {"tanh": X}, "mode": "isolated"}, "layers can be isolated on a device or in a second model"),
         ({"device": "openvino:CPU"}, "device= says where a second model runs, but against= names none"),
-        ({"against": small_net(), "config": {"A": "B"}}, "config and timeout are for engines other than ovir"),
+        (
+            {"against": small_net(), "config": {"A": "B"}},
+            r"config and timeout \(--config, --timeout\) need openvino:DEVICE or onnx:FILE",
+        ),
         (
             {"against": small_net(), "samples": 2, "inputs": [X]},
             "samples are random inputs: give either samples or inputs",
