@@ -51,9 +51,11 @@ class Partners:
         for index, own in enumerate(self.a.inputs):
             if names & {own.layer.name, *own.names}:
                 return index
-        known = ", ".join(f"'{own.any_name}'" for own in self.a.inputs) or "none"
-        message = f"input '{port.any_name}' of the second model is no input of the first, whose inputs are {known}"
-        raise InputError(diagnose(USAGE, message, port.layer.place, hint="`ovir edit --rename` gives it another name"))
+        names_of = [", ".join(f"'{one.any_name}'" for one in model.inputs) or "none" for model in (self.a, self.b)]
+        message = f"the models have different inputs: {names_of[0]} / {names_of[1]}"
+        is_related = any(layer.type not in ("Parameter", "Result", "Const") for layer in self._to_b)
+        hint = "`ovir edit --rename` gives an input another name" if is_related else None
+        raise InputError(diagnose(USAGE, message, port.layer.place, hint=hint))
 
     def _matched_outputs(self) -> list[int | None]:
         if self._to_b is None:

@@ -214,9 +214,7 @@ def test_half_precision_has_its_own_tolerance() -> None:
 def test_models_with_other_inputs_are_refused() -> None:
     y, z = (ops.parameter([2], "i64", name=name, tensor_names=name) for name in "yz")
     other = ovir.Model([ops.add(y, z)], [y, z])
-    with pytest.raises(
-        ovir.InputError, match=r"input '[yz]' of the second model is no input of the first, whose inputs are 'x'"
-    ):
+    with pytest.raises(ovir.InputError, match=r"the models have different inputs: 'x' / 'y', 'z'$"):
         ovir.compare(small_net(), other, inputs=[X])
 
 
