@@ -37,6 +37,8 @@ def input_sets(model: Model, inputs: Inputs, samples: int | None, seed: int) -> 
         raise InputError(diagnose(USAGE, "samples are random inputs: give either samples or inputs"))
     if isinstance(inputs, (str, os.PathLike)):
         return [partial(_loaded, model, path) for path in _paths(Path(inputs))]
+    if isinstance(inputs, Sequence) and not inputs and model.inputs:
+        raise InputError(diagnose(USAGE, "inputs is empty: expected arrays, or None for random ones"))
     if isinstance(inputs, Sequence) and inputs and all(isinstance(item, Mapping) for item in inputs):
         return [partial(_collected, model, item) for item in inputs]
     return [partial(_collected, model, inputs)]

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from ovir.analysis.record import record_keys
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.debugging.comparison import NotCompared
@@ -133,14 +134,11 @@ def _names(model: Model) -> dict[str, Port]:
 
 
 def _layers_in_bodies(model: Model, keys: Sequence[str]) -> dict[str, Layer]:
-    """Return which keys name layers in bodies, which run many times or not at all."""
-    found = {
-        name: layer
-        for graph in model.graphs()
-        if graph is not model
-        for layer in graph.layers
-        for name in (layer.key, *(f"{layer.key}:{port.index}" for port in layer.outputs))
-    }
+    """Return which keys name layers in bodies, which run many times or not at all.
+
+    The keys are what ``record_keys`` gives to the tensors of bodies.
+    """
+    found = {key: port.layer for key, port in record_keys(model).items() if port.layer.scope}
     return {key: found[key] for key in keys if key in found}
 
 

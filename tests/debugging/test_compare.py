@@ -309,18 +309,24 @@ def test_recorded_layers_in_bodies_are_listed_without_a_warning() -> None:
     x = ops.parameter([2], "f32", name="x")
     flag = ops.parameter([], "boolean", name="flag")
     inner = [ops.parameter([2], "f32", name=name) for name in ("then", "else")]
-    bodies = ovir.Model([ops.relu(inner[0], name="r")], inner[:1]), ovir.Model([ops.negative(inner[1])], inner[1:])
+    bodies = (
+        ovir.Model([ops.relu(inner[0], name="r", tensor_names="named")], inner[:1]),
+        ovir.Model([ops.negative(inner[1])], inner[1:]),
+    )
     branch = ops.if_op(flag, name="branch")
     branch.set_then_body(bodies[0])
     branch.set_else_body(bodies[1])
     branch.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
     model = ovir.Model([branch.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, flag])
     ones = np.ones(2, np.float32)
-    inside = next(layer.key for graph in model.graphs() for layer in graph.layers if layer.name == "r")
+    inside, (layer,) = (
+        "branch/then/named",
+        [item for graph in model.graphs() for item in graph.layers if item.name == "r"],
+    )
     found = ovir.compare(model, {"x": ones, "flag": np.array(True), "branch": ones, inside: ones})
     assert found
     assert found.diagnostics == []
-    assert [(item.name, item.reason) for item in found.not_compared] == [(inside, "it is in a body")]
+    assert [(item.name, item.reason) for item in found.not_compared] == [(layer.key, "it is in a body")]
 
 
 def test_a_folder_of_inputs_names_the_file_at_fault(tmp_path: Path) -> None:
@@ -375,6 +381,7 @@ def test_integers_must_be_equal_unless_atol_is_given() -> None:
             "metric must be NAME=LIMIT with one of max_abs, max_rel, mean_abs, rmse, cosine, sqnr_db",
         ),
         ({"metric": "cosine=1", "atol": 1.0}, "a metric takes the place of rtol and atol"),
+        ({"against": small_net(), "inputs": []}, "inputs is empty: expected arrays, or None for random ones"),
         ({"metric": "cosine=2"}, "metric cosine is never above 1 or below -1, got 'cosine=2'"),
         ({"metric": "rmse=-1"}, "metric rmse is never negative, got 'rmse=-1'"),
         ({"timeout": -1}, "timeout must be a number of seconds above 0, got -1"),
