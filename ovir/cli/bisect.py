@@ -9,10 +9,9 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape, file_name, open_model, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import SearchProgress
 from ovir.cli.run_inputs import add_inputs
 from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other, seed
-from ovir.cli.signals import cleaning_up
 from ovir.cli.status import DONE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
 from ovir.debugging.bisecting.bisection import Bisection, Probe
@@ -63,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(model.diagnostics)
     against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
     inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
-    with CountedProgress() as progress, cleaning_up():
+    with SearchProgress() as progress:
         found = bisect(
             model,
             against,
@@ -75,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
             metric=arguments.metric,
             timeout=arguments.timeout,
             output=arguments.output,
-            progress=progress.update,
+            progress=lambda done, total, text: progress.update(total, done, text),
         )
     print_diagnostics(found.diagnostics)
     if arguments.json:

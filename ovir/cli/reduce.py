@@ -9,9 +9,8 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, file_name, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json, say_table
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import SearchProgress
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.cli.signals import cleaning_up
 from ovir.cli.status import DONE
 from ovir.core.arrays import Array
 from ovir.debugging.reducing.checks import status_text
@@ -92,11 +91,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_output(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []
-    with CountedProgress() as bar, cleaning_up():
+    with SearchProgress() as bar:
 
         def progress(found: Reduction, step: str) -> None:
             last[:] = [found]
-            bar.update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
+            bar.update(found.layers_before, found.layers_before - found.layers, f"{plural(found.runs, 'run')}: {step}")
 
         try:
             found = reduce(
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
                 max_runs=arguments.max_runs,
                 progress=progress,
             )
-        except (KeyboardInterrupt, SystemExit):
+        except KeyboardInterrupt:
             if last:
                 print_message(readable(f"the best model so far is saved: {_summary(last[0], arguments.output, None)}"))
             raise

@@ -319,8 +319,10 @@ def test_recorded_layers_in_bodies_are_listed_without_a_warning() -> None:
     branch.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
     model = ovir.Model([branch.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, flag])
     ones = np.ones(2, np.float32)
-    inside = "branch/then/named"
-    layer = next(item for graph in model.graphs() for item in graph.layers if item.name == "r")
+    inside, (layer,) = (
+        "branch/then/named",
+        [item for graph in model.graphs() for item in graph.layers if item.name == "r"],
+    )
     found = ovir.compare(model, {"x": ones, "flag": np.array(True), "branch": ones, inside: ones})
     assert found
     assert found.diagnostics == []

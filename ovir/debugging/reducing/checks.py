@@ -32,7 +32,7 @@ class Command:
     """A command line in which ``{}`` stands for the path of the model; its status is the exit status, or the negative
     number of the signal that ended it.
 
-    It runs in a process group of its own, which is stopped after ``timeout`` seconds, and when ovir is interrupted.
+    It runs in a process group of its own, which is killed after ``timeout`` seconds, and when ovir is interrupted.
     """
 
     def __init__(self, text: str, timeout: float | None = None) -> None:
@@ -88,9 +88,6 @@ class Command:
             _refuse(f"the check command cannot be started: {arguments[0]}: {reason}")
 
 
-_GRACE = 2.0
-"""The seconds after which a process that is interrupted is killed."""
-
 _NOT_STARTED = (126, 127)
 """The statuses of a shell for a command that is not executable, or does not exist."""
 
@@ -112,28 +109,13 @@ def _needs_shell(text: str) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Let a process, and all that it has started in its group, end.
-
-    It is interrupted first, so that it can remove its temporary files, as ovir does.
-    """
-    try:
+    """Let a process, and all that it has started in its group, end at once."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
-            _signal(process, signal.SIGINT)
-            process.wait(_GRACE)
-    except subprocess.TimeoutExpired:
-        pass  # it is killed
-    finally:
-        if os.name == "posix":
-            _signal(process, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-        process.wait()
-
-
-def _signal(process: subprocess.Popen[bytes], number: int) -> None:
-    """Send a signal to a process group, unless it has ended."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, number)
+    process.wait()
 
 
 def _last_line(output: IO[bytes]) -> str:
