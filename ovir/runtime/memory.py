@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numpy.lib.array_utils import byte_bounds
 
 from ovir.core.arrays import Array
+from ovir.core.garbage import without_garbage_collection
 from ovir.graph.layers import Port
 from ovir.runtime.plan import Plan
 from ovir.runtime.step import Step
@@ -34,8 +35,9 @@ def memory_use(plan: Plan, *, certain: bool = False) -> MemoryUse:
     """Return the memory of a run. Sizes are known where shapes are static, or have an upper bound; with ``certain``
     only tensors of static shapes count."""
     walk = _Walk(plan, certain)
-    for index, step in enumerate(plan.steps):
-        walk.step(index, step)
+    with without_garbage_collection():
+        for index, step in enumerate(plan.steps):
+            walk.step(index, step)
     inputs = [_bytes(port) for port in plan.model.inputs]
     return MemoryUse(
         _covered(plan.constants.values()) + walk.body_weights,
