@@ -10,10 +10,10 @@ from ovir.debugging.devices import Device
 from ovir.debugging.others import Answer, OtherBase, skipped_partner
 from ovir.debugging.partners import Partners
 from ovir.debugging.parts import LonePart, LoneParts
-from ovir.debugging.walk import constant_layers
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.engines.process import EngineDiedError
 from ovir.graph.layers import Layer
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.executor import SeenStep
 
@@ -47,7 +47,7 @@ class Isolated(OtherBase):
         self._device = device
         self._partners = partners
         self._runs_whole = runs_whole
-        folded = constant_layers(partners.b)
+        folded = all_constant_layers(partners.b)
         self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
         self._waiting: list[_Waiting] = []
         self._bytes = 0

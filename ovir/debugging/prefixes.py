@@ -8,9 +8,9 @@ from ovir.core.arrays import Array
 from ovir.debugging.devices import Device
 from ovir.debugging.others import Answer, OtherBase, skipped_partner
 from ovir.debugging.partners import Partners
-from ovir.debugging.walk import constant_layers
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.graph.layers import Port
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.runtime.executor import SeenStep
 
 MOST_BYTES = 32 << 20
@@ -28,7 +28,7 @@ class Prefixes(OtherBase):
         self._device = device
         self._partners = partners
         self.with_constants = False
-        self._folded = constant_layers(partners.b)
+        self._folded = all_constant_layers(partners.b)
         self._inputs: list[Array] = []
         self._waiting: list[SeenStep] = []
         self._bytes = 0

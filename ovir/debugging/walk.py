@@ -10,9 +10,8 @@ from ovir.core.arrays import Array
 from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.graph.layers import Layer
 from ovir.graph.model import Model
-from ovir.inference.constant_layers import is_function
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.runtime.executor import Executor, SeenStep
 from ovir.runtime.listeners import Reports
 from ovir.runtime.plan import Plan, make_plan
@@ -23,25 +22,13 @@ ENDS = ("Parameter", "Result", "Const")
 """Layers that compute nothing."""
 
 
-def constant_layers(model: Model) -> set[Layer]:
-    """Return the layers that depend on constants alone, the constants included."""
-    found: set[Layer] = set()
-    for layer in model.layers:
-        if not is_function(layer):
-            continue
-        sources = {port.source.layer for port in layer.inputs if port.source is not None}
-        if layer.type == "Const" or (sources and sources <= found):
-            found.add(layer)
-    return found
-
-
 class WalkPlan:
     """The plan of a model in which layers are steps that other plans fold."""
 
     def __init__(self, model: Model, *, with_constants: bool) -> None:
         """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
         constants alone are folded."""
-        folded = set() if with_constants else constant_layers(model)
+        folded = set() if with_constants else all_constant_layers(model)
         self.model = model
         self.layers = [
             layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded

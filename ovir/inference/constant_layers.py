@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ovir.graph.layers import Layer
+from ovir.graph.model import Model
 from ovir.ops.infrastructure import Const
 
 
@@ -35,3 +36,14 @@ def constant_layers(layer: Layer, most: int | None = None) -> list[Layer] | None
         if most is not None and len(found) > most:
             return None
     return list(found)
+
+
+def all_constant_layers(model: Model) -> set[Layer]:
+    """Return the layers of a model that are computed from constants alone, the constants included; Results are not."""
+    found: set[Layer] = set()
+    for layer in model.layers:
+        if not is_function(layer) or layer.type == "Result":
+            continue
+        if all(port.source is not None and port.source.layer in found for port in layer.inputs):
+            found.add(layer)
+    return found

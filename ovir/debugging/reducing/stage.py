@@ -11,6 +11,7 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OvirError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
+from ovir.inference.constant_layers import all_constant_layers
 from ovir.runtime.compiled import compile_model
 
 
@@ -39,16 +40,7 @@ class Stage:
     @cached_property
     def constant_layers(self) -> frozenset[int]:
         """Return the ids of the layers, Consts included, that are computed from constants alone."""
-        found: set[int] = set()
-        for layer in self.model.layers:
-            op = layer.operator
-            if op is None or not op.pure or layer.bodies or layer.type in ("Parameter", "Result"):
-                continue
-            sources = [port.source for port in layer.inputs]
-            is_fed = bool(sources) or layer.type == "Const"
-            if is_fed and all(source is not None and source.layer.id in found for source in sources):
-                found.add(layer.id)
-        return frozenset(found)
+        return frozenset(layer.id for layer in all_constant_layers(self.model))
 
     @property
     def feeds(self) -> list[Array]:
