@@ -1,4 +1,4 @@
-"""What a comparison with a device costs, beside one run on each side.
+"""Measures how much more a comparison with a device costs than one run on each side.
 
     python -m benchmarks.compare FOLDER [--only REGEX] [--rounds N]
 
@@ -17,17 +17,14 @@ import sys
 import time
 from pathlib import Path
 
-from benchmarks.common import geometric_mean
+from benchmarks.common import PEAK, geometric_mean
 
 _PROCESS = """
-import re, sys
+import sys
 import ovir
 path = sys.argv[1]
 inputs = list(ovir.random_inputs(path).values())
-config = {{"INFERENCE_PRECISION_HINT": "f32"}}
-{measured}
-with open("/proc/self/status") as file:  # unlike ru_maxrss, without the memory of the process that has started this one
-    print(re.search(r"VmHWM:\\s*(\\d+)", file.read())[1])
+config = {"INFERENCE_PRECISION_HINT": "f32"}
 """
 _MEASURED = {
     "ovir": "ovir.compile_model(path)(inputs)",
@@ -39,7 +36,7 @@ _MEASURED = {
 
 def measured(kind: str, path: Path) -> tuple[float, float]:
     """Return the seconds that a process takes, and the peak of its memory in MB."""
-    program = _PROCESS.format(measured=_MEASURED[kind])
+    program = f"{PEAK}{_PROCESS}{_MEASURED[kind]}\nprint(peak())"
     start = time.perf_counter()
     done = subprocess.run([sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=True)
     return time.perf_counter() - start, int(done.stdout.splitlines()[-1]) / 1024

@@ -16,18 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from math import exp, log
 from pathlib import Path
 
 import openvino
 
 import ovir
+from benchmarks.common import PEAK, geometric_mean
 
-_MEMORY = """
-import re, sys
-def peak():  # unlike ru_maxrss, without the memory of the process that has started this one
-    with open("/proc/self/status") as file:
-        return int(re.search(r"VmHWM:\\s*(\\d+)", file.read())[1])
+_MEMORY = f"""{PEAK}
+import sys
 side, source, weights, target, half = sys.argv[1:]
 if side == "ovir":
     import ovir
@@ -96,7 +93,7 @@ def main() -> None:
         times = f"{ours * 1e3:>10.2f}{theirs * 1e3:>13.2f}{ratios[-1]:>8.2f}"
         print(f"{label:<32}{times}{memory[0]:>10.1f}{memory[1]:>13.1f}")
     if ratios:
-        mean = exp(sum(map(log, ratios)) / len(ratios))
+        mean = geometric_mean(ratios)
         print(f"time, ovir to OpenVINO: {mean:.2f} (geometric mean), {max(ratios):.2f} at most, {len(ratios)} models")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -137,6 +138,29 @@ def _integer(text: str, least: int) -> int:
     if value < least:
         raise argparse.ArgumentTypeError(readable(f"must be at least {least}, got {value}"))
     return value
+
+
+def amount(text: str) -> float:
+    """Convert the text of an argument that is a number of at least 0."""
+    value = _number(text)
+    if not value >= 0:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of 0 or more"))
+    return value
+
+
+def seconds(text: str) -> float:
+    """Convert the text of an argument that is a time limit."""
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number of seconds above 0"))
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def check_target(option: str, text: str, ending: str = "") -> None:

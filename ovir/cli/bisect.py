@@ -6,12 +6,21 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape, file_name, open_model, raise_usage_error
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    file_name,
+    natural,
+    open_model,
+    raise_usage_error,
+)
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.progress import SearchProgress
+from ovir.cli.progress import CountedProgress
 from ovir.cli.run_inputs import add_inputs
-from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other, seed
+from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other
 from ovir.cli.status import DONE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
 from ovir.debugging.bisecting.bisection import Bisection, Probe
@@ -47,7 +56,7 @@ def add_to(commands: Any) -> None:
         help="save the smallest part that differs, and beside it its inputs and outputs as .npz",
     )
     add_inputs(parser)
-    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     add_shape(parser)
     add_extension(parser)
     add_json(parser)
@@ -62,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(model.diagnostics)
     against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
     inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
-    with SearchProgress() as progress:
+    with CountedProgress() as progress:
         found = bisect(
             model,
             against,
@@ -74,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             metric=arguments.metric,
             timeout=arguments.timeout,
             output=arguments.output,
-            progress=lambda done, total, text: progress.update(total, done, text),
+            progress=progress.update,
         )
     print_diagnostics(found.diagnostics)
     if arguments.json:

@@ -11,15 +11,17 @@ from ovir.cli.arguments import (
     add_model,
     add_shape,
     file_name,
+    natural,
     open_model,
+    positive,
     raise_usage_error,
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, say_json
-from ovir.cli.progress import SearchProgress
+from ovir.cli.progress import CountedProgress
 from ovir.cli.run_inputs import add_inputs
-from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other, positive, seed
+from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.compare import compare
 from ovir.debugging.sides import Against, Mode
@@ -64,7 +66,7 @@ def add_to(commands: Any) -> None:
     add_tolerances(parser)
     add_inputs(parser)
     parser.add_argument("--samples", type=positive, metavar="N", help="compare for N sets of random inputs")
-    parser.add_argument("--seed", type=seed, metavar="N", help="seed of the (first) random inputs (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the (first) random inputs (default: 0)")
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
@@ -83,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         against = open_other(arguments, model)
     inputs = inputs_of(model, arguments, arguments.samples, is_recorded=is_recorded(against))
     mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    with SearchProgress() as progress:
+    with CountedProgress() as progress:
         found = compare(
             model,
             against,
@@ -97,7 +99,7 @@ def run(arguments: argparse.Namespace) -> int:
             atol=arguments.atol,
             metric=arguments.metric,
             timeout=arguments.timeout,
-            progress=lambda done, total, layer: progress.update(total, done, layer),
+            progress=progress.update,
         )
     print_diagnostics(found.diagnostics)
     if arguments.json:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ovir.analysis.diff import diff
 from ovir.analysis.diff_result import Diff, LayerDiff
-from ovir.cli.arguments import add_command, add_json, add_legacy_io, file_name
+from ovir.cli.arguments import add_command, add_json, add_legacy_io, amount, file_name, natural
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, WRONG
@@ -40,29 +40,13 @@ def add_to(commands: Any) -> None:
     for name in ("rtol", "atol"):
         kind = "relative" if name == "rtol" else "absolute"
         text = f"the {kind} tolerance for the values of constants (default 0)"
-        parser.add_argument(f"--{name}", type=_tolerance, default=0.0, metavar="X", help=text)
+        parser.add_argument(f"--{name}", type=amount, default=0.0, metavar="X", help=text)
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--limit", type=_limit, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
+    shown.add_argument("--limit", type=natural, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
     shown.add_argument("--all", action="store_true", help="show all layers")
     add_extension(parser)
     add_json(parser)
     add_legacy_io(parser)
-
-
-def _tolerance(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 0 or more")
-    return value
-
-
-def _limit(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of layers")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

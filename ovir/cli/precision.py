@@ -11,6 +11,7 @@ from ovir.cli.arguments import (
     add_legacy_io,
     add_model,
     add_shape,
+    amount,
     file_name,
     natural,
     open_model,
@@ -54,14 +55,14 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
     parser.add_argument(
         "--tolerance",
-        type=_amount,
+        type=amount,
         metavar="X",
         help="the error that an output may have, as a share of its root mean square "
         "(default: 0.01 for f16, 0.05 for bf16, 0.1 for int8)",
     )
     parser.add_argument(
         "--seconds",
-        type=_amount,
+        type=amount,
         default=300.0,
         metavar="N",
         help="stop measuring single layers after about N seconds (default: 300)",
@@ -75,16 +76,6 @@ def add_to(commands: Any) -> None:
     )
     add_json(parser)
     add_legacy_io(parser)
-
-
-def _amount(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(readable(f"'{text}' is not a number")) from None
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(readable(f"must be at least 0, got {text}"))
-    return value
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -19,40 +19,10 @@ PATIENCE = 1.0
 """Seconds before the bar appears; shorter runs need none."""
 
 
-class ProgressBar:
-    """A progress bar that counts the layers of the model, without those in bodies."""
+class BarBase:
+    """A progress bar on stderr, which is hidden until ``PATIENCE`` is over; use it in a ``with`` block."""
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-        self._start = perf_counter()
-        self._shown: tuple[Progress, TaskID] | None = None
-
-    def will_run(self, layer: Layer, inputs: Sequence[NDArray[Any]]) -> None:
-        if self._shown is None:
-            if perf_counter() - self._start < PATIENCE:
-                return
-            self._shown = self._show()
-        progress, task = self._shown
-        progress.update(task, completed=self.done, description=f"{layer.type} {escaped(layer.name[-40:])}")
-
-    def did_run(self, layer: Layer, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]]) -> None:
-        self.done += not layer.scope
-
-    def _show(self) -> tuple[Progress, TaskID]:
-        return _shown_bar(self.total)
-
-    def stop(self) -> None:
-        if self._shown is not None:
-            self._shown[0].stop()
-
-
-class FileProgress:
-    """A progress bar that counts files; it appears after a while, and only on a terminal."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
+    def __init__(self) -> None:
         self._start = perf_counter()
         self._shown: tuple[Progress, TaskID] | None = None
 
@@ -60,71 +30,70 @@ class FileProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Remove the bar."""
         if self._shown is not None:
             self._shown[0].stop()
+
+    def _draw(self, done: int, total: int, text: str = "") -> None:
+        """Update the bar, or make it appear once it is time."""
+        if self._shown is None:
+            if perf_counter() - self._start < PATIENCE:
+                return
+            self._shown = _shown_bar(total)
+        progress, task = self._shown
+        progress.update(task, completed=done, total=total, description=text)
+
+
+class ProgressBar(BarBase):
+    """A progress bar that counts the layers of the model, without those in bodies."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__()
+        self.total = total
+        self.done = 0
+
+    def will_run(self, layer: Layer, inputs: Sequence[NDArray[Any]]) -> None:
+        self._draw(self.done, self.total, f"{layer.type} {escaped(layer.name[-_MOST_TEXT:])}")
+
+    def did_run(self, layer: Layer, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]]) -> None:
+        self.done += not layer.scope
+
+
+class CountedProgress(BarBase):
+    """A progress bar for work that calls ``update``; it appears only on a terminal."""
+
+    def update(self, done: int, total: int, text: str = "") -> None:
+        """Record how many of how many things are done, and the latest one of them."""
+        if self._shown is not None or (done < total and sys.stderr.isatty()):
+            self._draw(done, total, escaped(text[-_MOST_TEXT:]))
+
+
+class FileProgress(CountedProgress):
+    """A progress bar that counts files; it appears only on a terminal."""
+
+    def __init__(self, total: int) -> None:
+        super().__init__()
+        self.total = total
+        self.done = 0
 
     def advance(self) -> None:
         """Count one more file."""
         self.done += 1
-        late = perf_counter() - self._start > PATIENCE
-        if self._shown is None and late and self.done < self.total and sys.stderr.isatty():
-            self._shown = _shown_bar(self.total)
-        if self._shown is not None:
-            self._shown[0].update(self._shown[1], completed=self.done)
+        self.update(self.done, self.total)
 
     def print(self, say: Callable[[], None]) -> None:
         """Call ``say``, which prints, while the bar is hidden."""
-        if self._shown is not None:
-            self._shown[0].stop()
+        self.stop()
         say()
         if self._shown is not None:
             self._shown[0].start()
 
 
-class SearchProgress:
-    """A progress bar for a search in the layers of a model: how many of them are excluded or compared by now."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-        self._shown: tuple[Progress, TaskID] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._shown[0].stop()
-
-    def update(self, total: int, done: int, text: str) -> None:
-        """Update the bar: ``done`` of ``total`` layers are excluded or compared."""
-        if self._shown is None and perf_counter() - self._start > PATIENCE and sys.stderr.isatty():
-            self._shown = _shown_bar(total)
-        if self._shown is not None:
-            self._shown[0].update(self._shown[1], completed=done, total=total, description=escaped(text[-60:]))
-
-
-class CountedProgress:
-    """A progress bar for work that calls ``update``; it appears after a while, and only on a terminal."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-        self._shown: tuple[Progress, TaskID] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown is not None:
-            self._shown[0].stop()
-
-    def update(self, done: int, total: int, text: str) -> None:
-        """Record how many of how many things are done, and the latest one of them."""
-        late = perf_counter() - self._start > PATIENCE
-        if self._shown is None and late and done < total and sys.stderr.isatty():
-            self._shown = _shown_bar(total)
-        if self._shown is not None:
-            progress, task = self._shown
-            progress.update(task, completed=done, total=total, description=escaped(text[-40:]))
+_MOST_TEXT = 40
+"""The number of characters beside a bar."""
 
 
 def _shown_bar(total: int) -> tuple[Progress, TaskID]:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import math
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, file_name, raise_usage_error
+from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, raise_usage_error, seconds
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json, say_table
-from ovir.cli.progress import SearchProgress
+from ovir.cli.progress import CountedProgress
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE
 from ovir.core.arrays import Array
@@ -54,7 +53,7 @@ def add_to(commands: Any) -> None:
         help="the status to look for (default: the one of the whole model, which must not be 0)",
     )
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help="stop the command after this time; its status is 124 then"
+        "--timeout", type=seconds, metavar="SECONDS", help="stop the command after this time; its status is 124 then"
     )
     parser.add_argument(
         "--work",
@@ -62,27 +61,11 @@ def add_to(commands: Any) -> None:
         metavar="DIR",
         help="keep the answers of the command and the best model so far in this folder; the same call continues there",
     )
-    parser.add_argument("--max-runs", type=_count, metavar="N", help="run the command at most N times")
+    parser.add_argument("--max-runs", type=natural, metavar="N", help="run the command at most N times")
     add_inputs(parser)
-    parser.add_argument("--seed", type=_count, metavar="N", help="seed of the random inputs (default: 0)")
+    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     add_extension(parser)
     add_json(parser)
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of seconds above 0")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 0 or more")
-    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -91,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_output(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []
-    with SearchProgress() as bar:
+    with CountedProgress() as bar:
 
         def progress(found: Reduction, step: str) -> None:
             last[:] = [found]
-            bar.update(found.layers_before, found.layers_before - found.layers, f"{plural(found.runs, 'run')}: {step}")
+            bar.update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
 
         try:
             found = reduce(

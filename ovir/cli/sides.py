@@ -1,4 +1,4 @@
-"""What ``compare`` and ``bisect`` have in common: the other side, tolerances and inputs."""
+"""Arguments that ``compare`` and ``bisect`` share: the other side, tolerances and inputs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import os
 
 from ovir.analysis.feeds import random_inputs
-from ovir.cli.arguments import parse_shapes, raise_usage_error
+from ovir.cli.arguments import amount, parse_shapes, raise_usage_error, seconds
 from ovir.cli.output import print_diagnostics, print_message
 from ovir.cli.run_inputs import collect, save_inputs
 from ovir.debugging.input_sets import Inputs
@@ -25,40 +25,11 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 
 def add_tolerances(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--rtol", type=number, metavar="X", help="the relative tolerance (default: by element type)")
-    parser.add_argument("--atol", type=number, metavar="X", help="the absolute tolerance, also of integers")
+    parser.add_argument("--rtol", type=amount, metavar="X", help="the relative tolerance (default: by element type)")
+    parser.add_argument("--atol", type=amount, metavar="X", help="the absolute tolerance, also of integers")
     parser.add_argument(
         "--metric", metavar="NAME=LIMIT", help="a limit in place of tolerances, such as cosine=0.999 or sqnr_db=40"
     )
-
-
-def number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not value >= 0:
-        raise argparse.ArgumentTypeError(f"'{text}' is not a number of 0 or more")
-    return value
-
-
-def seconds(text: str) -> float:
-    value = number(text)
-    if not value:
-        raise argparse.ArgumentTypeError("must be more than 0")
-    return value
-
-
-def seed(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 0 or more")
-    return int(text)
-
-
-def positive(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is not an integer of 1 or more")
-    return int(text)
 
 
 def config_of(texts: list[str]) -> dict[str, str]:

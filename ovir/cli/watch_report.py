@@ -1,4 +1,4 @@
-"""What ``ovir run --watch`` prints for people."""
+"""Print what ``ovir run --watch`` has found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``ovir.compare`` returns: the differences of all layers and outputs, as data."""
+"""The result of ``ovir.compare`` as data: the differences of all layers and outputs."""
 
 from __future__ import annotations
 

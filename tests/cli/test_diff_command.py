@@ -146,7 +146,7 @@ def test_bodies_and_names_are_escaped(cli: Any, before: Path, tmp_path: Path) ->
         (["before.xml", "cycle.xml"], "depend on each other"),
         (["before.xml", "before.xml", "--rtol", "-1"], "'-1' is not a number of 0 or more"),
         (["before.xml", "before.xml", "--atol", "nan"], "'nan' is not a number of 0 or more"),
-        (["before.xml", "before.xml", "--limit", "x"], "'x' is not a number of layers"),
+        (["before.xml", "before.xml", "--limit", "x"], "'x' is not an integer"),
         (["before.xml", "before.xml", "--limit", "1", "--all"], "not allowed with argument"),
         (["", "before.xml"], "the name of the file is empty"),
     ],

@@ -69,7 +69,7 @@ def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
         (["--check", "true", "-o", small], "the check command does not contain {}"),
         (["--check", TANH, "-o", small, "--status", "3"], "status 7 for the whole model, not 3"),
         (["--check", TANH, "-o", small, "--timeout", "0"], "'0' is not a number of seconds above 0"),
-        (["--check", TANH, "-o", small, "--max-runs", "-1"], "'-1' is not a number of 0 or more"),
+        (["--check", TANH, "-o", small, "--max-runs", "-1"], "must be at least 0, got -1"),
         (["-o", small], "--check"),
     ]:
         done = cli("reduce", net, *arguments)

@@ -1,4 +1,4 @@
-"""What ``ovir.bisect`` returns."""
+"""The result of ``ovir.bisect`` as data."""
 
 from __future__ import annotations
 
