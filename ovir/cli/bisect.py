@@ -12,16 +12,15 @@ from ovir.cli.arguments import (
     add_model,
     add_shape,
     file_name,
-    natural,
     open_model,
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.input_sets import add_input_sets, inputs_of
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.progress import CountedProgress
-from ovir.cli.run_inputs import add_inputs
-from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other
-from ovir.cli.status import DONE, WRONG
+from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
+from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
 from ovir.debugging.bisecting.bisection import Bisection, Probe
 from ovir.debugging.sides import Against
@@ -39,8 +38,9 @@ def add_to(commands: Any) -> None:
         "  ovir bisect before.xml after.xml\n"
         "  ovir bisect model.xml --against onnx:model.onnx\n"
         "  ovir bisect model.xml --against recorded.npz --json\n"
-        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 wrong usage\n",
+        "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
     )
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
     add_model(parser)
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
     parser.add_argument(
@@ -55,8 +55,7 @@ def add_to(commands: Any) -> None:
         metavar="PART.xml",
         help="save the smallest part that differs, and beside it its inputs and outputs as .npz",
     )
-    add_inputs(parser)
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
+    add_input_sets(parser)
     add_shape(parser)
     add_extension(parser)
     add_json(parser)
@@ -76,6 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
             model,
             against,
             inputs=inputs,
+            samples=arguments.samples,
             seed=arguments.seed or 0,
             config=config,
             rtol=arguments.rtol,
@@ -100,12 +100,15 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _head(found: Bisection) -> Iterator[str]:
-    runs = f"{plural(found.layers, 'layer')}, {plural(found.runs, 'run')}"
+    sets = f", {plural(found.sets, 'set')} of inputs" if found.sets > 1 else ""
+    runs = f"{plural(found.layers, 'layer')}, {plural(found.runs, 'run')}{sets}"
     yield f"{found.model} against {found.against}: {runs}"
     first = found.first
     if first is None:
         yield "within tolerance"
         return
+    if found.sets > 1:
+        yield f"set {found.searched_set + 1} of the inputs is the first for which tensors differ"
     yield f"first diverging layer: {first.type} '{first.name}' (id {first.id})"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"

@@ -11,17 +11,16 @@ from ovir.cli.arguments import (
     add_model,
     add_shape,
     file_name,
-    natural,
     open_model,
     positive,
     raise_usage_error,
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.input_sets import add_input_sets, inputs_of
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import CountedProgress
-from ovir.cli.run_inputs import add_inputs
-from ovir.cli.sides import add_device, add_tolerances, config_of, inputs_of, is_recorded, open_other
+from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.compare import compare
 from ovir.debugging.sides import Against, Mode
@@ -64,9 +63,7 @@ def add_to(commands: Any) -> None:
         "--cumulative", action="store_true", help="compare the tensors between the layers, in which errors add up"
     )
     add_tolerances(parser)
-    add_inputs(parser)
-    parser.add_argument("--samples", type=positive, metavar="N", help="compare for N sets of random inputs")
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the (first) random inputs (default: 0)")
+    add_input_sets(parser)
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
@@ -83,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(model.diagnostics)
     if arguments.other is not None:
         against = open_other(arguments, model)
-    inputs = inputs_of(model, arguments, arguments.samples, is_recorded=is_recorded(against))
+    inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
     mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
     with CountedProgress() as progress:
         found = compare(

@@ -13,17 +13,14 @@ from ovir.cli.arguments import (
     add_shape,
     amount,
     file_name,
-    natural,
     open_model,
-    positive,
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.input_sets import add_input_sets, inputs_of
 from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.progress import CountedProgress
-from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.cli.status import DONE, WRONG
-from ovir.core.arrays import Array
+from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
 
@@ -44,15 +41,15 @@ def add_to(commands: Any) -> None:
         "  ovir precision model.xml --to f16 --input inputs.npz\n"
         "  ovir precision model.xml --to bf16 --samples 4 -o mixed.xml\n"
         "  ovir precision model.xml --to int8 --samples 16 --tolerance 0.05\n"
-        "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n",
+        "\nThe device is emulated, so that none is needed. Real inputs give better answers than random ones.\n"
+        "\nexit status: 0 layers were found, or none is needed, 1 no choice of layers suffices, 2 nothing was tried\n",
     )
+    parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that the model cannot be computed in this type
     add_model(parser)
     add_extension(parser)
     parser.add_argument("--to", choices=_TYPES, required=True, help="the type that the device computes in")
-    add_inputs(parser)
+    add_input_sets(parser)
     add_shape(parser)
-    parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
-    parser.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
     parser.add_argument(
         "--tolerance",
         type=amount,
@@ -87,12 +84,14 @@ def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
-    sets = _input_sets(model, arguments)
+    inputs = inputs_of(model, arguments)
     with CountedProgress() as progress:
         found = precision(
             model,
             arguments.to,
-            sets,
+            inputs,
+            samples=arguments.samples,
+            seed=arguments.seed or 0,
             tolerance=arguments.tolerance,
             seconds=arguments.seconds,
             progress=progress.update,
@@ -104,24 +103,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(found)
     return DONE if found.within else WRONG
-
-
-def _input_sets(model: Model, arguments: argparse.Namespace) -> list[dict[int, Array]]:
-    if arguments.samples is None:
-        inputs = collect(model, arguments)
-        if arguments.save_inputs is not None:
-            save_inputs(arguments.save_inputs, model, inputs)
-        return [inputs.feeds]
-    if arguments.input:
-        raise_usage_error("--samples draws random inputs: give either it or --input")
-    if arguments.save_inputs is not None:
-        raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
-    first = arguments.seed or 0
-    sets = []
-    for number in range(arguments.samples):
-        arguments.seed = first + number
-        sets.append(collect(model, arguments).feeds)
-    return sets
 
 
 def _save(model: Model, found: Precision, path: str) -> None:

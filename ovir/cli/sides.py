@@ -1,17 +1,12 @@
-"""Arguments that ``compare`` and ``bisect`` share: the other side, tolerances and inputs."""
+"""Arguments that ``compare`` and ``bisect`` share: the other side and tolerances."""
 
 from __future__ import annotations
 
 import argparse
-import os
 
-from ovir.analysis.feeds import random_inputs
 from ovir.cli.arguments import amount, parse_shapes, raise_usage_error, seconds
-from ovir.cli.output import print_diagnostics, print_message
-from ovir.cli.run_inputs import collect, save_inputs
-from ovir.debugging.input_sets import Inputs
+from ovir.cli.output import print_diagnostics
 from ovir.debugging.sides import Against
-from ovir.diagnostics.text import plural
 from ovir.graph.model import Model
 from ovir.inference.declared import reshape_undeclared
 from ovir.ir.reader import read_model
@@ -60,32 +55,3 @@ def is_recorded(against: Against) -> bool:
     return (
         isinstance(against, str) and against.lower().endswith(".npz") and not against.startswith(("onnx:", "openvino"))
     )
-
-
-def inputs_of(model: Model, arguments: argparse.Namespace, samples: int | None = None, *, is_recorded: bool) -> Inputs:
-    """Return the inputs as ``compare`` takes them: None for random ones, and for those that a recording has."""
-    if len(arguments.input) == 1 and os.path.isdir(arguments.input[0]):
-        return str(arguments.input[0])
-    if arguments.input:
-        if samples is not None:
-            raise_usage_error("--samples draws random inputs: give either it or --input")
-        given = collect(model.clone(), arguments)
-        if arguments.save_inputs is not None:
-            save_inputs(arguments.save_inputs, model, given)
-        return given.feeds
-    if arguments.save_inputs is not None:
-        if samples is not None:
-            raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
-        return _saved(model, arguments)
-    if not is_recorded:
-        sets = plural(samples or 1, "set")
-        print_message(f"random inputs: {sets}, seed {arguments.seed or 0}")
-    return None
-
-
-def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
-    from ovir.io.tensor_files import save_npz
-
-    arrays = random_inputs(model, arguments.seed or 0)
-    save_npz(arguments.save_inputs, arrays)
-    return arrays

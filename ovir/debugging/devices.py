@@ -92,7 +92,8 @@ class EngineDevice:
         save_model(model, path)
         try:
             loaded = self.engine.load(path)
-            self.precision = loaded.facts.get("precision")
+            precision = loaded.facts.get("precision")
+            self.precision = None if precision == "dynamic" else precision
             return loaded
         finally:
             if name == "part":  # the engine has read or mapped it

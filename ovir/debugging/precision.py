@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ovir.analysis.feeds import random_inputs
 from ovir.core.arrays import Array
+from ovir.debugging.input_sets import Inputs, input_sets
 from ovir.debugging.keep_search import Search
 from ovir.debugging.quantization import Int8, Ranges
 from ovir.diagnostics.codes import USAGE
@@ -19,7 +19,6 @@ from ovir.graph.model import Model
 from ovir.kernels.narrow import NARROW
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
-from ovir.runtime.inputs import Feeds, collect_inputs
 
 TOLERANCES = {"f16": 0.01, "bf16": 0.05, "int8": 0.1}
 """The default tolerance for each type: the root mean square of an output's error, as a share of the output."""
@@ -78,20 +77,20 @@ class Precision:
 def precision(
     model: Model | str | os.PathLike[str],
     to: str = "f16",
-    inputs: Feeds | Sequence[Feeds] = None,
+    inputs: Inputs = None,
     *,
-    samples: int = 1,
+    samples: int | None = None,
+    seed: int = 0,
     tolerance: float | None = None,
     seconds: float = 300.0,
     progress: Progress | None = None,
 ) -> Precision:
     """Find the layers that must stay in f32 if the model computes in ``to``: ``"f16"``, ``"bf16"`` or ``"int8"``.
 
-    ``inputs`` are the inputs of one run, or a list with the inputs of several runs; without them, ``samples`` sets of
-    random ones are made. An output is within ``tolerance`` if the root mean square of its error is at most this share
-    of its own. Each layer is first emulated alone; then the most sensitive ones are kept, as few as suffice, which is
-    verified with all others emulated together. If measuring takes longer than ``seconds``, the rest is ranked by the
-    error of the layers' own results.
+    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. An output is within ``tolerance``
+    if the root mean square of its error is at most this share of its own. Each layer is first emulated alone; then the
+    most sensitive ones are kept, as few as suffice, which is verified with all others emulated together. If measuring
+    takes longer than ``seconds``, the rest is ranked by the error of the layers' own results.
     """
     if to not in TOLERANCES:
         hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None
@@ -101,7 +100,7 @@ def precision(
         from ovir.ir.reader import read_model  # a convenience only
 
         model = read_model(model)
-    sets = _input_sets(model, inputs, samples)
+    sets = [load() for load in input_sets(model, inputs, samples, seed)]
     limit = TOLERANCES[to] if tolerance is None else tolerance
     emulation = _emulation(model, to, sets)
     search = Search(model, emulation, sets, limit, seconds, progress or _no_progress)
@@ -120,21 +119,6 @@ def precision(
 
 def _no_progress(done: int, total: int, what: str) -> None:
     """Do nothing."""
-
-
-def _input_sets(model: Model, inputs: Feeds | Sequence[Feeds], samples: int) -> list[list[Array]]:
-    """Return the inputs of each run, in the order of the model's inputs."""
-    if inputs is None:
-        if samples < 1:
-            raise InputError(diagnose(USAGE, f"samples must be at least 1, got {samples}"))
-        inputs = [random_inputs(model, seed) for seed in range(samples)]
-    several: Iterable[Any] = inputs if _are_several(inputs) else [inputs]
-    return [collect_inputs(model, feeds, model.input_index) for feeds in several]
-
-
-def _are_several(inputs: Any) -> bool:
-    """Return whether these are the inputs of several runs: a list of mappings or of lists of arrays."""
-    return isinstance(inputs, Sequence) and bool(inputs) and all(isinstance(item, (dict, list)) for item in inputs)
 
 
 def _emulation(model: Model, to: str, sets: Sequence[Sequence[Array]]) -> Emulation:

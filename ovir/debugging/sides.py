@@ -11,6 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.debugging.devices import Device, EngineDevice, OvirDevice
+from ovir.debugging.input_sets import Inputs, InputSet, input_sets
 from ovir.debugging.isolated import Isolated
 from ovir.debugging.onnx_model import OnnxModel
 from ovir.debugging.others import Answer, OtherBase, OtherModel
@@ -73,7 +74,7 @@ class DeviceSide(OtherBase):
 
     @property
     def precision(self) -> str | None:
-        return None if self.device.precision == "dynamic" else self.device.precision
+        return self.device.precision
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         results = self.device.run_whole(self._partners.inputs(inputs))
@@ -150,6 +151,15 @@ def open_side(
     if isinstance(against, Mapping):
         return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
     return Recorded(model, load_npz(rest), rest)
+
+
+def sets_for(model: Model, side: OtherBase, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
+    """Return the sets of inputs with which a model is compared: by default recorded ones, or random ones."""
+    if isinstance(side, Recorded):
+        if samples is not None:
+            _refuse("samples are random inputs, which a recording was not made with")
+        inputs = side.feeds() if inputs is None else inputs
+    return input_sets(model, inputs, samples, seed)
 
 
 def _kind(against: object) -> tuple[str, str]:

@@ -58,6 +58,30 @@ def test_recorded_tensors(models: tuple[Path, Path], tmp_path: Path, cli: Any) -
     assert done.err == ""
 
 
+def test_a_second_model_may_be_given_as_the_other_side(models: tuple[Path, Path], cli: Any) -> None:
+    done = cli("bisect", models[0], "--against", models[1])
+    assert (done.status, "first diverging layer: Multiply 'product' (id 3)" in done.out) == (1, True)
+
+
+def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    """The models differ only where the last column is positive."""
+    for name, value in (("a", -1), ("b", -2), ("c", 3)):
+        np.savez(tmp_path / name, x=np.full((2, 3), value, np.float32))
+    done = cli("bisect", *models, "--input", tmp_path)
+    assert done.status == 1
+    assert "3 runs, 3 sets of inputs" in done.out
+    assert "set 3 of the inputs is the first for which tensors differ" in done.out
+    (tmp_path / "c.npz").unlink()
+    assert cli("bisect", *models, "--input", tmp_path).status == 0
+    found = json.loads(cli("bisect", *models, "--samples", 4, "--json").out)
+    assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 1)
+
+
+def test_errors_have_a_status_of_their_own(models: tuple[Path, Path], cli: Any) -> None:
+    done = cli("bisect", *models, "--input", "x=[1,2]")
+    assert (done.status, "input 'x'" in done.err) == (2, True)
+
+
 def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
     for arguments, message in [
         ([], "give either a second model or --against"),

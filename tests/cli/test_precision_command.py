@@ -51,6 +51,22 @@ def test_a_model_that_needs_nothing(cli: Any, tmp_path: Path) -> None:
     assert "no layer needs f32" in result.out
 
 
+def test_sets_of_inputs_in_a_folder(cli: Any, planted: Path, tmp_path: Path) -> None:
+    (tmp_path / "sets").mkdir()
+    for number in range(3):
+        np.savez(tmp_path / "sets" / f"{number}.npz", x=data(number))
+    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets")
+    assert result.status == 0
+    assert "3 sets of inputs" in result.out
+    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets", "--save-inputs", tmp_path / "s.npz")
+    assert (result.status, "a folder has several" in result.err) == (2, True)
+
+
+def test_errors_have_a_status_of_their_own(cli: Any, planted: Path) -> None:
+    result = cli("precision", planted, "--to", "f16", "--input", "x=[1,2]")
+    assert (result.status, "input 'x'" in result.err) == (2, True)
+
+
 def test_wrong_usage(cli: Any, planted: Path, tmp_path: Path) -> None:
     assert cli("precision", planted).status == 2
     assert cli("precision", planted, "--to", "f8").status == 2

@@ -13,12 +13,11 @@ from ovir.debugging.bisecting.prefixes import PrefixSearch
 from ovir.debugging.bisecting.reproducer import save_part, smallest_part
 from ovir.debugging.compare import Session
 from ovir.debugging.criterion import Criterion
-from ovir.debugging.input_sets import Inputs, input_sets
+from ovir.debugging.input_sets import Inputs
 from ovir.debugging.others import OtherBase
-from ovir.debugging.recorded import Recorded
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
-from ovir.debugging.sides import Against, DeviceSide, as_model, open_side
+from ovir.debugging.sides import Against, DeviceSide, as_model, open_side, sets_for
 from ovir.graph.model import Model
 from ovir.ir.writing.pair import target_paths
 
@@ -31,6 +30,7 @@ def bisect(
     against: Against = "openvino:CPU",
     *,
     inputs: Inputs = None,
+    samples: int | None = None,
     seed: int = 0,
     config: Mapping[str, str] | None = None,
     rtol: float | None = None,
@@ -47,7 +47,8 @@ def bisect(
     beginning as it computes the whole model, except for what it would have joined with later layers. For a second
     model, an ONNX model and a recording, the tensors of all layers are at hand, and are compared in order.
 
-    ``inputs`` is one set of inputs as in a run, or the path of an .npz; by default random ones.
+    ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. The layer is looked for with the
+    first set for which something differs.
 
     ``output`` is the path of an .xml, to which the smallest part of the model that was found to differ is saved, if
     there is one: the diverging layer with as many layers before it as are needed. Beside it are its inputs, the outputs
@@ -59,13 +60,18 @@ def bisect(
     target = None if output is None else Path(target_paths(output).text)
     first = as_model(model)
     with open_side(first, against, None, None, config, timeout) as side:
-        if inputs is None and isinstance(side, Recorded):
-            inputs = side.feeds()
-        feeds = input_sets(first, inputs, None, seed)[0]()
-        stage = Stage(first, given=dict(enumerate(feeds)))
-        if isinstance(side, DeviceSide):
-            return _on_device(stage, side, criterion, target, progress)
-        return _at_hand(stage, side, criterion, target, progress)
+        runs, sets = 0, sets_for(first, side, inputs, samples, seed)
+        for number, load in enumerate(sets):
+            stage = Stage(first, given=dict(enumerate(load())))
+            if isinstance(side, DeviceSide):
+                found = _on_device(stage, side, criterion, target, progress)
+            else:
+                found = _at_hand(stage, side, criterion, target, progress)
+            found.runs += runs
+            found.sets, found.searched_set, runs = len(sets), number, found.runs
+            if not found.within:
+                break
+    return found
 
 
 def _on_device(

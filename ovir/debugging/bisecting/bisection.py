@@ -84,6 +84,10 @@ class Bisection:
     runs: int
     """The number of runs on the other side."""
     criterion: Criterion
+    sets: int = 1
+    """The number of sets of inputs."""
+    searched_set: int = 0
+    """The number of the set that was searched, from 0: the first one for which something differs, or the last one."""
     probes: list[Probe] = field(default_factory=list)
     """The beginnings of the model that were compared, the shortest first."""
     part: Part | None = None
@@ -124,6 +128,8 @@ class Bisection:
             "against": self.against,
             "layers": self.layers,
             "runs": self.runs,
+            "sets": self.sets,
+            "searched_set": self.searched_set,
             "tolerance": self.criterion.to_dict(),
             "probes": [probe.to_dict() for probe in self.probes],
             "part": None if self.part is None else self.part.to_dict(),
