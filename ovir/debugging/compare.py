@@ -20,11 +20,11 @@ from ovir.debugging.comparison import (
     severity,
 )
 from ovir.debugging.criterion import Criterion
-from ovir.debugging.input_sets import Inputs, InputSet, input_sets
+from ovir.debugging.input_sets import Inputs, InputSet
 from ovir.debugging.others import Answer, OtherBase
 from ovir.debugging.recorded import Recorded
 from ovir.debugging.reductions import Depths, local
-from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
+from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side, sets_for
 from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import USAGE
@@ -81,12 +81,7 @@ def compare(
         raise InputError(diagnose(USAGE, f"mode must be 'isolated' or 'cumulative', got {mode!r}"))
     first = as_model(model)
     with open_side(first, against, device, mode, config, timeout) as side:
-        if isinstance(side, Recorded):
-            if samples is not None:
-                raise InputError(diagnose(USAGE, "samples are random inputs, which a recording was not made with"))
-            inputs = side.feeds() if inputs is None else inputs
-        sets = input_sets(first, inputs, samples, seed)
-        return Session(first, side, criterion, progress).run(sets, mode)
+        return Session(first, side, criterion, progress).run(sets_for(first, side, inputs, samples, seed), mode)
 
 
 class Session:
@@ -214,12 +209,8 @@ class Session:
         return bool(compared) and not self._failed and all(tally.difference().within for tally in compared)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
-        """Return the tolerance for a tensor; the coarser one of the element types of both sides counts, and
-        the one in which the other side computes."""
-        kinds = [_element_type(port, reference), ElementType.from_dtype(actual.dtype)]
-        if kinds[0].is_real and self._side.precision is not None:
-            kinds.append(ElementType.parse(self._side.precision))
-        return self._criterion.coarsest(kinds, *scale)
+        """Return the tolerance for a tensor."""
+        return self._criterion.between(_element_type(port, reference), actual, self._side.precision, *scale)
 
     # ----- layers
 

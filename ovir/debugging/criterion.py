@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NoReturn
@@ -66,9 +65,18 @@ class Criterion:
             )
         return cls(metric=name, limit=limit)
 
-    def coarsest(self, element_types: Iterable[ElementType], terms: float, steps: float) -> Tolerance:
-        """Return the tolerance for a tensor that is computed in several element types: the widest one."""
-        return max((self.tolerance(kind, terms, steps) for kind in element_types), key=lambda item: item.rtol)
+    def between(
+        self, element_type: ElementType, actual: Array, precision: str | None, terms: float, steps: float
+    ) -> Tolerance:
+        """Return the tolerance for a tensor of ``element_type`` that another side has computed.
+
+        Of the element types of both sides, the coarser one counts, and so does ``precision``, in which the other side
+        computes real numbers, if it says so.
+        """
+        kinds = [element_type, ElementType.from_dtype(actual.dtype)]
+        if element_type.is_real and precision is not None:
+            kinds.append(ElementType.parse(precision))
+        return max((self.tolerance(kind, terms, steps) for kind in kinds), key=lambda item: item.rtol)
 
     def tolerance(self, element_type: ElementType, terms: float, steps: float) -> Tolerance:
         """Return the tolerance for a tensor; see ``default_tolerance``."""

@@ -109,6 +109,24 @@ class _Device(OvirDevice):
         return super().run(faulty, inputs)
 
 
+class _NarrowDevice(OvirDevice):
+    """A device that computes in bf16, and says so."""
+
+    precision = "bf16"
+
+    def run(self, model: ovir.Model, inputs: Sequence[Array]) -> list[Array]:
+        return list(ovir.compile_model(model, emulate="bf16")(list(inputs)).values())
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_correct_device_that_computes_in_bf16_is_not_blamed(maker: str) -> None:
+    stage = Stage(MAKERS[maker](60, {}))
+    device = _NarrowDevice(stage.model)
+    assert PrefixSearch(stage, Judge(device, Criterion())).run() is None
+    device.precision = None
+    assert PrefixSearch(stage, Judge(device, Criterion())).run() is not None
+
+
 def _add_to(model: ovir.Model, name: str) -> None:
     for layer in model.layers:
         if layer.name == name and layer.type != "Parameter":

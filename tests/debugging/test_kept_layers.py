@@ -182,7 +182,11 @@ def test_results_can_be_written_as_json() -> None:
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"to": "f61"}, "did you mean 'f16'"), ({"samples": 0}, "samples must be at least 1"), ({"to": 8}, "8 cannot be")],
+    [
+        ({"to": "f61"}, "did you mean 'f16'"),
+        ({"samples": 0}, "samples must be an integer of at least 1, got 0"),
+        ({"to": 8}, "8 cannot be"),
+    ],
 )
 def test_wrong_arguments_are_refused(arguments: Any, message: str) -> None:
     with pytest.raises(ovir.InputError, match=message):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
 from ovir.debugging.bisecting.bisection import Verdict
 from ovir.debugging.comparison import severity
 from ovir.debugging.criterion import Criterion
@@ -43,10 +44,14 @@ class Judge:
         worst: tuple[Port, TensorComparison] | None = None
         for port, actual, reference in zip(model.outputs, found, expected, strict=True):
             terms, steps = depths.of_port(port.source) if port.source is not None else (0.0, 0.0)
-            tolerance = self._criterion.tolerance(port.element_type, terms, steps)
+            tolerance = self._criterion.between(_type(port, reference), actual, self._device.precision, terms, steps)
             compared = self._criterion.compare(actual, reference, tolerance)
             if worst is None or severity(compared) > severity(worst[1]):
                 worst = port, compared
         if worst is None:
             return Verdict(within=True)
         return Verdict(worst[1].within, worst[0].any_name, worst[1])
+
+
+def _type(port: Port, array: Array) -> ElementType:
+    return ElementType.from_dtype(array.dtype) if port.element_type.is_dynamic else port.element_type
