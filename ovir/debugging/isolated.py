@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ovir.core.arrays import Array
+from ovir.debugging.batches import HalvedBase
 from ovir.debugging.devices import Device
-from ovir.debugging.others import Answer, OtherBase, skipped_partner
+from ovir.debugging.others import Answer, skipped_partner
 from ovir.debugging.partners import Partners
 from ovir.debugging.parts import LonePart, LoneParts
 from ovir.diagnostics.errors import ModelError, RunError
@@ -16,10 +17,6 @@ from ovir.graph.layers import Layer
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.executor import SeenStep
-
-MOST_BYTES = 32 << 20
-"""The most bytes of tensors and constants that one model of layers has, unless a single layer has more."""
-MOST_LAYERS = 200
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class _Waiting:
     layer: Layer
 
 
-class Isolated(OtherBase):
+class Isolated(HalvedBase[_Waiting]):
     """Layers alone on a device: they show how its kernels differ, whatever the layers before them do.
 
     Layers are collected and run together, as a model of layers that have nothing to do with each other. If the device
@@ -40,17 +37,17 @@ class Isolated(OtherBase):
 
     accumulates = False
     with_constants = False
+    most_layers = 200
 
     def __init__(self, device: Device, partners: Partners, *, runs_whole: bool) -> None:
         """Prepare for a model. ``runs_whole`` says that the device runs the whole model, so that it is no fault of the
         device if it refuses a layer alone."""
+        super().__init__()
         self._device = device
         self._partners = partners
         self._runs_whole = runs_whole
         folded = all_constant_layers(partners.b)
         self._constants = {layer: place for place, layer in enumerate(partners.b.layers) if layer in folded}
-        self._waiting: list[_Waiting] = []
-        self._bytes = 0
 
     @property
     def description(self) -> str:  # type: ignore[override]
@@ -70,35 +67,17 @@ class Isolated(OtherBase):
             yield Answer(step, skipped=reason)
             return
         size = sum(array.nbytes for array in (*step.inputs, *step.outputs))
-        if self._waiting and (self._bytes + size > MOST_BYTES or len(self._waiting) >= MOST_LAYERS):
-            yield from self.finish()
-        self._waiting.append(_Waiting(step, LonePart(other, step.inputs, read), other))
-        self._bytes += size
+        yield from self.wait(_Waiting(step, LonePart(other, step.inputs, read), other), size)
 
-    def finish(self) -> Iterator[Answer]:
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        yield from self._run(waiting)
-
-    def _run(self, waiting: Sequence[_Waiting]) -> Iterator[Answer]:
-        """Run layers together, or in halves if that fails."""
-        if not waiting:
-            return
-        try:
-            results = self._results(waiting)
-        except (RunError, ModelError) as error:
-            if len(waiting) == 1:
-                yield self._failed(waiting[0], error)
-                return
-            half = len(waiting) // 2
-            yield from self._run(waiting[:half])
-            yield from self._run(waiting[half:])
-            return
-        given = iter(results)
-        for item in waiting:
+    def run_together(self, items: Sequence[_Waiting]) -> list[Answer]:
+        results = iter(self._results(items))
+        answers = []
+        for item in items:
             arrays: list[Array | None] = [None] * len(item.step.outputs)
             for position in item.part.outputs:
-                arrays[position] = next(given)
-            yield Answer(item.step, arrays, other=item.layer)
+                arrays[position] = next(results)
+            answers.append(Answer(item.step, arrays, other=item.layer))
+        return answers
 
     def _results(self, waiting: Sequence[_Waiting]) -> list[Array]:
         """Return the outputs that layers have together on the device.
@@ -121,8 +100,7 @@ class Isolated(OtherBase):
             except (RunError, ModelError):
                 raise error from None
 
-    def _failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
-        """Return the answer for a layer that does not run alone."""
+    def failed(self, item: _Waiting, error: RunError | ModelError) -> Answer:
         text = error.diagnostic.message
         is_fault = isinstance(error, EngineDiedError) or (isinstance(error, RunError) and not self._runs_whole)
         if is_fault:

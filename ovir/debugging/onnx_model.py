@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NoReturn
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
-from ovir.debugging.others import Answer, OtherBase
+from ovir.debugging.batches import BatchedBase
+from ovir.debugging.others import Answer
 from ovir.diagnostics.codes import NO_ENGINE, UNREADABLE, USAGE, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -18,23 +19,19 @@ from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.runtime.executor import SeenStep
 
-MOST_BYTES = 32 << 20
-"""The most bytes of tensors that one run of onnxruntime returns, unless a single tensor has more."""
 
-
-class OnnxModel(OtherBase):
+class OnnxModel(BatchedBase[tuple[SeenStep, Sequence[str | None]]]):
     """The tensors of an ONNX model, matched by name with the tensors of the first model."""
 
     with_constants = False
     sides = ("in onnxruntime", "in ovir")
 
     def __init__(self, engine: Engine, path: str, model: Model) -> None:
+        super().__init__()
         self._engine = engine
         self._path = path
         self._model = model
         self._inputs: list[Array] = []
-        self._waiting: list[tuple[SeenStep, list[str | None]]] = []
-        self._bytes = 0
         self._diagnostics: list[Diagnostic] = []
         if not os.path.isfile(path):
             raise ReadError(diagnose(UNREADABLE, "there is no such file", Place(path)))
@@ -88,28 +85,25 @@ class OnnxModel(OtherBase):
             yield Answer(step, skipped="the ONNX model has no tensor of its name")
             return
         size = sum(array.nbytes for array, name in zip(step.outputs, names, strict=True) if name)
-        if self._waiting and self._bytes + size > MOST_BYTES:
-            yield from self.finish()
-        self._waiting.append((step, names))
-        self._bytes += size
+        yield from self.wait((step, names), size)
 
     def _name(self, port: Port) -> str | None:
         return next((name for name in sorted(port.names) if name in self._known), None)
 
-    def finish(self) -> Iterator[Answer]:
-        waiting, self._waiting, self._bytes = self._waiting, [], 0
-        wanted = list(dict.fromkeys(name for _, names in waiting for name in names if name))
-        if not wanted:
-            return
-        results = dict(zip(wanted, self._engine.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
-        for step, names in waiting:
+    def run(self, items: Sequence[tuple[SeenStep, Sequence[str | None]]]) -> Iterator[Answer]:
+        results = self._computed(name for _, names in items for name in names)
+        for step, names in items:
             yield Answer(step, [results.get(name) if name else None for name in names])
+
+    def _computed(self, names: Iterable[str | None]) -> dict[str, Array]:
+        """Return tensors of the ONNX model by name."""
+        wanted = list(dict.fromkeys(name for name in names if name))
+        return dict(zip(wanted, self._engine.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
         self.begin(inputs)
         names = self._output_names()
-        wanted = list(dict.fromkeys(name for name in names if name is not None))
-        results = dict(zip(wanted, self._engine.infer(self._loaded, self._inputs, outputs=wanted), strict=True))
+        results = self._computed(names)
         return [None if name is None else results[name] for name in names]
 
     def _output_names(self) -> list[str | None]:
