@@ -33,9 +33,9 @@ def constant_attributes(operator: Const) -> dict[str, Any]:
     return {"element_type": operator.element_type, "shape": operator.shape}
 
 
-def operation(number: int, name: str, kind: str, inputs: int, **attributes: Any) -> Layer:
-    """Return a layer of an operation of opset1 with one output, whose attributes have the same names as in files."""
-    cls = ops.find(kind, 1)
+def operation(number: int, name: str, kind: str, inputs: int, opset: int = 1, **attributes: Any) -> Layer:
+    """Return a layer of an operation with one output, whose attributes have the same names as in files."""
+    cls = ops.find(kind, opset)
     assert cls is not None
     return _layer(number, name, cls(**attributes), attributes, inputs=inputs)
 

@@ -203,6 +203,7 @@ _PLURALS = {
     "it is": "each is",
     "it cannot": "they cannot",
     "it draws": "they draw",
+    "it only sets": "they only set",
     "its outputs": "their outputs",
     "nothing reads its outputs": "nothing reads their outputs",
     "the other model has no such layer": "the other model has no such layers",

@@ -15,7 +15,7 @@ from ovir.diagnostics.errors import ModelError, RunError
 from ovir.engines.process import EngineDiedError
 from ovir.graph.layers import Layer
 from ovir.inference.constant_layers import all_constant_layers
-from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.ops.state import AssignBase
 from ovir.runtime.executor import SeenStep
 
 
@@ -111,8 +111,8 @@ class Isolated(HalvedBase[_Waiting]):
 def _not_alone(layer: Layer) -> str | None:
     """Return why a layer has no result of its own; None if it has one."""
     op = layer.operator
-    if isinstance(op, (ReadValueBase, AssignBase)):
-        return "it is a state: --cumulative compares it"
+    if isinstance(op, AssignBase):
+        return "it only sets a state"
     seeds = [getattr(op, name) for name in ("global_seed", "op_seed") if hasattr(op, name)]
     if seeds and not any(seeds):
         return "it draws other numbers in each run"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ovir.build.making import constant, parameter, result
+from ovir.build.making import constant, operation, parameter, result
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
@@ -16,6 +16,7 @@ from ovir.graph.flat import restore
 from ovir.graph.layers import Layer, Port, join
 from ovir.graph.model import Model, independent
 from ovir.ops.infrastructure import Const
+from ovir.ops.state import ReadValueBase
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,8 @@ class LoneParts:
 
     What a layer reads of constants alone is copied with it, so that a device compiles the same kernel for it as in the
     whole model. Sizes and axes, which inference reads, become constants with the values of the run, too. Nothing is
-    shared between two layers, because devices compute layers that read one tensor together.
+    shared between two layers, because devices compute layers that read one tensor together. A ReadValue gets an Assign,
+    without which OpenVINO takes no variable.
     """
 
     def __init__(self, parts: Sequence[LonePart], constants: Mapping[Layer, int], *, with_sizes: bool = True) -> None:
@@ -79,7 +81,15 @@ class LoneParts:
             # A layer without any Parameter would be folded, not run.
             self._feed(part, position, copies[-1].inputs[position], is_constant=position in fixed and fixed != fed)
         self._layers.append(copies[-1])
+        if isinstance(op := copies[-1].operator, ReadValueBase):
+            self._assign(copies[-1].outputs[0], op)
         return copies[-1]
+
+    def _assign(self, port: Port, read: ReadValueBase) -> None:
+        """Assign a variable to itself."""
+        name = f"{port.layer.name}/assign"
+        self._layers.append(operation(0, name, "Assign", 1, read.opset, variable_id=read.variable_id))
+        join(port, self._layers[-1].inputs[0])
 
     def _constants_before(self, layer: Layer) -> set[Layer]:
         """Return the layers that a layer's constant inputs are computed from."""
