@@ -24,6 +24,7 @@ from ovir.ops.base.images import Axis, bind_depthwise, border_of, channels_last_
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
+from ovir.ops.base.tiles import whole_tiles
 
 
 class ConvolutionBase(SlidingWindowBase):
@@ -135,7 +136,7 @@ class ForwardConvolutionBase(ConvolutionBase):
             return True
         out = binder.output(order=channels_last_order(data.ndim))
         if bind_dense(binder, data, grouped, axes, f"taps {taps}", out):
-            binder.call(_redo_if_not_finite, data, self.run, inputs, out)
+            binder.call(_redo_if_not_finite, self.run, inputs, out)
         return True
 
     def _axes(self, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
@@ -155,8 +156,10 @@ class ForwardConvolutionBase(ConvolutionBase):
         ]
 
     def border(self, shapes: Sequence[tuple[int, ...]]) -> tuple[tuple[int, int], ...] | None:
-        axes, _ = self._axes(*shapes)
-        return None if any(a.pad_begin < 0 for a in axes) else border_of(shapes[0], axes)
+        data, filters = shapes
+        axes, _ = self._axes(data, filters)
+        tiled = whole_tiles(axes, filters if len(filters) > len(data) else (1, *filters))
+        return None if any(a.pad_begin < 0 for a in axes) else border_of(data, tiled or axes)
 
     def _convolve(self, data: Array, kernel: Index, weights: Array, out: Array | None) -> Array:
         groups, multiplier, depth, _ = weights.shape
@@ -170,9 +173,9 @@ class ForwardConvolutionBase(ConvolutionBase):
         return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
 
 
-def _redo_if_not_finite(data: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
-    """Compute ``out`` again by ``run`` if the data has NaN or infinities, which become NaN when multiplied by zero."""
-    if not np.isfinite(np.add.reduce(data, axis=None)):
+def _redo_if_not_finite(run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out`` again by ``run`` if it has NaN or infinities, which may be wrong."""
+    if not np.isfinite(np.add.reduce(out, axis=None)):
         np.copyto(out, run(*inputs))
 
 

@@ -19,6 +19,7 @@ from ovir.ops.base.images import Axis, channels_last, padded_image, windows
 from ovir.ops.base.packed import SHARED
 from ovir.ops.base.planes import bind_planes
 from ovir.ops.base.products import Product, filter_product
+from ovir.ops.base.tiles import bind_tiles, whole_tiles
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20
@@ -35,7 +36,8 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     [N, C, *windows], whose channels are the fastest axis in memory.
 
     ``name`` tells these filters from others that come from the same constant. Return whether the result is right for
-    finite data only: windows that are taken together multiply the data of each other by zero.
+    finite numbers only: windows that are taken together multiply the data of each other by zero, and outputs of a tile
+    share their sums. A result that is not right is not finite.
     """
     groups, outputs, channels, *kernel = filters.shape
     image, out = channels_last(data), channels_last(out)
@@ -46,6 +48,10 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
             product = filter_product(binder, name, lambda: _matrices(filters), (1, channels, outputs), rows)
             call_shares(binder, [product(rows, out.reshape(-1, outputs), True)])
             return False
+    tiled = whole_tiles(axes, filters.shape)
+    if tiled is not None:
+        bind_tiles(binder, image, filters, tiled, name, out)
+        return True
     if groups == 1 and _has_few_planes(data, kernel):
         bind_planes(binder, data, filters, axes, name, out)
         return False

@@ -60,7 +60,7 @@ def packed(binder: Binder, matrix: Callable[[], Array], size: tuple[int, int], r
     flat = binder.prepared(f"{form} in pieces of {width}", lambda: _flat(matrix(), width))
     cut = columns // width * width * length
     pieces = flat[:cut].reshape(-1, length, width)
-    return Packed(pieces, flat[cut:].reshape(length, -1), _height(rows, min(SMALL // (length * width), _MOST_ROWS)))
+    return Packed(pieces, flat[cut:].reshape(length, -1), block_height(rows, SMALL // (length * width)))
 
 
 def _width(rows: int, length: int, columns: int) -> int:
@@ -70,8 +70,10 @@ def _width(rows: int, length: int, columns: int) -> int:
     return next((w for w in widths if w <= columns and least * length * w <= SMALL), 0)
 
 
-def _height(rows: int, most: int) -> int:
-    """Return the number of rows of a block: all, a divisor of their number, or a number that BLAS takes well."""
+def block_height(rows: int, most: int) -> int:
+    """Return the number of rows of a block, at most ``most``: all, a divisor of their number, or a number that BLAS
+    takes well."""
+    most = min(most, _MOST_ROWS)
     if rows <= most:
         return rows
     return next((h for h in range(most, most // 2, -1) if rows % h == 0), most - most % 4)
