@@ -234,20 +234,24 @@ _PAIRS_AT_ONCE = 1 << 12
 def _softened(grid: Array, scores: Array, factors: Overlaps, least: float, steps: int) -> tuple[Array, Array]:
     """Return the candidates that Soft-NMS takes, row by row; ``scores`` [R, m] are overwritten, and -inf where there is
     no candidate."""
-    each = np.arange(len(grid))
+    starts = np.arange(0, grid.size, grid.shape[1])
     # If both arguments were one array, only the overlaps with earlier candidates would be computed.
-    table = factors(grid, grid.copy()) if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE else None
+    table = None
+    if grid.size * grid.shape[1] <= _PAIRS_AT_ONCE:
+        table = factors(grid, grid.copy()).reshape(grid.size, -1)
     has_nan = table is None or not table.min() > 0  # NaN removes a candidate, and infinity * 0 is NaN
     taken, final = np.zeros((len(grid), steps), np.intp), np.full((len(grid), steps), -np.inf, scores.dtype)
+    numbers = grid.reshape(-1)
     for step in range(steps):
         if has_nan:
             np.putmask(scores, np.isnan(scores), -np.inf)
         best = scores.argmax(axis=1)
+        best += starts
         taken[:, step] = best
-        final[:, step] = highest = scores[each, best]
-        if not highest.max() > least:
+        final[:, step] = highest = scores.take(best)
+        if not max(highest.tolist()) > least:
             break
-        scores *= factors(grid[each, best, np.newaxis], grid)[:, 0] if table is None else table[each, best]
-        scores[each, best] = -np.inf
+        scores *= factors(numbers[best, np.newaxis], grid)[:, 0] if table is None else table.take(best, axis=0)
+        scores.put(best, -np.inf)
     is_taken = final > least  # a score that is no longer above the limit does not rise above it again
-    return grid[each[:, np.newaxis], taken][is_taken], final[is_taken]
+    return numbers[taken[is_taken]], final[is_taken]

@@ -8,14 +8,16 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import upright_overlaps
+from ovir.kernels.few_boxes import Candidates, Kept, excluded_boxes, keep_few
 from ovir.kernels.precision import as_f32
 from ovir.kernels.ranking import candidates
 from ovir.kernels.suppression import keep_apart
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Domain, Inputs, by_input, size_of
+from ovir.ops.base.image_nms import ImageNmsBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.suppression import ImageNmsBase, box_counts
+from ovir.ops.base.suppression import box_counts
 
 
 @operator("MulticlassNms", opset=8)
@@ -53,6 +55,14 @@ class MulticlassNms8(ImageNmsBase):
         threshold = self.iou_threshold if self.nms_eta == 1 else self._thresholds(most)
         kept = keep_apart(rows, most, upright_overlaps(edges, self.last_pixel), threshold)
         return kept, scores[kept]
+
+    def select_few(self, boxes: Array, candidates: Candidates) -> list[Kept] | None:
+        if self.nms_eta != 1:
+            return None
+        images, count, _ = boxes.shape
+        edges = np.ascontiguousarray(boxes.reshape(-1, 4).T)
+        excluded = excluded_boxes(upright_overlaps(edges, self.last_pixel), images, count, self.iou_threshold)
+        return keep_few(candidates, excluded, count)
 
     def _thresholds(self, count: int) -> Array:
         """Return the overlap by which the first, second, ... selected box excludes later ones."""

@@ -5,19 +5,21 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from math import inf
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
-from ovir.core.element_types import ElementType, bf16, f16, f32, i64
+from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.integers import MAX_SIZE
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps
+from ovir.kernels.few_boxes import are_few, best_few, excluded_boxes, keep_few
 from ovir.kernels.precision import as_f32
-from ovir.kernels.ranking import candidates, ranked, ranks
+from ovir.kernels.ranking import candidates, ranked
 from ovir.kernels.suppression import keep_apart, soften
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.budget import can_fold
@@ -178,7 +180,16 @@ class SuppressionBase(Operator):
         self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
         limit = class_limit(max_boxes, count)
         suppressing, least, sigma = (_number(a) for a in (iou_threshold, score_threshold, soft_nms_sigma))
+        few = are_few(scores) and sigma <= 0
         scores = as_f32(scores).reshape(batches * classes, count)
+        if few:
+            overlaps = self.overlaps(as_f32(boxes).reshape(-1, self.coordinates))
+            excluded = excluded_boxes(overlaps, batches, count, suppressing)
+            selected = keep_few(best_few(scores, scores > least, count), excluded, limit)
+            if self.sort_result_descending:
+                selected.sort(key=itemgetter(0), reverse=True)
+            found = [(row // classes, row % classes, place) for _, row, place in selected]
+            return np.array(found, np.int64).reshape(-1, 3), np.array([score for score, _, _ in selected], np.float32)
         rows, places = candidates(scores > least) if limit else (np.empty(0, np.intp),) * 2
         final = scores[rows, places]
         if sigma <= 0:  # the scores of Soft-NMS change, and with them the order
@@ -228,120 +239,3 @@ def _known_limit(max_boxes: TensorType | None, boxes: Dimension) -> Dimension:
 
 def _number(array: Array | None) -> float:
     return 0.0 if array is None else float(np.float32(array.item()))
-
-
-# --------------------------------------------------------------------------- NMS of each image
-
-
-class ImageNmsBase(Operator):
-    """Base of operations that select the best boxes of each image after suppressing overlapping boxes in each class.
-
-    boxes are [images, boxes, 4] as x, y, x, y of two corners, the smaller coordinates first; scores are [images,
-    classes, boxes]. For each class except ``background_class``, the ``nms_top_k`` boxes with the highest scores that
-    pass ``score_threshold`` are candidates. From them the operation selects boxes, and each image keeps the
-    ``keep_top_k`` selected boxes with the highest scores. -1 means no limit, or no class. Unless ``normalized``,
-    coordinates are pixel numbers, and 1 is added to each length.
-
-    The outputs are rows of class, score and the four coordinates; the indices [n, 1] of the boxes, counted through all
-    images; and the number of boxes of each image. The latter two have the type ``output_type``, i32 or i64.
-    ``sort_result_type`` orders the boxes of an image by score, or with classid by class and then by score; equal ones
-    are ordered by class and index. none leaves the order open; here it is by score. (The specification calls the
-    attribute sort_result and its value class.) ``sort_result_across_batch`` orders the boxes of all images together,
-    unless the type is none. Everything is computed in f32.
-    """
-
-    sort_result_type: str = attribute(default="none", choices=("classid", "score", "none"))
-    sort_result_across_batch: bool = attribute(default=False)
-    output_type: ElementType = attribute(default=i64)
-    score_threshold: float = attribute(default=0.0)
-    nms_top_k: int = attribute(default=-1, minimum=-1)
-    keep_top_k: int = attribute(default=-1, minimum=-1)
-    background_class: int = attribute(default=-1, minimum=-1)
-    normalized: bool = attribute(default=True)
-
-    value_inputs = ALL
-
-    @property
-    def last_pixel(self) -> float:
-        """Return what is added to the difference of two coordinates to get a length."""
-        return 0.0 if self.normalized else 1.0
-
-    @abstractmethod
-    def passes_threshold(self, scores: Array) -> Array:
-        """Return which of the float32 scores pass ``score_threshold``."""
-
-    @abstractmethod
-    def suppress(self, rows: Array, edges: Array, scores: Array) -> tuple[Array, Array]:
-        """Select from candidates with edges [4, n], ordered by row (the class of an image) and score; return their
-        numbers, ordered by row, and new scores."""
-
-    # ----- inference
-
-    def kernel_time(self, inputs: Sequence[TensorType], outputs: Sequence[TensorType]) -> float:
-        return suppression_time(inputs[1])
-
-    def infer_outputs(
-        self, images: Dimension, classes: Dimension, count: Dimension, *inputs: TensorType
-    ) -> tuple[TensorType, ...]:
-        """Return the types of the outputs."""
-        self.require_index_type("output_type", self.output_type, known=True)
-        boxes, scores = inputs[0].element_type, inputs[1].element_type
-        for name, element_type in (("boxes", boxes), ("scores", scores)):
-            require_narrow_real(self, name, element_type)
-        row_type = self.merge_types(boxes, scores, names=("boxes", "scores"))
-        max_boxes = _at_most(_at_most(count, self.nms_top_k) * classes, self.keep_top_k) * images
-        rows = Dimension(0, max_boxes.upper)
-        shapes = PartialShape([rows, 6]), PartialShape([rows, 1]), PartialShape([images])
-        return infer_exact_shapes(self, (row_type, self.output_type, self.output_type), shapes, *inputs)
-
-    # ----- kernel
-
-    def run_outputs(self, boxes: Array, scores: Array) -> tuple[Array, ...]:
-        """Return the outputs for classes that share the boxes of their image."""
-        images, classes, count = scores.shape
-        expected = (images, count, 4)
-        self.require(boxes.shape == expected, "boxes must have shape {}, got {}", expected, boxes.shape)
-        flat = as_f32(scores).reshape(images * classes, count)
-        eligible = self.passes_threshold(flat)
-        if 0 <= self.background_class < classes:
-            eligible[self.background_class :: classes] = False
-        rows, columns = candidates(eligible)
-        places = rows // max(classes, 1) * count + columns
-        return self.best_of_images((images, classes), rows, flat[rows, columns], boxes.reshape(-1, 4), places, places)
-
-    def best_of_images(
-        self, sizes: tuple[int, int], rows: Array, scores: Array, boxes: Array, sources: Array, places: Array
-    ) -> tuple[Array, ...]:
-        """Return the outputs for candidates in any order.
-
-        ``sizes`` are the numbers of images and classes; ``rows`` the image of each candidate times classes, plus its
-        class; ``sources`` the number of its box among ``boxes`` [n, 4]; ``places`` its index in the output.
-        """
-        images, classes = sizes
-        order = ranked(rows, scores, None if self.nms_top_k < 0 else self.nms_top_k)
-        chosen = as_f32(boxes.take(sources[order], axis=0))
-        kept, final = self.suppress(rows[order], np.ascontiguousarray(chosen.T), scores[order])
-        order = order[kept]
-        label, places = rows[order], places[order]
-        if images == 1:
-            image = np.zeros(label.size, np.intp)
-            best = np.lexsort((places, label, -final))[: None if self.keep_top_k < 0 else self.keep_top_k]
-        else:
-            image, label = np.divmod(label, max(classes, 1))
-            best = np.lexsort((places, label, -final, image))
-            if self.keep_top_k >= 0:
-                best = best[ranks(image[best]) < self.keep_top_k]
-        if self.sort_result_type == "classid":
-            across = () if self.sort_result_across_batch else (image[best],)
-            best = best[np.lexsort((label[best], *across))]
-        elif self.sort_result_type == "score" and self.sort_result_across_batch:
-            best = best[np.argsort(-final[best], kind="stable")]
-        found = np.empty((best.size, 6), np.float32)
-        found[:, 0], found[:, 1], found[:, 2:] = label[best], final[best], chosen.take(kept[best], axis=0)
-        index = self.output_type.to_dtype()
-        counts = np.bincount(image[best], minlength=images).astype(index)
-        return found.astype(boxes.dtype, copy=False), places[best, np.newaxis].astype(index, copy=False), counts
-
-
-def _at_most(size: Dimension, limit: int) -> Dimension:
-    return size if limit < 0 else min_dimension(size, Dimension(limit, limit))
