@@ -332,6 +332,17 @@ def test_a_window_without_nan_has_a_number(number: float) -> None:
         assert_bound_like_run(op, data, abs(sample(1, 1, 64)), error=0)
 
 
+@pytest.mark.parametrize(("groups", "outputs", "channels"), [(32, 4, 4), (6, 1, 2), (12, 2, 1), (9, 8, 8), (10, 8, 8)])
+@pytest.mark.parametrize("number", [0.5, np.nan, np.inf])
+def test_groups_of_few_channels(groups: int, outputs: int, channels: int, number: float) -> None:
+    data = sample(2, groups * channels, 13, 11)
+    data[1, 1, 5, 3] = number
+    filters = sample(groups, outputs, channels, 3, 3)
+    op = GroupConvolution(strides=(1, 2), pads_begin=(1, 0), pads_end=(0, 1), dilations=(1, 1))
+    with np.errstate(invalid="ignore"):
+        assert_bound_like_run(op, data, filters)
+
+
 def test_infinite_taps_beside_the_data_are_left_out() -> None:
     filters = sample(3, 2, 2, 1, 3)
     filters[0, 0, 0, 0, 2] = np.inf

@@ -2,7 +2,7 @@
 
 One copy makes each window of the image a row of a matrix, and one product with the filters gives all channels of each
 output position. Filters with few outputs are taken side by side: a wider window holds several neighbouring ones, and a
-matrix with zeros gives the outputs of all of them.
+matrix with zeros gives the outputs of all of them. So are groups of few channels.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     [N, C, *windows], whose channels are the fastest axis in memory.
 
     ``name`` tells these filters from others that come from the same constant. Return whether the result is right for
-    finite numbers only: windows that are taken together multiply the data of each other by zero, and outputs of a tile
-    share their sums. A result that is not right is not finite.
+    finite numbers only: windows and groups that are taken together multiply the data of each other by zero, and outputs
+    of a tile share their sums. A result that is not right is not finite.
     """
     groups, outputs, channels, *kernel = filters.shape
     image, out = channels_last(data), channels_last(out)
@@ -55,6 +55,12 @@ def bind_dense(binder: Binder, data: Array, filters: Array, axes: Sequence[Axis]
     if groups == 1 and _has_few_planes(data, kernel):
         bind_planes(binder, data, filters, axes, name, out)
         return False
+    together = _groups_at_once(groups, outputs, channels) if prod(kernel) > 1 else 1
+    if together > 1:
+        shape = groups // together, prod(kernel) * channels * together, outputs * together
+        form = f"{name}, {together} groups at a time"
+        _bind_columns(binder, image, axes, form, lambda: _matrices(_merged(filters, together)), shape, out)
+        return True
     *others, last = axes
     count = _windows_at_once(last, outputs, channels * prod(kernel[:-1])) if groups == 1 else 1
     if count == 1:
@@ -97,6 +103,32 @@ def _matrices(filters: Array) -> Array:
     if prod(kernel) == 1 and filters.nbytes > _LARGEST_COPY:
         return ordered.reshape(groups, inputs, outputs)
     return np.ascontiguousarray(ordered).reshape(groups, prod(kernel) * inputs, outputs)
+
+
+# --------------------------------------------------------------------------- several groups at a time
+
+# The copy of what one tap reads of a group costs as much as so many multiply-accumulates; a smaller gain does not pay.
+_RUN, _LEAST_GAIN = 250, 1.15
+
+
+def _groups_at_once(groups: int, outputs: int, channels: int) -> int:
+    """Return how many groups are best taken together: their filters get zeros for the channels of each other."""
+
+    def cost(count: int) -> float:
+        return (_RUN + count * outputs * count * channels) / count
+
+    best = min((n for n in range(1, groups + 1) if groups % n == 0), key=cost)
+    return best if cost(best) * _LEAST_GAIN < cost(1) else 1
+
+
+def _merged(filters: Array, count: int) -> Array:
+    """Return the filters [groups, outputs, inputs, *kernel] for ``count`` groups at a time, each with zeros for the
+    others."""
+    groups, outputs, inputs, *kernel = filters.shape
+    wide = np.zeros((groups // count, count, outputs, count, inputs, *kernel), filters.dtype)
+    for i in range(count):
+        wide[:, i, :, i] = filters[i::count]
+    return wide.reshape(groups // count, count * outputs, count * inputs, *kernel)
 
 
 # --------------------------------------------------------------------------- several windows at a time
