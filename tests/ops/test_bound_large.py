@@ -24,6 +24,7 @@ from ovir.ops.convolution_backprop import ConvolutionBackpropData, GroupConvolut
 from ovir.ops.cumsum import CumSum
 from ovir.ops.gelu import Gelu2
 from ovir.ops.interpolate import Interpolate11
+from ovir.ops.linalg import Einsum
 from ovir.ops.logic import LogicalAnd, LogicalNot
 from ovir.ops.lrn import LRN
 from ovir.ops.matmul import MatMul
@@ -341,6 +342,23 @@ def test_groups_of_few_channels(groups: int, outputs: int, channels: int, number
     op = GroupConvolution(strides=(1, 2), pads_begin=(1, 0), pads_end=(0, 1), dilations=(1, 1))
     with np.errstate(invalid="ignore"):
         assert_bound_like_run(op, data, filters)
+
+
+@pytest.mark.parametrize(
+    ("equation", "first", "second"),
+    [
+        ("nchw,nchv->nhwv", (2, 8, 8, 12), (2, 8, 8, 10)),
+        ("bhqd,bhkd->bhqk", (2, 3, 40, 64), (2, 3, 50, 64)),
+        ("...ij,jk->...ik", (3, 1, 4, 5), (5, 6)),
+        ("b...i,...bj->j...ib", (4, 1, 3, 5), (2, 1, 4, 6)),
+        ("ij,jk->ki", (3, 1), (7, 4)),
+        ("i,j->ji", (3,), (4,)),
+        ("abc,bca->", (3, 4, 5), (4, 5, 3)),
+        ("ab,ab->ba", (3, 4), (3, 4)),
+    ],
+)
+def test_einsum(equation: str, first: tuple[int, ...], second: tuple[int, ...]) -> None:
+    assert_bound_like_run(Einsum(equation=equation), sample(*first), sample(*second))
 
 
 def test_infinite_taps_beside_the_data_are_left_out() -> None:

@@ -166,6 +166,7 @@ def test_einsum(equation: str, shapes: list[tuple[int, ...]], same_as: str | Non
     types = [TensorType(ElementType.from_dtype(dtype), PartialShape(shape)) for shape in shapes]
     inferred = op.infer(*types)
     op.input_types = tuple(t.element_type for t in types)
+    op.output_types, op.output_shapes = (inferred.element_type,), (inferred.shape,)
     result = op.run(*inputs)
     expected = np.einsum(same_as or equation, *(x.astype(np.int64) for x in inputs))
     assert result.dtype == dtype
