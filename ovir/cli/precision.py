@@ -76,6 +76,7 @@ def add_to(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    from ovir.debugging.exact_marks import lost_marks
     from ovir.debugging.precision import precision
 
     if arguments.output is not None and arguments.to == "int8":
@@ -96,21 +97,26 @@ def run(arguments: argparse.Namespace) -> int:
             seconds=arguments.seconds,
             progress=progress.update,
         )
+    lost = {} if arguments.to == "int8" else lost_marks(model, found.keep)
     if arguments.output is not None:
-        _save(model, found, arguments.output)
+        _save(model, found, arguments.output, lost)
     if arguments.json:
-        say_json({"model": model.path, "output": arguments.output, **found.to_dict()})
+        marks = [{"layer": key, "reason": reason} for key, reason in lost.items()]
+        say_json({"model": model.path, "output": arguments.output, **found.to_dict(), "lost_marks": marks})
     else:
         _print(found)
     return DONE if found.within else WRONG
 
 
-def _save(model: Model, found: Precision, path: str) -> None:
+def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
     from ovir.debugging.exact_marks import with_exact_layers
     from ovir.ir.writing.save import save_model
 
     print_diagnostics(save_model(with_exact_layers(model, found.keep), path))
     print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))
+    for reason in dict.fromkeys(lost.values()):
+        names = ", ".join(f"'{key}'" for key in lost if lost[key] == reason)
+        print_message(readable(f"warning: OpenVINO's CPU plugin ignores the marks of {names}: {reason}"))
 
 
 def _print(found: Precision) -> None:

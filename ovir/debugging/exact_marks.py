@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from ovir.build.generic import create_layer
+from ovir.debugging.exact_forms import equal_form, lost_mark
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
@@ -25,16 +25,30 @@ _MARKS = (
 def with_exact_layers(model: Model, keys: Collection[str]) -> Model:
     """Return a copy of a model in which the layers with these keys, and the constants that they read, are marked.
 
-    A SoftMax-8 becomes the equal SoftMax-1, because OpenVINO replaces the former by a layer without a mark.
+    Some layers get an equal form first, because OpenVINO would replace them by layers without a mark.
     """
     marked = model.clone()
     wanted = set(keys)
     for part in marked.graphs():
         for layer in [layer for layer in part.layers if layer.key in wanted]:
-            for found in (layer, *_constants(layer)):
+            forms = equal_form(layer) or [layer]
+            info, constants = _with_marks(layer.rt_info), [found for form in forms for found in _constants(form)]
+            if forms[-1] is not layer:
+                names = layer.outputs[0].own_names
+                part.replace(layer, forms[-1])
+                forms[-1].outputs[0].names = names
+            for form in forms:
+                form.rt_info_source = info
+            for found in constants:
                 found.rt_info_source = _with_marks(found.rt_info)
-            _replace_softmax(part, layer)
     return marked
+
+
+def lost_marks(model: Model, keys: Collection[str]) -> dict[str, str]:
+    """Return for which of the layers with these keys OpenVINO's CPU plugin does not honour the marks, and why."""
+    wanted = set(keys)
+    reasons = {layer.key: lost_mark(layer) for layer in model.walk() if layer.key in wanted}
+    return {key: reason for key, reason in reasons.items() if reason is not None}
 
 
 def _constants(layer: Layer) -> Iterator[Layer]:
@@ -49,15 +63,3 @@ def _with_marks(info: RtInfo) -> RtInfo:
     names = {mark.key for mark in _MARKS}
     kept = [item for item in inner if item.depth > 1 or item.key not in names]
     return RtInfo((root, *_MARKS, *kept))
-
-
-def _replace_softmax(model: Model, layer: Layer) -> None:
-    source = layer.inputs[0].source if layer.inputs else None
-    if layer.type != "SoftMax" or layer.version == "opset1" or source is None or source.shape.rank is None:
-        return
-    axis = int(layer.attributes.get("axis", 1)) % max(source.shape.rank, 1)
-    names, info = layer.outputs[0].own_names, layer.rt_info
-    new = create_layer("SoftMax", [source], {"axis": axis}, version="opset1", name=layer.name)
-    model.replace(layer, new)
-    new.rt_info_source = info
-    new.outputs[0].names = names

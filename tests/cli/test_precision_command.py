@@ -34,8 +34,11 @@ def test_json_and_the_saved_model(cli: Any, planted: Path, tmp_path: Path) -> No
     result = cli("precision", planted, "--to", "f16", "--samples", 2, "-o", out, "--json")
     assert result.status == 0
     assert "2 layers marked to stay in f32" in result.err
+    lost = "warning: OpenVINO's CPU plugin ignores the marks of 'layer1/scores', 'layer1/scaled': attention is computed"
+    assert lost in result.err
     document = json.loads(result.out)
     assert (document["to"], document["samples"], document["keep"]) == ("f16", 2, ["layer1/scores", "layer1/scaled"])
+    assert [entry["layer"] for entry in document["lost_marks"]] == document["keep"]
     assert {"layer", "id", "type", "error", "own_error", "keep"} == set(document["layers"][0])
     model = ovir.read_model(out)
     assert [layer.name for layer in model.layers if "precise" in layer.rt_info and layer.type != "Const"] == [

@@ -13,7 +13,7 @@ from small_transformers import data, encoder
 import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
-from ovir.debugging.exact_marks import with_exact_layers
+from ovir.debugging.exact_marks import lost_marks, with_exact_layers
 from ovir.debugging.keep_search import Keeper
 from ovir.debugging.output_errors import tensor_error
 from ovir.ops import find
@@ -240,5 +240,38 @@ def test_marks_of_layers_that_stay_in_f32() -> None:
     softmax = marked.layer("layer0/probabilities")
     assert (softmax.version, softmax.attributes["axis"]) == ("opset1", 3)
     assert model.layer("layer0/probabilities").version == "opset8"
+    assert marked.layer("layer0/probabilities").outputs[0].readers
     expected = ovir.compile_model(model)([data()])[0]
     np.testing.assert_array_equal(ovir.compile_model(marked)([data()])[0], expected)
+
+
+@pytest.mark.parametrize("function", [ops.subtract, ops.divide])
+def test_layers_that_openvino_replaces_are_saved_in_an_equal_form(function: Any) -> None:
+    x, y = ops.parameter([4, 1], "f32", name="x"), ops.parameter([1, 3], "f32", name="y")
+    model = ovir.Model([ops.abs(function(x, y, name="kept"), name="end")], [x, y])
+    marked = with_exact_layers(model, ["kept"])
+    assert [layer.type for layer in marked.layers].count(model.layer("kept").type) == 0
+    kept = marked.layer("kept")
+    changed = kept.inputs[1].source.layer
+    (minus,) = [port.source.layer for port in changed.inputs if port.source.layer.type == "Const"]
+    assert all("precise" in layer.rt_info for layer in (kept, changed, minus))
+    assert minus.operator.data.size == 3  # OpenVINO would undo it for a single number
+    feeds = [np.float32([[1], [2], [-3], [0]]), np.float32([[3, -7, 1e-30]])]
+    expected = ovir.compile_model(model)(feeds)[0]
+    np.testing.assert_allclose(ovir.compile_model(marked)(feeds)[0], expected, rtol=3e-7)
+    assert lost_marks(model, ["kept"]) == {}
+
+
+def test_marks_that_the_cpu_plugin_ignores() -> None:
+    model = encoder(1)
+    keys = [f"layer0/{name}" for name in ("query", "scores", "scaled", "probabilities", "add1", "up")]
+    lost = lost_marks(model, keys)
+    assert list(lost) == ["layer0/scores", "layer0/scaled", "layer0/probabilities"]
+    assert set(lost.values()) == {"attention is computed as one layer"}
+    x = ops.parameter([-1, -1], "f32", name="x")
+    difference = ops.subtract(x, np.float32(1), name="difference")
+    model = ovir.Model([ops.log_softmax(ops.softmax(difference, 1, name="fine"), 1, name="log")], [x])
+    assert lost_marks(model, ["difference", "fine", "log"]) == {
+        "difference": "OpenVINO replaces Subtract by other layers, and for this shape there is no equal form",
+        "log": "OpenVINO replaces LogSoftmax by other layers",
+    }

@@ -13,6 +13,7 @@ import pytest
 from small_transformers import data, encoder
 
 import ovir
+from ovir import opset13 as ops
 from ovir.debugging.exact_marks import with_exact_layers
 
 pytest.importorskip("openvino", reason="openvino, the oracle, is not installed")
@@ -21,12 +22,27 @@ PARTS = ("norm1", "query", "key", "value", "out", "norm2", "up", "gelu", "down")
 MARKED = [f"layer1/{part}" for part in PARTS]
 
 
+REPLACED = ("subtract", "divide")
+
+
+def replaced(name: str) -> ovir.Model:
+    """Return a model with a layer that OpenVINO replaces by others, between two products."""
+    x = ops.parameter([1, 8, 32], "f32", name="x")
+    weights = np.random.default_rng(1).standard_normal((2, 32, 32)).astype(np.float32) / 6
+    y = ops.matmul(x, weights[0], False, False)
+    kept = getattr(ops, name)(y, ops.reduce_max(ops.abs(y), [2], True), name="kept")
+    return ovir.Model([ops.matmul(kept, weights[1], False, False)], [x])
+
+
 @pytest.fixture(scope="module")
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("precise")
     model = encoder(3)
     ovir.save_model(model, folder / "plain.xml")
     ovir.save_model(with_exact_layers(model, MARKED), folder / "marked.xml")
+    for name in REPLACED:
+        ovir.save_model(replaced(name), folder / f"{name}.xml")
+        ovir.save_model(with_exact_layers(replaced(name), ["kept"]), folder / f"{name}_marked.xml")
     np.savez(folder / "inputs.npz", x=data())
     worker = Path(__file__).parent / "precise_worker.py"
     subprocess.run([sys.executable, worker, folder], check=True)
@@ -43,10 +59,18 @@ def test_marked_layers_run_in_f32(report: dict[str, Any], part: str) -> None:
     assert report["marked"]["precisions"][f"layer0/{part}"] == "bf16"
 
 
+@pytest.mark.parametrize("name", REPLACED)
+def test_equal_forms_run_in_f32(report: dict[str, Any], name: str) -> None:
+    assert report[name]["precisions"]["kept"] == "bf16"
+    assert report[f"{name}_marked"]["precisions"]["kept"] == "f32"
+    np.testing.assert_allclose(report[f"{name}_marked"]["f32"], report[name]["f32"], rtol=1e-4, atol=1e-5)
+
+
 def test_the_outputs_come_nearer_to_those_of_f32(report: dict[str, Any]) -> None:
     errors = {
         name: np.sqrt(np.mean((np.array(entry["bf16"]) - np.array(entry["f32"])) ** 2))
         for name, entry in report.items()
+        if name in ("plain", "marked")
     }
     assert errors["marked"] < errors["plain"]
     np.testing.assert_allclose(report["marked"]["f32"], report["plain"]["f32"], rtol=1e-3, atol=1e-4)
