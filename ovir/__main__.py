@@ -13,18 +13,20 @@ def command() -> None:
     """Run the command line of this process and exit.
 
     While modules are imported, and after the command has ended, there is nothing to clean up: Ctrl-C ends the process
-    at once. Between the two ``main`` handles it.
+    at once. Between the two ``main`` handles it, and SIGTERM and SIGHUP, too.
     """
     if has_default := signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as under nohup
         signal.signal(signal.SIGINT, _end)
     import gc
 
     from ovir.cli.main import main
+    from ovir.cli.signals import raising_terminated
 
     if has_default:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        status = main()
+        with raising_terminated():
+            status = main()
     finally:
         if has_default:
             signal.signal(signal.SIGINT, _end)

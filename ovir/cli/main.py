@@ -14,6 +14,7 @@ from typing import NoReturn, TextIO
 import ovir
 from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import print_message
+from ovir.cli.signals import Terminated
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -71,6 +72,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence(sys.stdout)
         _silence(sys.stderr)
         return BROKEN_PIPE
+    except Terminated as request:
+        print_message("terminated")
+        return request.status
     except KeyboardInterrupt:
         print_message("interrupted")
         return INTERRUPTED

@@ -32,7 +32,8 @@ class Command:
     """A command line in which ``{}`` stands for the path of the model; its status is the exit status, or the negative
     number of the signal that ended it.
 
-    It runs in a process group of its own, which is killed after ``timeout`` seconds, and when ovir is interrupted.
+    It runs in a process group of its own, which is killed after ``timeout`` seconds, and when ovir is interrupted. Its
+    temporary files lie in a folder of their own, because a process that is killed does not remove them.
     """
 
     def __init__(self, text: str, timeout: float | None = None) -> None:
@@ -50,8 +51,8 @@ class Command:
         self._needs_shell = _needs_shell(text)
 
     def __call__(self, path: str) -> int:
-        with tempfile.TemporaryFile() as output:
-            process = self._start(path, output)
+        with tempfile.TemporaryDirectory(prefix="ovir-check-") as folder, tempfile.TemporaryFile() as output:
+            process = self._start(path, folder, output)
             try:
                 status = process.wait(self.timeout)
             except subprocess.TimeoutExpired:
@@ -68,7 +69,7 @@ class Command:
         if self._needs_shell and status in _NOT_STARTED:
             _refuse(f"the check command cannot be started: {self.last_line}")
 
-    def _start(self, path: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
+    def _start(self, path: str, folder: str, output: IO[bytes]) -> subprocess.Popen[bytes]:
         if self._needs_shell:
             arguments = ["/bin/sh", "-c", self.text.replace(PLACE, shlex.quote(path))]
         else:
@@ -82,6 +83,7 @@ class Command:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                env={**os.environ, "TMPDIR": folder},
             )
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
