@@ -41,6 +41,8 @@ _SUMMED = 400_000
 # Elements of the parts of rows that are computed together: the weights of all taps, repeated for these, have to stay in
 # a cache, and each part costs a call of NumPy's inner loop.
 _SHORTEST, _LONGEST = 512, 2048
+# With a stride, the channels of one window are enough for a loop if there are so many of them.
+_WIDE = 192
 # Taps that read only zeros are left out for each window if no more than this part of all remains.
 _MOST_USED = 0.85
 
@@ -136,7 +138,7 @@ def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[A
 
     One ``einsum`` adds up the products of parts of rows of the image with all taps, so that its inner loop runs over
     all channels of several windows. With a stride along the last axis, the columns of the image are sorted by their
-    remainder first.
+    remainder first, unless the channels of a single window are enough for a loop.
     """
     order = channels_last_order(data.ndim)
     bordered = binder.bordered_output(order)
@@ -144,6 +146,10 @@ def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[A
     image = padded_image(binder, channels_last(data), axes)
     *_, last = axes
     channels = image.shape[-1]
+    edges = _edges(axes, data.shape[2]) if np.isfinite(weights).all() else []
+    if last.stride > 1 and channels >= _WIDE:
+        _bind_sums(binder, [(windows(image, axes), weights)], out, len(axes), edges)
+        return
     together = _windows_of_part(last.windows, channels)
     parts, row = last.windows // together, together * channels
     tiles = np.tile(weights, (*[1] * (weights.ndim - 1), together))  # [*kernel, windows of a part * C]
@@ -160,7 +166,7 @@ def bind_depthwise(binder: Binder, data: Array, weights: Array, axes: Sequence[A
         assert len(steps) <= 1
         step = next(iter(steps), 0)
         terms.append((_with_taps(runs[0], axes[:-1], len(taps), step), np.ascontiguousarray(tiles[..., taps, :])))
-    _bind_sums(binder, terms, target, len(axes), _edges(axes, data.shape[2]) if np.isfinite(weights).all() else [])
+    _bind_sums(binder, terms, target, len(axes), edges)
 
 
 def _edges(axes: Sequence[Axis], size: int) -> list[tuple[slice, slice]]:
@@ -242,10 +248,10 @@ def _bind_sums(
         place = (slice(None),) * axis + (slice(start, start + step),)
         parts = [(view[place], weights) for view, weights in terms]
         shares.append([])
-        for windows, used in runs or [(slice(None), slice(None))]:
-            inner = slice(None), windows, *[slice(None)] * (spatial - 1), used
+        for along, used in runs or [(slice(None), slice(None))]:
+            inner = slice(None), along, *[slice(None)] * (spatial - 1), used
             some = [(view[inner], weights[used]) for view, weights in parts]
-            shares[-1] += _sum_calls(sums, some, out[place][:, windows], term[place][:, windows])
+            shares[-1] += _sum_calls(sums, some, out[place][:, along], term[place][:, along])
     call_shares(binder, shares)
 
 
