@@ -12,7 +12,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.kernels.boxes import Overlaps
 
-_MOST_SCORES, _MOST_PAIRS = 512, 1 << 13
+_MOST_SCORES, _MOST_PAIRS = 64, 1 << 11
 
 Kept = tuple[float, int, int]
 """The score of a box that is kept, its row (the class of an image) and its number in the image."""

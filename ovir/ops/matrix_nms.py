@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
-
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.boxes import Overlaps, upright_overlaps
-from ovir.kernels.few_boxes import Candidates, Kept
 from ovir.kernels.suppression import grids
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.image_nms import ImageNmsBase
@@ -55,27 +52,6 @@ class MatrixNms(ImageNmsBase):
             final[grid[exists]] = self._decayed(grid, overlaps, scores[grid])[exists]
         kept = np.nonzero(final > np.float32(self.post_threshold))[0]
         return kept, final[kept]
-
-    def select_few(self, boxes: Array, candidates: Candidates) -> list[Kept] | None:
-        length = max(len(order) for _, order in candidates)
-        if not length:
-            return None
-        images, count, _ = boxes.shape
-        classes = len(candidates) // images
-        overlaps = upright_overlaps(np.ascontiguousarray(boxes.reshape(-1, 4).T), self.last_pixel, bridged=False)
-        filled = [order + [0] * (length - len(order)) for _, order in candidates]
-        first = np.arange(0, images * count, count).repeat(classes)[:, np.newaxis]
-        scores = [[values[number] for number in order] for (values, _), order in zip(candidates, filled, strict=True)]
-        final = self._decayed(np.array(filled) + first, overlaps, np.array(scores, np.float32)).tolist()
-        least = float(np.float32(self.post_threshold))
-        kept = [
-            (score, row, number)
-            for row, (_, order) in enumerate(candidates)
-            for score, number in zip(final[row], order, strict=False)
-            if score > least
-        ]
-        kept.sort(key=itemgetter(1, 2))  # equal scores are in the order of the boxes
-        return kept
 
     def _decayed(self, grid: Array, overlaps: Overlaps, scores: Array) -> Array:
         """Return the new scores of some rows of candidates, all [R, m]."""
