@@ -1,4 +1,6 @@
-"""Plant faults in models and let ``ovir.compare`` find them: ``python -m tests.fuzz.planted FOLDER --count 20 --seed 1``.
+"""Plant faults in models and let ``ovir.compare`` and ``ovir.bisect`` find them.
+
+    python -m tests.fuzz.planted FOLDER --count 20 --seed 1
 
 FOLDER has a folder with a ``model.xml`` for each model. At each of ``--count`` random layers of a model, a weight, an axis
 or another attribute is changed, so that the outputs of the layer differ. Then comparisons must name the layer: of the
@@ -165,7 +167,7 @@ def search(path: Path, count: int, seed: int, device: str | None) -> Score:
     if device is not None:
         ways |= {mode: {"device": device, "config": CONFIG, "mode": mode} for mode in ("isolated", "cumulative")}
     known = {way: _beyond(ovir.compare(model, model, inputs=feeds, **options)) for way, options in ways.items()}
-    score, idle = Score(named=Counter(dict.fromkeys(ways, 0))), list[str]()
+    score, idle = Score(named=Counter(dict.fromkeys([*ways, "bisect"], 0))), list[str]()
     for fault in plant(model, feeds, rng, idle):
         score.planted += 1
         score.idle = len(idle)
@@ -178,6 +180,11 @@ def search(path: Path, count: int, seed: int, device: str | None) -> Score:
                 print(
                     f"  {path.parent.name}: {fault.what} of {fault.layer}, {way}: not named, but {found.first} {reason}"
                 )
+        first = ovir.bisect(fault.model, model, inputs=feeds).first
+        if first is not None and first.name in fault.names:
+            score.named["bisect"] += 1
+        else:
+            print(f"  {path.parent.name}: {fault.what} of {fault.layer}, bisect: not named, but {first}")
         if score.planted == count:
             break
     return score
