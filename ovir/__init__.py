@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from ovir.debugging.watch import Watch, WatchEvent
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
-    from ovir.diagnostics.errors import InputError, ModelError, OvirError, ReadError, RunError, WriteError
+    from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
+    from ovir.export.exporter import Exported
+    from ovir.export.save import export_onnx
     from ovir.graph.layers import Layer, Port
     from ovir.graph.model import Model
     from ovir.ir.reader import read_model
@@ -51,6 +53,8 @@ __all__ = [
     "Diff",
     "Dimension",
     "ElementType",
+    "ExportError",
+    "Exported",
     "InferRequest",
     "InputError",
     "Layer",
@@ -81,6 +85,7 @@ __all__ = [
     "compile_model",
     "create_layer",
     "diff",
+    "export_onnx",
     "precision",
     "random_inputs",
     "read_model",
@@ -109,7 +114,17 @@ _NAMES = {
     "ovir.debugging.watch": ("Watch", "WatchEvent"),
     "ovir.diagnostics.codes": ("Severity",),
     "ovir.diagnostics.diagnostic": ("Diagnostic",),
-    "ovir.diagnostics.errors": ("InputError", "ModelError", "OvirError", "ReadError", "RunError", "WriteError"),
+    "ovir.diagnostics.errors": (
+        "ExportError",
+        "InputError",
+        "ModelError",
+        "OvirError",
+        "ReadError",
+        "RunError",
+        "WriteError",
+    ),
+    "ovir.export.exporter": ("Exported",),
+    "ovir.export.save": ("export_onnx",),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.graph.model": ("Model",),
     "ovir.ir.reader": ("read_model",),

@@ -36,6 +36,10 @@ class ModelError(OvirError):
     """A model with a wrong structure, attribute, shape or type."""
 
 
+class ExportError(OvirError):
+    """A model that another format cannot express."""
+
+
 class RunError(OvirError):
     """A run that failed because of the values in it."""
 

@@ -1,0 +1,312 @@
+"""Export a model: its inputs, outputs, state and layers, under the names that they have."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import onnx
+import onnx_ir as ir
+from onnx_ir.passes.common import RemoveUnusedNodesPass
+
+from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import ExportError, InputError
+from ovir.export.bodies import Body, ExportableBody
+from ovir.export.graph import Graph, NotExportable
+from ovir.export.registry import exporter_of
+from ovir.export.tensors import Tensor
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.graph.names import default_name, take_name
+from ovir.graph.rt_info import RtInfo
+from ovir.ops.infrastructure import Const
+from ovir.ops.state import AssignBase, ReadValueBase
+
+OLDEST_OPSET = 17
+"""The lowest opset of ONNX that models are exported to."""
+
+
+@dataclass
+class Exported:
+    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
+
+    onnx: ir.Model
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    state_inputs: dict[str, str] = field(default_factory=dict)
+    """The input that holds each variable before a call, by its id."""
+    state_outputs: dict[str, str] = field(default_factory=dict)
+    """The output that holds each variable after a call, by its id."""
+
+
+def export_model(model: Model, opset: int) -> Exported:
+    """Export an inferred model. Raise ExportError with a diagnostic for each layer that cannot be exported."""
+    newest = onnx.defs.onnx_opset_version()
+    if not OLDEST_OPSET <= opset <= newest:
+        message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
+        raise InputError(diagnose(USAGE, message, Place(model.path)))
+    return _ModelExporter(model, opset).export()
+
+
+def faults_of(model: Model, opset: int) -> dict[Layer, Diagnostic]:
+    """Return the layers that cannot be exported, with the reason."""
+    exporter = _ModelExporter(model, opset)
+    exporter.add_layers()
+    return exporter.faults
+
+
+class _LayersExporter:
+    """Exports the layers of a model or of a body to a graph."""
+
+    def __init__(self, model: Model, graph: Graph, around: _LayersExporter | None = None) -> None:
+        self.model = model
+        self.graph = graph
+        self.tensors: dict[Port, Tensor] = {}
+        self.names: set[str] = around.names if around else set()
+        """The names of tensors that are taken."""
+        self.node_names: set[str] = around.node_names if around else set()
+        self.faults: dict[Layer, Diagnostic] = around.faults if around else {}
+
+    def add_layers(self) -> None:
+        """Export all layers that outputs or variables depend on; record those that cannot be."""
+        for layer in self.model.layers:
+            if layer.is_dead or layer.type in ("Parameter", "Result"):
+                continue
+            try:
+                self._add(layer)
+            except NotExportable as reason:
+                self.faults[layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", layer.place)
+                for port in layer.outputs:  # so that the other layers are looked at as well
+                    self.tensors[port] = self._placeholder(port)
+
+    def body(self, body: Model, name: str, given: Sequence[Tensor | None]) -> Body:
+        """Export a body whose parameters are inputs of a new graph, or, where ``given``, tensors around it."""
+        child = _LayersExporter(body, self.graph.child(), self)
+        for port, tensor in zip(body.inputs, given, strict=True):
+            child.tensors[port] = tensor or child.input(port)
+        child.add_layers()
+        inputs = [child.tensors[port] for port, tensor in zip(body.inputs, given, strict=True) if tensor is None]
+        return Body(child.graph, inputs, [child.tensors[_source(port)] for port in body.outputs], name)
+
+    def input(self, port: Port) -> Tensor:
+        """Return a new input of the graph for a Parameter or a variable."""
+        return self.graph.input(port.element_type, port.shape, take_name(_name(port), self.names))
+
+    # ----- one layer
+
+    def _add(self, layer: Layer) -> None:
+        graph = self.graph
+        if isinstance(layer.operator, (ReadValueBase, AssignBase)):
+            return self._add_state(layer, layer.operator)
+        if isinstance(layer.operator, Const):
+            (port,) = layer.outputs
+            self.tensors[port] = self._initializer(port, layer.operator)
+            return None
+        if layer.outputs and all(_is_arithmetic_of_sizes(port) for port in layer.outputs):
+            for port in layer.outputs:
+                self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
+            return None
+        first = len(graph.nodes)
+        outputs = self._exported(layer)
+        for node in graph.nodes[first:]:
+            node.metadata_props["ovir.layer"] = layer.key
+            node.metadata_props["ovir.operation"] = f"{layer.type}, {layer.version}"
+            node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
+        new = {value for node in graph.nodes[first:] for value in node.outputs}
+        for port, made in zip(layer.outputs, outputs, strict=False):
+            self._take(port, made, new)
+        if last := graph.nodes[first:][-1:]:
+            last[0].name = take_name(layer.key, self.node_names)
+            last[0].metadata_props.update(_flat(layer.rt_info))
+        return None
+
+    def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
+        """Enter the tensor that an exporter returned for an output."""
+        graph = self.graph
+        held = graph.held(port.element_type) if not port.element_type.is_dynamic else made.element_type
+        assert made.element_type == held, f"{port.layer.type} gave {made.element_type} instead of {held}"
+        if made.value not in new or made.value.name is not None:
+            made = graph.Identity(made)
+            graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
+        self._name(port, self._known(made, port))
+
+    def _exported(self, layer: Layer) -> Sequence[Tensor]:
+        operator = layer.operator
+        if operator is None:
+            raise NotExportable(f"ovir has no operation {layer.type} of {layer.version}")
+        exporter = exporter_of(type(operator))
+        if exporter is None or exporter.export is None:
+            raise NotExportable(exporter.limits if exporter else "there is no exporter for it")
+        sources = [port.source for port in layer.inputs]
+        inputs = [None if source is None else self.tensors[source] for source in sources]
+        while inputs and inputs[-1] is None:
+            inputs.pop()
+        op = operator.applied([_type(port) for port in layer.inputs], [port.type for port in layer.outputs])
+        keywords = {}
+        if "bodies" in inspect.signature(exporter.export).parameters:
+            keywords["bodies"] = {
+                key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
+                for key, body in layer.bodies.items()
+            }
+        found = exporter.export(self.graph, op, *inputs, **keywords)
+        return [found] if isinstance(found, Tensor) else found
+
+    def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
+        raise NotExportable("a variable inside of a body cannot be exported")
+
+    def _initializer(self, port: Port, operator: Const) -> Tensor:
+        tensor = self.graph.constant(operator.data, operator.element_type)
+        if tensor.value.name is None:
+            self._name(port, tensor)
+        return tensor
+
+    def _placeholder(self, port: Port) -> Tensor:
+        value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
+        return Tensor(value, port.element_type, port.shape, port.type.constant)
+
+    def _known(self, tensor: Tensor, port: Port) -> Tensor:
+        """Return the tensor with what inference knows of the port."""
+        return Tensor(tensor.value, tensor.element_type, port.shape, port.type.constant)
+
+    def _name(self, port: Port, tensor: Tensor) -> None:
+        if tensor.value.name is None:
+            tensor.value.name = take_name(_name(port), self.names)
+            tensor.value.shape = self.graph.onnx_shape(port.shape)
+        self.tensors[port] = tensor
+
+
+class _ModelExporter(_LayersExporter):
+    """Exports a whole model."""
+
+    def __init__(self, model: Model, opset: int) -> None:
+        super().__init__(model, Graph(opset))
+        self._states: dict[str, Tensor] = {}
+        self._next_states: dict[str, Tensor] = {}
+        for port in model.inputs:
+            self._try_input(port)
+
+    def export(self) -> Exported:
+        """Export everything, and raise ExportError if that fails."""
+        self.add_layers()
+        if self.faults:
+            raise ExportError(*self.faults.values())
+        graph = self.graph
+        inputs = [self.tensors[port] for port in self.model.inputs]
+        outputs = self._outputs([(self.tensors[_source(port)], port.any_name) for port in self.model.outputs], inputs)
+        next_states = [(tensor, f"{name}/next") for name, tensor in self._next_states.items()]
+        state_outputs = self._outputs(next_states, [*inputs, *self._states.values(), *outputs])
+        self._name_rest()
+        found = ir.Graph(
+            [t.value for t in (*inputs, *self._states.values())],
+            [t.value for t in (*outputs, *state_outputs)],
+            nodes=graph.nodes,
+            initializers=graph.initializers,
+            opset_imports={"": graph.opset},
+            name=self.model.name or "model",
+        )
+        version = onnx.helper.find_min_ir_version_for([onnx.helper.make_opsetid("", graph.opset)], ignore_unknown=True)
+        made = ir.Model(found, ir_version=version, producer_name="ovir", metadata_props=_flat(self.model.rt_info))
+        RemoveUnusedNodesPass()(made)
+        return Exported(
+            made,
+            [t.name for t in inputs],
+            [t.name for t in outputs],
+            {key: t.name for key, t in self._states.items()},
+            dict(zip(self._next_states, (t.name for t in state_outputs), strict=True)),
+        )
+
+    def _try_input(self, port: Port) -> None:
+        try:
+            if port.element_type.is_dynamic:
+                raise NotExportable("the element type of this input is dynamic")
+            self.tensors[port] = self.input(port)
+        except NotExportable as reason:
+            place = port.layer.place
+            self.faults[port.layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", place)
+            self.tensors[port] = self._placeholder(port)
+
+    def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
+        """Return tensors under the names of outputs. What is an input, an initializer or another output is copied."""
+        graph = self.graph
+        used = {t.value for t in taken}
+        found = []
+        for tensor, name in wanted:
+            if tensor.value in used or tensor.value.producer() is None or tensor.value.name != name:
+                copied = graph.Identity(tensor)
+                graph.nodes[-1].name = take_name(f"{name}/Result", self.node_names)
+                copied.value.name = take_name(name, self.names)
+                copied.value.shape = tensor.value.shape
+                tensor = Tensor(copied.value, tensor.element_type, tensor.shape)
+            used.add(tensor.value)
+            found.append(tensor)
+        return found
+
+    def _name_rest(self) -> None:
+        """Name the constants and the tensors between the nodes of a layer."""
+        for value in self.graph.initializers:
+            if value.name is None:
+                value.name = take_name("constant", self.names, 1)
+            assert value.const_value is not None
+            value.const_value.name = value.name
+        pending = list(self.graph.nodes)
+        while pending:
+            node = pending.pop()
+            for index, value in enumerate(node.outputs):
+                if value.name is None:
+                    value.name = take_name(f"{node.name}:{index}", self.names)
+            for attribute in node.attributes.values():
+                if attribute.type == ir.AttributeType.GRAPH:
+                    pending.extend(attribute.as_graph())
+                    for value in attribute.as_graph().inputs:
+                        if value.name is None:
+                            value.name = take_name(f"{node.name}:input", self.names)
+
+    def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
+        name = operator.variable_id
+        if isinstance(operator, AssignBase):
+            self._next_states[name] = self.tensors[_source(layer.inputs[0])]
+            for port in layer.outputs:
+                self.tensors[port] = self._next_states[name]
+            return
+        (port,) = layer.outputs
+        if name not in self._states:
+            tensor = self.graph.input(port.element_type, port.shape, take_name(name, self.names))
+            self._states[name] = tensor
+        self.tensors[port] = self._states[name]
+
+
+def _source(port: Port) -> Port:
+    assert port.source is not None
+    return port.source
+
+
+def _type(port: Port) -> TensorType:
+    return port.type
+
+
+def _name(port: Port) -> str:
+    """Return the name of a tensor in ONNX: a tensor name, else the name of the layer."""
+    return port.any_name if port.names else default_name(port)
+
+
+def _is_arithmetic_of_sizes(port: Port) -> bool:
+    """Return whether inference knows an integer output, such as a shape; it then becomes a constant."""
+    return port.element_type.is_integral and port.type.may_have_value and port.type.constant is not None
+
+
+def _flat(rt_info: RtInfo) -> dict[str, str]:
+    """Return runtime information as names and texts, with ``/`` between the names of nested entries."""
+    found: dict[str, str] = {}
+    pending: list[tuple[str, Mapping[str, str | RtInfo]]] = [("", rt_info)]
+    while pending:
+        prefix, entries = pending.pop()
+        for key, value in entries.items():
+            if isinstance(value, RtInfo):
+                pending.append((f"{prefix}{key}/", value))
+            else:
+                found[prefix + key] = value
+    return found

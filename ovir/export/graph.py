@@ -1,0 +1,297 @@
+"""The ONNX graph under construction, to which the exporters of operations add nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import Any, NoReturn
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, f32, i64, string
+from ovir.core.shapes import PartialShape, static_shape
+from ovir.diagnostics.text import filled
+from ovir.export.tensors import UNKNOWN, Tensor
+from ovir.export.types import computed_as, data_type, held_as, kernel_types, since, spelled
+
+Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
+"""An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
+_SHARED = 64
+"""Equal constants of at most this many elements are stored once."""
+
+
+class NotExportable(Exception):  # noqa: N818  (it describes a layer, not a fault)
+    """A layer that cannot be expressed in ONNX, with the reason."""
+
+
+class Graph:
+    """A graph, or the body of a loop or a branch, to which nodes are added.
+
+    Each operator of ONNX is a method: ``graph.Softmax(data, axis=1)`` adds a node and returns its output. Inputs are
+    tensors, arrays, numbers and lists of integers; numbers take the element type of the tensors beside them, lists
+    become one-dimensional. Attributes that are None are left out. Tensors of a type that the operator does not take, or
+    that onnxruntime has no kernel for, are cast to a wider type, and the results are cast back. Operators with several
+    outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
+    """
+
+    def __init__(self, opset: int, parent: Graph | None = None) -> None:
+        self.opset = opset
+        self.nodes: list[ir.Node] = []
+        self.initializers: list[ir.Value] = parent.initializers if parent else []
+        self._constants: dict[object, Tensor] = parent._constants if parent else {}
+        self._symbols: dict[int, str] = parent._symbols if parent else {}
+
+    def child(self) -> Graph:
+        """Return the graph of a body, which can read the tensors of this graph; see ``body``."""
+        return Graph(self.opset, self)
+
+    def body(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str) -> ir.Graph:
+        """Return this graph as the attribute of an operator with bodies."""
+        return ir.Graph([t.value for t in inputs], [t.value for t in outputs], nodes=self.nodes, name=name)
+
+    # ----- nodes
+
+    def __getattr__(self, op_type: str) -> Callable[..., Tensor]:
+        if not op_type[0].isupper():
+            raise AttributeError(op_type)
+        return partial(self._single, op_type)
+
+    def _single(
+        self, op_type: str, *inputs: Operand, element_type: ElementType | None = None, **attributes: Any
+    ) -> Tensor:
+        return self.node(op_type, *inputs, element_type=element_type, **attributes)[0]
+
+    def node(
+        self,
+        op_type: str,
+        *inputs: Operand,
+        outputs: int = 1,
+        element_type: ElementType | Sequence[ElementType] | None = None,
+        **attributes: Any,
+    ) -> list[Tensor]:
+        """Add a node and return its outputs.
+
+        ``element_type`` is the type of the outputs (or a list of them) where the schema does not derive it from the
+        inputs.
+        """
+        schema = self._schema(op_type)
+        for name in attributes:
+            if name not in schema.attributes:
+                self.fail("{} of opset {} has no attribute '{}'", op_type, self.opset, name)
+        formal = list(_formal(schema.inputs, len(inputs)))
+        types = self._bound_types(schema, formal, inputs)
+        computed = {variable: self._computed(schema, variable, t) for variable, t in types.items()}
+        values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
+        while values and values[-1] is None:
+            values.pop()
+        kept = {name: value for name, value in attributes.items() if value is not None}
+        node = ir.node(op_type, values, kept, num_outputs=outputs)
+        self.nodes.append(node)
+        found = []
+        for index, variable in enumerate(_formal(schema.outputs, outputs)):
+            given = element_type[index] if isinstance(element_type, Sequence) else element_type
+            made = given or computed.get(variable) or spelled(variable)
+            assert made is not None, f"{op_type} needs element_type="
+            wanted = given or types.get(variable) or made
+            tensor = self._tensor(node.outputs[index], made)
+            found.append(tensor if made == wanted else self.cast(tensor, wanted))
+        return found
+
+    def input(self, element_type: ElementType, shape: PartialShape = UNKNOWN, name: str | None = None) -> Tensor:
+        """Return a new input of a graph or a body; the caller lists it as an input."""
+        held = self.held(element_type)
+        value = ir.Value(name=name, type=ir.TensorType(data_type(held)), shape=self.onnx_shape(shape))
+        return Tensor(value, held, shape)
+
+    def constant(self, array: Any, element_type: ElementType | None = None) -> Tensor:
+        """Return a constant with the contents of an array. ``element_type`` is needed where NumPy has no such type."""
+        data = np.asarray(array)
+        element_type = element_type or ElementType.from_dtype(data.dtype)
+        held = self.held(element_type)
+        key = (held, data.shape, data.tobytes()) if data.size <= _SHARED and held != string else None
+        if key is not None and key in self._constants:
+            return self._constants[key]
+        value = ir.Value(type=ir.TensorType(data_type(held)), shape=ir.Shape(data.shape))
+        value.const_value = _stored(data, held)
+        self.initializers.append(value)
+        tensor = Tensor(value, held, static_shape(data.shape), data)
+        if key is not None:
+            self._constants[key] = tensor
+        return tensor
+
+    def cast(self, tensor: Tensor, element_type: ElementType) -> Tensor:
+        """Return a tensor converted as ONNX's Cast does it; the tensor itself if it has the type."""
+        held = self.held(element_type)
+        if tensor.element_type == held:
+            return tensor
+        if tensor.constant is not None and tensor.constant.size <= _SHARED and {held, tensor.element_type} <= _PLAIN:
+            with np.errstate(all="ignore"):
+                return self.constant(tensor.constant.astype(held.to_dtype()), held)
+        made = self._single("Cast", tensor, element_type=held, to=data_type(held))
+        return self.shaped(made, tensor.shape)
+
+    def shaped(self, tensor: Tensor, shape: PartialShape | Sequence[Any]) -> Tensor:
+        """Return the tensor with a shape that the exporter knows."""
+        known = shape if isinstance(shape, PartialShape) else PartialShape(shape)
+        return Tensor(tensor.value, tensor.element_type, known, tensor.constant)
+
+    def onnx_shape(self, shape: PartialShape) -> ir.Shape | None:
+        """Return a shape as ONNX writes it. Equal symbols become equal names; other unknown sizes have none."""
+        if shape.rank is None:
+            return None
+        return ir.Shape([dim.lower if dim.is_static else self._dim_name(dim.symbol) for dim in shape])
+
+    def _dim_name(self, symbol: int) -> str | None:
+        return self._symbols.setdefault(symbol, f"d{len(self._symbols)}") if symbol else None
+
+    def held(self, element_type: ElementType) -> ElementType:
+        """Return the type that holds the values of an element type in this opset."""
+        held = held_as(element_type, self.opset)
+        if held is None:
+            first = since(element_type)
+            need = f"needs opset {first}" if first else "is unknown to ONNX"
+            self.fail("element type {} {}", element_type, need)
+        return held
+
+    # ----- what exporters check
+
+    def has(self, op_type: str, opset: int | None = None) -> bool:
+        """Return whether the opset has an operator; with ``opset``, whether it has the version of that opset."""
+        found = _schema(op_type, self.opset)
+        return found is not None and (opset is None or self.opset >= opset)
+
+    def require(self, condition: object, message: str, *values: object) -> None:
+        """Raise NotExportable unless the condition holds. ``values`` fill the ``{}`` of the message."""
+        if not condition:
+            self.fail(message, *values)
+
+    def fail(self, message: str, *values: object) -> NoReturn:
+        """Raise NotExportable."""
+        raise NotExportable(filled(message, values) if values else message)
+
+    def rank(self, tensor: Tensor, name: str = "data") -> int:
+        """Return the rank of a tensor; raise NotExportable if it is unknown."""
+        if tensor.rank is None:
+            self.fail("the rank of {} is unknown", name)
+        return tensor.rank
+
+    def known(self, tensor: Tensor, name: str) -> Array:
+        """Return the array of a constant; raise NotExportable if it is not known before the run."""
+        if tensor.constant is None:
+            self.fail("{} must be constant", name)
+        return tensor.constant
+
+    def sizes(self, tensor: Tensor, name: str = "data") -> tuple[int, ...]:
+        """Return the sizes of a tensor of static shape; raise NotExportable for other shapes."""
+        if not tensor.shape.is_static:
+            self.fail("{} has the dynamic shape {}", name, tensor.shape)
+        return tensor.shape.to_tuple()
+
+    # ----- inside
+
+    def _schema(self, op_type: str) -> Any:
+        schema = _schema(op_type, self.opset)
+        if schema is None:
+            newest = _schema(op_type, onnx.defs.onnx_opset_version())
+            assert newest is not None, f"ONNX has no operator {op_type}"
+            first = min(s.since_version for s in _all_schemas()[op_type])
+            self.fail("{} needs opset {} of ONNX, but the model is exported to opset {}", op_type, first, self.opset)
+        return schema
+
+    def _bound_types(self, schema: Any, formal: Sequence[str], inputs: Sequence[Operand]) -> dict[str, ElementType]:
+        """Return the element type of each type variable, by the first tensor or array that has it."""
+        types: dict[str, ElementType] = {}
+        for x, variable in zip(inputs, formal, strict=True):
+            own = _own_type(x)
+            if own is None:
+                continue
+            bound = types.setdefault(variable, own)
+            message = f"{schema.name} mixes {bound} and {own}"
+            assert bound == own or spelled(variable) or variable in _heterogeneous(schema), message
+        return types
+
+    def _computed(self, schema: Any, variable: str, element_type: ElementType) -> ElementType:
+        """Return the type in which an operator computes the tensors of a type variable."""
+        allowed = _allowed(schema, variable)
+        found = computed_as(element_type, allowed, kernel_types(schema.name, self.opset, variable))
+        if found is None and spelled(variable) == i64 and element_type.is_integral:
+            found = i64
+        if found is None:
+            self.fail("{} of opset {} does not take element type {}", schema.name, self.opset, element_type)
+        return found
+
+    def _operand(
+        self, x: Operand, variable: str, types: Mapping[str, ElementType], computed: Mapping[str, ElementType]
+    ) -> ir.Value | None:
+        if x is None:
+            return None
+        if isinstance(x, Tensor):
+            target = x.element_type if types[variable] != x.element_type else computed[variable]
+            return self.cast(x, target).value
+        if isinstance(x, (np.ndarray, np.generic)):
+            return self.cast(self.constant(x), computed[variable]).value
+        wanted = computed.get(variable) or spelled(variable)
+        if wanted is None:
+            wanted = f32 if np.asarray(x).dtype.kind == "f" else i64
+        return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
+
+    def _tensor(self, value: ir.Value, element_type: ElementType) -> Tensor:
+        value.type = ir.TensorType(data_type(element_type))
+        return Tensor(value, element_type)
+
+
+_PLAIN = frozenset(
+    ElementType.from_dtype(dtype) for dtype in "b1 f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".replace("b1", "?").split()
+)
+"""The types that NumPy converts as ONNX does."""
+
+
+def _stored(data: Array, element_type: ElementType) -> ir.TensorProtocol:
+    if element_type == string:
+        texts = [text.encode() if isinstance(text, str) else bytes(text) for text in data.reshape(-1).tolist()]
+        return ir.StringTensor(texts, shape=ir.Shape(data.shape))
+    return ir.Tensor(data.astype(element_type.to_dtype(), copy=False), dtype=data_type(element_type))
+
+
+def _own_type(x: Operand) -> ElementType | None:
+    if isinstance(x, Tensor):
+        return x.element_type
+    return ElementType.from_dtype(x.dtype) if isinstance(x, (np.ndarray, np.generic)) else None
+
+
+def _formal(parameters: Iterable[Any], count: int) -> Iterator[str]:
+    """Yield the type variable of each of ``count`` inputs or outputs; the last parameter may stand for many."""
+    listed = list(parameters)
+    for index in range(count):
+        yield listed[min(index, len(listed) - 1)].type_str
+
+
+@cache
+def _all_schemas() -> dict[str, list[Any]]:
+    schemas: dict[str, list[Any]] = {}
+    for schema in onnx.defs.get_all_schemas_with_history():
+        if not schema.domain:
+            schemas.setdefault(schema.name, []).append(schema)
+    return schemas
+
+
+@cache
+def _schema(op_type: str, opset: int) -> Any:
+    """Return the schema of an operator in an opset, None if the opset has no such operator."""
+    found = [s for s in _all_schemas().get(op_type, ()) if s.since_version <= opset]
+    newest = max(found, key=lambda s: s.since_version, default=None)
+    return None if newest is None or newest.deprecated else newest
+
+
+def _heterogeneous(schema: Any) -> set[str]:
+    return {p.type_str for p in schema.inputs if not p.is_homogeneous}
+
+
+def _allowed(schema: Any, variable: str) -> frozenset[str]:
+    for constraint in schema.type_constraints:
+        if constraint.type_param_str == variable:
+            return frozenset(constraint.allowed_type_strs)
+    return frozenset([variable])

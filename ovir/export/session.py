@@ -1,0 +1,104 @@
+"""Runs of exported models: by onnxruntime, or by the reference implementation of the package onnx."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import onnx_ir as ir
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import RunError
+from ovir.export.exporter import Exported
+from ovir.export.types import data_type, spelled
+
+
+class Session(Protocol):
+    """An ONNX model that is ready to run."""
+
+    def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        """Return some outputs for arrays of all inputs, by their names in ONNX."""
+
+
+class OnnxRuntimeSession:
+    """A model in onnxruntime, on the CPU. Raise RunError if it refuses the model, or fails in a run."""
+
+    def __init__(self, exported: Exported, *, threads: int | None = None) -> None:
+        import onnxruntime
+
+        self._runtime = onnxruntime
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        if threads is not None:
+            options.intra_op_num_threads = threads
+        data = ir.to_proto(exported.onnx).SerializeToString()
+        try:
+            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # onnxruntime raises classes of its own, which share no public base
+            raise _refused("compile", error) from None
+        ends = (*self._session.get_inputs(), *self._session.get_outputs())
+        self._is_plain = all(spelled(end.type) in _PLAIN for end in ends)
+
+    def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        try:
+            if self._is_plain:
+                feeds = {
+                    name: array.astype(object) if array.dtype.kind == "T" else array for name, array in arrays.items()
+                }
+                return [np.asarray(array) for array in self._session.run(list(outputs), feeds)]
+            values = {name: self._value(array) for name, array in arrays.items()}
+            return [_array(value) for value in self._session.run_with_ort_values(list(outputs), values)]
+        except Exception as error:
+            raise _refused("run", error) from None
+
+    def _value(self, array: Array) -> Any:
+        array = np.ascontiguousarray(array)
+        if array.dtype.isbuiltin == 1:
+            return self._runtime.OrtValue.ortvalue_from_numpy(array)
+        raw = array.view(f"u{array.dtype.itemsize}")
+        make = self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type
+        return make(raw, int(data_type(ElementType.from_dtype(array.dtype))))
+
+
+class ReferenceSession:
+    """A model in ``onnx.reference``."""
+
+    def __init__(self, exported: Exported) -> None:
+        from onnx.reference import ReferenceEvaluator
+
+        self._evaluator = ReferenceEvaluator(ir.to_proto(exported.onnx))
+
+    def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        try:
+            found = self._evaluator.run(list(outputs), dict(arrays))
+        except Exception as error:  # an evaluation may raise anything
+            raise RunError(diagnose(ENGINE, f"onnx.reference cannot run the model: {error}")) from None
+        return [np.asarray(array) for array in found]
+
+
+_PLAIN = frozenset(t for t in ELEMENT_TYPES if t == string or (t.dtype is not None and t.dtype.isbuiltin == 1))
+"""The types that onnxruntime takes as arrays of NumPy."""
+
+
+def _array(value: Any) -> Array:
+    """Return a tensor of onnxruntime as an array, also of a type that NumPy has from ml_dtypes only."""
+    element_type = spelled(value.data_type())
+    assert element_type is not None, value.data_type()
+    dtype = element_type.to_dtype()
+    if dtype.isbuiltin == 1:
+        found: Array = np.asarray(value.numpy())
+        return found
+    shape = value.shape()
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = ctypes.string_at(value.data_ptr(), size) if size else b""
+    return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def _refused(what: str, error: Exception) -> RunError:
+    text = " ".join(str(error).split())
+    return RunError(diagnose(ENGINE, f"onnxruntime cannot {what} the exported model: {text}"))

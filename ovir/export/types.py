@@ -1,0 +1,174 @@
+"""Element types in ONNX, and the types that an operator of ONNX computes in."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import onnx_ir as ir
+
+from ovir.core.element_types import (
+    ElementType,
+    bf16,
+    boolean,
+    f4e2m1,
+    f8e4m3,
+    f8e5m2,
+    f8e8m0,
+    f16,
+    f32,
+    f64,
+    i4,
+    i8,
+    i16,
+    i32,
+    i64,
+    nf4,
+    string,
+    u1,
+    u2,
+    u3,
+    u4,
+    u6,
+    u8,
+    u16,
+    u32,
+    u64,
+)
+
+_SINCE: dict[ElementType, tuple[ir.DataType, int]] = {
+    boolean: (ir.DataType.BOOL, 1),
+    bf16: (ir.DataType.BFLOAT16, 13),
+    f16: (ir.DataType.FLOAT16, 1),
+    f32: (ir.DataType.FLOAT, 1),
+    f64: (ir.DataType.DOUBLE, 1),
+    i4: (ir.DataType.INT4, 21),
+    i8: (ir.DataType.INT8, 1),
+    i16: (ir.DataType.INT16, 1),
+    i32: (ir.DataType.INT32, 1),
+    i64: (ir.DataType.INT64, 1),
+    u2: (ir.DataType.UINT2, 25),
+    u4: (ir.DataType.UINT4, 21),
+    u8: (ir.DataType.UINT8, 1),
+    u16: (ir.DataType.UINT16, 1),
+    u32: (ir.DataType.UINT32, 1),
+    u64: (ir.DataType.UINT64, 1),
+    f8e4m3: (ir.DataType.FLOAT8E4M3FN, 19),
+    f8e5m2: (ir.DataType.FLOAT8E5M2, 19),
+    f8e8m0: (ir.DataType.FLOAT8E8M0, 24),
+    f4e2m1: (ir.DataType.FLOAT4E2M1, 23),
+    string: (ir.DataType.STRING, 1),
+}
+"""The type of ONNX for each element type, and the first opset that has it."""
+
+_HELD_AS = {u1: (u8,), u2: (u4, u8), u3: (u4, u8), u6: (u8,), nf4: (u4, u8), u4: (u8,), i4: (i8,)}
+"""The types that hold the values of a type that ONNX or the opset lacks; for nf4, they hold its codes."""
+
+_SPELLING = {
+    boolean: "bool",
+    bf16: "bfloat16",
+    f16: "float16",
+    f32: "float",
+    f64: "double",
+    f8e4m3: "float8e4m3fn",
+    f8e5m2: "float8e5m2",
+    f8e8m0: "float8e8m0",
+    f4e2m1: "float4e2m1",
+    string: "string",
+} | {t: t.name.replace("u", "uint").replace("i", "int") if t.name[0] == "i" else "uint" + t.name[1:] for t in (
+    i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64)}  # fmt: skip
+
+_WIDER: dict[ElementType, tuple[ElementType, ...]] = {
+    boolean: (u8, i32, i64),
+    u2: (u4, u8, i32, i64),
+    u4: (u8, i32, i64),
+    i4: (i8, i32, i64),
+    u8: (i32, i64),
+    i8: (i32, i64),
+    i16: (i32, i64),
+    u16: (i32, i64),
+    i32: (i64,),
+    u32: (i64,),
+    u64: (i64,),
+    f4e2m1: (f16, f32),
+    f8e4m3: (f16, f32),
+    f8e5m2: (f16, f32),
+    f8e8m0: (f32, f64),
+    bf16: (f32, f64),
+    f16: (f32, f64),
+    f32: (f64,),
+}
+"""The types that hold every value of a type, in the order in which they are preferred. i64 has the bits of u64, so that
+sums and products are the same after they are cast back."""
+
+
+def held_as(element_type: ElementType, opset: int) -> ElementType | None:
+    """Return the type of the tensors that stand for an element type: itself where the opset has it, else a wider one;
+    None if there is none."""
+    for found in (element_type, *_HELD_AS.get(element_type, ())):
+        if found in _SINCE and _SINCE[found][1] <= opset:
+            return found
+    return None
+
+
+def since(element_type: ElementType) -> int | None:
+    """Return the first opset of ONNX that has an element type, None if none has it."""
+    return _SINCE[element_type][1] if element_type in _SINCE else None
+
+
+def data_type(element_type: ElementType) -> ir.DataType:
+    """Return the type of ONNX for an element type that ONNX has."""
+    return _SINCE[element_type][0]
+
+
+def spelling(element_type: ElementType) -> str:
+    """Return an element type as the schemas of ONNX write it, such as ``tensor(float)``."""
+    return f"tensor({_SPELLING[element_type]})"
+
+
+def spelled(text: str) -> ElementType | None:
+    """Return the element type that a schema calls ``tensor(float)`` or the like; None for what is no such type."""
+    return _BY_SPELLING.get(text)
+
+
+_BY_SPELLING = {spelling(element_type): element_type for element_type in _SPELLING}
+
+
+def computed_as(
+    element_type: ElementType, allowed: frozenset[str], kernels: frozenset[str] | None
+) -> ElementType | None:
+    """Return the type in which an operator computes a tensor, or None if it takes neither the type nor a wider one.
+
+    ``allowed`` are the types of the operator's schema, ``kernels`` those that onnxruntime has kernels for (None: it is
+    not known). onnxruntime itself computes f16 in f32 where it has no kernel, so f16 counts if f32 does.
+    """
+    candidates = [t for t in (element_type, *_WIDER.get(element_type, ())) if spelling(t) in allowed]
+    if kernels is None:
+        return candidates[0] if candidates else None
+    for candidate in candidates:
+        if spelling(candidate) in kernels or (candidate == f16 and spelling(f32) in kernels):
+            return candidate
+    return candidates[0] if candidates else None
+
+
+def kernel_types(op_type: str, opset: int, variable: str) -> frozenset[str] | None:
+    """Return the types of a type variable for which onnxruntime's CPU provider has kernels; None if it has none."""
+    for first, last, variables in _kernels().get(op_type, ()):
+        if first <= opset <= last:
+            return variables.get(variable)
+    return None
+
+
+@cache
+def _kernels() -> dict[str, list[tuple[int, int, dict[str, frozenset[str]]]]]:
+    """Return the table that ``ovir.export.make_kernel_table`` writes."""
+    table: dict[str, list[tuple[int, int, dict[str, frozenset[str]]]]] = {}
+    text = resources.files("ovir.export").joinpath("kernels.tsv").read_text(encoding="utf-8")
+    for line in text.splitlines():
+        if line.startswith("#"):
+            continue
+        op_type, first, last, *variables = line.split("\t")
+        types = {name: frozenset(f"tensor({t})" for t in listed.split(","))
+                 for name, listed in (variable.split("=") for variable in variables)}  # fmt: skip
+        table.setdefault(op_type, []).append((int(first), int(last), types))
+    return table
