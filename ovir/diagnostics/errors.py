@@ -37,7 +37,14 @@ class ModelError(OvirError):
 
 
 class ExportError(OvirError):
-    """A model that another format cannot express."""
+    """A model that another format cannot express, with a diagnostic for each layer."""
+
+    _SHOWN = 20
+
+    def __str__(self) -> str:
+        more = len(self.diagnostics) - self._SHOWN
+        lines = [str(diagnostic) for diagnostic in self.diagnostics[: self._SHOWN]]
+        return "\n".join([*lines, f"({more} more layers)"] if more > 0 else lines)
 
 
 class RunError(OvirError):

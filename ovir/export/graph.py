@@ -84,7 +84,9 @@ class Graph:
         formal = list(_formal(schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         computed = {variable: self._computed(schema, variable, t) for variable, t in types.items()}
-        values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
+        values = [
+            self._operand(schema, x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)
+        ]
         while values and values[-1] is None:
             values.pop()
         kept = {name: value for name, value in attributes.items() if value is not None}
@@ -93,7 +95,7 @@ class Graph:
         found = []
         for index, variable in enumerate(_formal(schema.outputs, outputs)):
             given = element_type[index] if isinstance(element_type, Sequence) else element_type
-            made = given or computed.get(variable) or spelled(variable)
+            made = given or computed.get(variable) or _only_type(schema, variable)
             assert made is not None, f"{op_type} needs element_type="
             wanted = given or types.get(variable) or made
             tensor = self._tensor(node.outputs[index], made)
@@ -224,7 +226,12 @@ class Graph:
         return found
 
     def _operand(
-        self, x: Operand, variable: str, types: Mapping[str, ElementType], computed: Mapping[str, ElementType]
+        self,
+        schema: Any,
+        x: Operand,
+        variable: str,
+        types: Mapping[str, ElementType],
+        computed: Mapping[str, ElementType],
     ) -> ir.Value | None:
         if x is None:
             return None
@@ -233,7 +240,7 @@ class Graph:
             return self.cast(x, target).value
         if isinstance(x, (np.ndarray, np.generic)):
             return self.cast(self.constant(x), computed[variable]).value
-        wanted = computed.get(variable) or spelled(variable)
+        wanted = computed.get(variable) or _only_type(schema, variable)
         if wanted is None:
             wanted = f32 if np.asarray(x).dtype.kind == "f" else i64
         return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
@@ -288,6 +295,12 @@ def _schema(op_type: str, opset: int) -> Any:
 
 def _heterogeneous(schema: Any) -> set[str]:
     return {p.type_str for p in schema.inputs if not p.is_homogeneous}
+
+
+def _only_type(schema: Any, variable: str) -> ElementType | None:
+    """Return the type of a type variable that allows a single one."""
+    allowed = _allowed(schema, variable)
+    return spelled(next(iter(allowed))) if len(allowed) == 1 else None
 
 
 def _allowed(schema: Any, variable: str) -> frozenset[str]:
