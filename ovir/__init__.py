@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
     from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
-    from ovir.export.exporter import Exported
-    from ovir.export.save import export_onnx
+    from ovir.export.export_onnx import Exported, export_onnx
     from ovir.graph.layers import Layer, Port
     from ovir.graph.model import Model
+    from ovir.hybrid.compiled import compile_model
     from ovir.ir.reader import read_model
     from ovir.ir.writing.python_code import to_python
     from ovir.ir.writing.save import save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
-    from ovir.runtime.compiled import CompiledModel, InferRequest, Results, compile_model
+    from ovir.runtime.compiled import CompiledModel, InferRequest, Results
     from ovir.runtime.listeners import Listener
 
 __version__ = "0.1.0"
@@ -123,17 +123,17 @@ _NAMES = {
         "RunError",
         "WriteError",
     ),
-    "ovir.export.exporter": ("Exported",),
-    "ovir.export.save": ("export_onnx",),
+    "ovir.export.export_onnx": ("Exported", "export_onnx"),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.graph.model": ("Model",),
+    "ovir.hybrid.compiled": ("compile_model",),
     "ovir.ir.reader": ("read_model",),
     "ovir.ir.writing.python_code": ("to_python",),
     "ovir.ir.writing.save": ("save_model",),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),
-    "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results", "compile_model"),
+    "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results"),
     "ovir.runtime.listeners": ("Listener",),
 }
 """The public names by the module that defines them."""

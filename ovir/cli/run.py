@@ -36,6 +36,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.diagnostics.text import escaped, plural, readable
 from ovir.graph.model import Model
+from ovir.hybrid.compiled import ENGINES, compile_model
 from ovir.kernels.narrow import NARROW
 from ovir.runtime.compiled import CompiledModel, Results
 from ovir.runtime.listeners import Listener, matching_taps, steps_wanted_by
@@ -101,6 +102,12 @@ def add_to(commands: Any) -> None:
     )
     add_json(parser)
     add_legacy_io(parser)
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+    )
     parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
     parser.add_argument(
         "--repeat",
@@ -149,8 +156,9 @@ def run(arguments: argparse.Namespace) -> int:
         save_inputs(arguments.save_inputs, model, inputs)
     try:
         taps = _taps(model, arguments.tap)
-        compiled = CompiledModel(
+        compiled = compile_model(
             model,
+            engine=arguments.engine,
             threads=arguments.threads,
             strict=arguments.strict,
             keep_compressed=arguments.keep_compressed,

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
 import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
-from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.bodies import Body, ExportableBody
+from ovir.export.export_onnx import Exported
 from ovir.export.graph import Graph, NotExportable
 from ovir.export.registry import exporter_of
 from ovir.export.tensors import Tensor
@@ -30,33 +29,29 @@ OLDEST_OPSET = 17
 """The lowest opset of ONNX that models are exported to."""
 
 
-@dataclass
-class Exported:
-    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
-
-    onnx: ir.Model
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    state_inputs: dict[str, str] = field(default_factory=dict)
-    """The input that holds each variable before a call, by its id."""
-    state_outputs: dict[str, str] = field(default_factory=dict)
-    """The output that holds each variable after a call, by its id."""
-
-
 def export_model(model: Model, opset: int) -> Exported:
     """Export an inferred model. Raise ExportError with a diagnostic for each layer that cannot be exported."""
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST_OPSET <= opset <= newest:
         message = f"opset {opset} of ONNX is outside [{OLDEST_OPSET}, {newest}]; the installed onnx knows these"
         raise InputError(diagnose(USAGE, message, Place(model.path)))
-    return _ModelExporter(model, opset).export()
+    return _ModelExporter(model, Graph(opset), model.inputs).export()
 
 
-def faults_of(model: Model, opset: int) -> dict[Layer, Diagnostic]:
-    """Return the layers that cannot be exported, with the reason."""
-    exporter = _ModelExporter(model, opset)
-    exporter.add_layers()
-    return exporter.faults
+def layers_without_export(model: Model, opset: int) -> dict[Layer, Diagnostic]:
+    """Return the layers of a model that onnxruntime cannot run, with the reason; bodies count as their layers."""
+    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True), model.inputs)
+    exporter.add_layers(_live(model))
+    return exporter.blocked
+
+
+def export_part(
+    model: Model, layers: Iterable[Layer], inputs: Sequence[Port], outputs: Sequence[Port], opset: int
+) -> Exported:
+    """Export some layers of a model, in their order, with the tensors of ports as inputs and outputs."""
+    exporter = _ModelExporter(model, Graph(opset, needs_kernels=True), inputs)
+    exporter.add_layers(layers)
+    return exporter.assembled([(exporter.tensors[port], _name(port)) for port in outputs])
 
 
 class _LayersExporter:
@@ -70,25 +65,34 @@ class _LayersExporter:
         """The names of tensors that are taken."""
         self.node_names: set[str] = around.node_names if around else set()
         self.faults: dict[Layer, Diagnostic] = around.faults if around else {}
+        """The layers that cannot be exported, those in bodies included."""
+        self.blocked: dict[Layer, Diagnostic] = {}
+        """The layers of this graph that cannot be exported, because of themselves or of their bodies."""
 
-    def add_layers(self) -> None:
-        """Export all layers that outputs or variables depend on; record those that cannot be."""
-        for layer in self.model.layers:
-            if layer.is_dead or layer.type in ("Parameter", "Result"):
-                continue
+    def add_layers(self, layers: Iterable[Layer]) -> None:
+        """Export layers, in their order; record those that cannot be."""
+        for layer in layers:
+            before = len(self.faults)
             try:
                 self._add(layer)
             except NotExportable as reason:
-                self.faults[layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", layer.place)
-                for port in layer.outputs:  # so that the other layers are looked at as well
-                    self.tensors[port] = self._placeholder(port)
+                self._block(layer, reason)
+            if len(self.faults) > before:
+                self.blocked[layer] = list(self.faults.values())[before]
+
+    def _block(self, layer: Layer, reason: NotExportable) -> None:
+        """Record why a layer cannot be exported, and let the layers after it be looked at."""
+        self.faults[layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", layer.place)
+        for port in layer.outputs:
+            value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
+            self.tensors[port] = Tensor(value, port.element_type, port.shape, port.type.constant)
 
     def body(self, body: Model, name: str, given: Sequence[Tensor | None]) -> Body:
         """Export a body whose parameters are inputs of a new graph, or, where ``given``, tensors around it."""
         child = _LayersExporter(body, self.graph.child(), self)
         for port, tensor in zip(body.inputs, given, strict=True):
             child.tensors[port] = tensor or child.input(port)
-        child.add_layers()
+        child.add_layers(_live(body))
         inputs = [child.tensors[port] for port, tensor in zip(body.inputs, given, strict=True) if tensor is None]
         return Body(child.graph, inputs, [child.tensors[_source(port)] for port in body.outputs], name)
 
@@ -106,7 +110,7 @@ class _LayersExporter:
             (port,) = layer.outputs
             self.tensors[port] = self._initializer(port, layer.operator)
             return None
-        if layer.outputs and all(_is_arithmetic_of_sizes(port) for port in layer.outputs):
+        if layer.outputs and all(is_known_size(port) for port in layer.outputs):
             for port in layer.outputs:
                 self._name(port, self._known(graph.constant(port.type.constant, port.element_type), port))
             return None
@@ -142,10 +146,12 @@ class _LayersExporter:
         if exporter is None or exporter.export is None:
             raise NotExportable(exporter.limits if exporter else "there is no exporter for it")
         sources = [port.source for port in layer.inputs]
-        inputs = [None if source is None else self.tensors[source] for source in sources]
+        inputs = [None if source is None else self._tensor(source) for source in sources]
         while inputs and inputs[-1] is None:
             inputs.pop()
-        op = operator.applied([_type(port) for port in layer.inputs], [port.type for port in layer.outputs])
+        if any(tensor is not None and tensor.element_type.is_dynamic for tensor in inputs):
+            raise NotExportable("the element type of an input is unknown")
+        op = operator.applied([port.type for port in layer.inputs], [port.type for port in layer.outputs])
         keywords = {}
         if "bodies" in inspect.signature(exporter.export).parameters:
             keywords["bodies"] = {
@@ -155,6 +161,12 @@ class _LayersExporter:
         found = exporter.export(self.graph, op, *inputs, **keywords)
         return [found] if isinstance(found, Tensor) else found
 
+    def _tensor(self, port: Port) -> Tensor:
+        """Return the tensor of an output; sizes that inference knows need not be computed in the graph."""
+        if port not in self.tensors and is_known_size(port):
+            self._name(port, self._known(self.graph.constant(port.type.constant, port.element_type), port))
+        return self.tensors[port]
+
     def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
         raise NotExportable("a variable inside of a body cannot be exported")
 
@@ -163,10 +175,6 @@ class _LayersExporter:
         if tensor.value.name is None:
             self._name(port, tensor)
         return tensor
-
-    def _placeholder(self, port: Port) -> Tensor:
-        value = ir.Value(type=ir.TensorType(ir.DataType.FLOAT))
-        return Tensor(value, port.element_type, port.shape, port.type.constant)
 
     def _known(self, tensor: Tensor, port: Port) -> Tensor:
         """Return the tensor with what inference knows of the port."""
@@ -180,23 +188,28 @@ class _LayersExporter:
 
 
 class _ModelExporter(_LayersExporter):
-    """Exports a whole model."""
+    """Exports a whole model, or some layers of it, with given tensors as inputs."""
 
-    def __init__(self, model: Model, opset: int) -> None:
-        super().__init__(model, Graph(opset))
+    def __init__(self, model: Model, graph: Graph, inputs: Sequence[Port]) -> None:
+        super().__init__(model, graph)
+        self._inputs = inputs
         self._states: dict[str, Tensor] = {}
         self._next_states: dict[str, Tensor] = {}
-        for port in model.inputs:
-            self._try_input(port)
+        for port in inputs:
+            self._add_input(port)
 
     def export(self) -> Exported:
         """Export everything, and raise ExportError if that fails."""
-        self.add_layers()
+        self.add_layers(_live(self.model))
+        return self.assembled([(self.tensors[_source(port)], port.any_name) for port in self.model.outputs])
+
+    def assembled(self, results: Sequence[tuple[Tensor, str]]) -> Exported:
+        """Return the model with these tensors and names as outputs; raise ExportError if a layer is missing."""
         if self.faults:
             raise ExportError(*self.faults.values())
         graph = self.graph
-        inputs = [self.tensors[port] for port in self.model.inputs]
-        outputs = self._outputs([(self.tensors[_source(port)], port.any_name) for port in self.model.outputs], inputs)
+        inputs = [self.tensors[port] for port in self._inputs]
+        outputs = self._outputs(results, inputs)
         next_states = [(tensor, f"{name}/next") for name, tensor in self._next_states.items()]
         state_outputs = self._outputs(next_states, [*inputs, *self._states.values(), *outputs])
         self._name_rest()
@@ -219,15 +232,13 @@ class _ModelExporter(_LayersExporter):
             dict(zip(self._next_states, (t.name for t in state_outputs), strict=True)),
         )
 
-    def _try_input(self, port: Port) -> None:
+    def _add_input(self, port: Port) -> None:
         try:
             if port.element_type.is_dynamic:
                 raise NotExportable("the element type of this input is dynamic")
             self.tensors[port] = self.input(port)
         except NotExportable as reason:
-            place = port.layer.place
-            self.faults[port.layer] = diagnose(NOT_EXPORTED, f"cannot be exported to ONNX: {reason}", place)
-            self.tensors[port] = self._placeholder(port)
+            self._block(port.layer, reason)
 
     def _outputs(self, wanted: Sequence[tuple[Tensor, str]], taken: Sequence[Tensor]) -> list[Tensor]:
         """Return tensors under the names of outputs. What is an input, an initializer or another output is copied."""
@@ -279,13 +290,15 @@ class _ModelExporter(_LayersExporter):
         self.tensors[port] = self._states[name]
 
 
+def _live(model: Model) -> Iterable[Layer]:
+    """Return the layers that outputs or variables depend on, without Parameters and Results."""
+    ends = ("Parameter", "Result")
+    return [layer for layer in model.layers if not layer.is_dead and layer.type not in ends]
+
+
 def _source(port: Port) -> Port:
     assert port.source is not None
     return port.source
-
-
-def _type(port: Port) -> TensorType:
-    return port.type
 
 
 def _name(port: Port) -> str:
@@ -293,7 +306,7 @@ def _name(port: Port) -> str:
     return port.any_name if port.names else default_name(port)
 
 
-def _is_arithmetic_of_sizes(port: Port) -> bool:
+def is_known_size(port: Port) -> bool:
     """Return whether inference knows an integer output, such as a shape; it then becomes a constant."""
     return port.element_type.is_integral and port.type.may_have_value and port.type.constant is not None
 

@@ -15,7 +15,7 @@ from ovir.core.element_types import ElementType, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.text import filled
 from ovir.export.tensors import UNKNOWN, Tensor
-from ovir.export.types import computed_as, data_type, held_as, kernel_types, since, spelled
+from ovir.export.types import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
@@ -37,8 +37,10 @@ class Graph:
     outputs: ``graph.node("TopK", data, 5, outputs=2)``. Raise ``NotExportable`` for what the opset lacks.
     """
 
-    def __init__(self, opset: int, parent: Graph | None = None) -> None:
+    def __init__(self, opset: int, parent: Graph | None = None, *, needs_kernels: bool = False) -> None:
+        """Begin a graph; with ``needs_kernels``, what onnxruntime has no kernel for cannot be expressed."""
         self.opset = opset
+        self._needs_kernels: bool = parent._needs_kernels if parent else needs_kernels
         self.nodes: list[ir.Node] = []
         self.initializers: list[ir.Value] = parent.initializers if parent else []
         self._constants: dict[object, Tensor] = parent._constants if parent else {}
@@ -218,7 +220,10 @@ class Graph:
     def _computed(self, schema: Any, variable: str, element_type: ElementType) -> ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
-        found = computed_as(element_type, allowed, kernel_types(schema.name, self.opset, variable))
+        kernels = kernel_types(schema.name, self.opset, variable)
+        found = computed_as(element_type, allowed, kernels)
+        if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
+            self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
         if found is None and spelled(variable) == i64 and element_type.is_integral:
             found = i64
         if found is None:

@@ -140,15 +140,20 @@ def computed_as(
     """Return the type in which an operator computes a tensor, or None if it takes neither the type nor a wider one.
 
     ``allowed`` are the types of the operator's schema, ``kernels`` those that onnxruntime has kernels for (None: it is
-    not known). onnxruntime itself computes f16 in f32 where it has no kernel, so f16 counts if f32 does.
+    not known).
     """
     candidates = [t for t in (element_type, *_WIDER.get(element_type, ())) if spelling(t) in allowed]
     if kernels is None:
         return candidates[0] if candidates else None
     for candidate in candidates:
-        if spelling(candidate) in kernels or (candidate == f16 and spelling(f32) in kernels):
+        if has_kernel(candidate, kernels):
             return candidate
     return candidates[0] if candidates else None
+
+
+def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:
+    """Return whether onnxruntime computes a type, given the types of its kernels; it computes f16 in f32."""
+    return spelling(element_type) in kernels or (element_type == f16 and spelling(f32) in kernels)
 
 
 def kernel_types(op_type: str, opset: int, variable: str) -> frozenset[str] | None:

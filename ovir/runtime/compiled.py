@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, SupportsIndex
@@ -126,6 +125,10 @@ class CompiledModel:
             infer_moment(model, shapes, states)
             return self._make_plan(model)
 
+    def make_runner(self, variables: Variables) -> Runner:
+        """Return what runs the plan for one request, which has these variables."""
+        return Runner(self.plan(), self.plan_for, variables, self.prepared)
+
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited."""
         with self._lock:
@@ -188,7 +191,7 @@ class InferRequest:
     def _prepare(self) -> None:
         """Make what runs the plan of the model as it is now."""
         compiled = self.compiled
-        self._runner = Runner(compiled.plan(), compiled.plan_for, self._variables, compiled.prepared)
+        self._runner = compiled.make_runner(self._variables)
         self._collect = InputCollector(compiled.model, compiled.input_index)
 
     def infer(
@@ -348,19 +351,3 @@ def _output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:
                 keys.setdefault(layer.name, index)
                 keys.setdefault(layer.key, index)
     return keys
-
-
-def compile_model(
-    model: Model | str | os.PathLike[str],
-    *,
-    threads: int | None = None,
-    strict: bool = False,
-    keep_compressed: bool = False,
-    emulate: str | Emulation | None = None,
-) -> CompiledModel:
-    """Compile a model, or the IR file at a path. Options: see ``CompiledModel``."""
-    if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # only this convenience needs the reader
-
-        model = read_model(model)
-    return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)

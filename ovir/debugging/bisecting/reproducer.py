@@ -19,7 +19,7 @@ from ovir.diagnostics.errors import RunError
 from ovir.graph.model import Model
 from ovir.io.tensor_files import save_npz
 from ovir.ir.writing.save import save_model
-from ovir.runtime.compiled import compile_model
+from ovir.runtime.compiled import CompiledModel
 
 
 def smallest_part(stage: Stage, judge: Judge) -> Stage:
@@ -46,7 +46,7 @@ def save_part(stage: Stage, target: Path, device: Device | None) -> Part:
     files = [target, target.with_suffix(".bin")]
     feeds = stage.feeds
     arrays = {"input": dict(zip(distinct_names(model.inputs), feeds, strict=True))}
-    arrays["expected"] = _named(model, list(compile_model(model)(feeds).values()))
+    arrays["expected"] = _named(model, list(CompiledModel(model)(feeds).values()))
     if device is not None:
         with suppress(RunError):  # the device may fail, which the report says
             arrays["actual"] = _named(model, device.run(model, feeds))

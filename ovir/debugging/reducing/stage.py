@@ -12,7 +12,7 @@ from ovir.diagnostics.errors import OvirError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
-from ovir.runtime.compiled import compile_model
+from ovir.runtime.compiled import CompiledModel
 
 
 class Stage:
@@ -62,7 +62,7 @@ class Stage:
             return []
         part = self.model.extract(outputs=list(dict.fromkeys(ports)))
         by_id = {port.layer.id: array for port, array in zip(self.model.inputs, self.feeds, strict=True)}
-        results = compile_model(part)([by_id[port.layer.id] for port in part.inputs])
+        results = CompiledModel(part)([by_id[port.layer.id] for port in part.inputs])
         found = dict(zip(dict.fromkeys(ports), results.values(), strict=True))
         return [found[port] for port in ports]
 

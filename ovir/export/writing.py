@@ -1,4 +1,4 @@
-"""``ovir.export_onnx``: write a model as ONNX, and check what was written."""
+"""Write an exported model, and check what was written."""
 
 from __future__ import annotations
 
@@ -13,39 +13,12 @@ import onnx_ir as ir
 from ovir.diagnostics.codes import INTERNAL, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError, WriteError
-from ovir.export.exporter import Exported, export_model
-from ovir.graph.model import Model
+from ovir.export.export_onnx import Exported
 
 LARGEST_FILE = 2**31 - 2**20
 """The size from which weights do not fit into one protobuf message, with room for the nodes."""
 _NEWEST_KNOWN = 26
 """The newest opset that is released and that onnxruntime runs, for machines without onnxruntime."""
-
-
-def export_onnx(
-    model: Model | str | os.PathLike[str],
-    path: str | os.PathLike[str],
-    opset: int | None = None,
-    *,
-    external_data: bool = False,
-) -> Exported:
-    """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
-
-    ``opset`` is the version of ONNX's operators, at least 17; by default the newest that the installed onnxruntime
-    runs. With ``external_data``, and for weights above 2 GB in any case, the weights are written to a second file,
-    ``<path>.data``. Variables become pairs of inputs and outputs. The written file is checked with
-    ``onnx.checker.check_model(full_check=True)``.
-
-    Raise ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
-    WriteError if the file cannot be written.
-    """
-    if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # only this convenience needs the reader
-
-        model = read_model(model)
-    exported = export_model(model, default_opset() if opset is None else opset)
-    write(exported, Path(path), external_data=external_data)
-    return exported
 
 
 def write(exported: Exported, path: Path, *, external_data: bool) -> None:

@@ -1,0 +1,134 @@
+"""Compare an exported model with the model itself: both run on the same inputs, with the same state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.reductions import Depths
+from ovir.debugging.tensor_comparison import TensorComparison
+from ovir.diagnostics.errors import RunError
+from ovir.export.export_onnx import Exported
+from ovir.export.session import OnnxRuntimeSession, ReferenceSession, Session
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.ops.state import ReadValueBase
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.executor import SeenStep
+
+CALLS_WITH_STATE = 2
+"""The number of calls in a row of a model with variables."""
+
+
+@dataclass(frozen=True)
+class VerifiedOutput:
+    """An output of the exported model, or the new value of a variable, compared with ovir's."""
+
+    name: str
+    element_type: ElementType
+    call: int
+    found: TensorComparison
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the output for JSON."""
+        return {
+            "name": self.name,
+            "type": str(self.element_type),
+            "call": self.call,
+            "within": self.found.within,
+            "max_abs": self.found.max_abs,
+            "max_rel": self.found.max_rel,
+            "beyond": self.found.beyond,
+            "problem": self.found.problem,
+        }
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The comparison of an exported model with the model."""
+
+    engine: str
+    """Which engine has run the exported model."""
+    outputs: list[VerifiedOutput]
+
+    @property
+    def within(self) -> bool:
+        """Return whether all outputs are within the tolerance."""
+        return all(output.found.within for output in self.outputs)
+
+
+def verify_export(
+    model: Model, exported: Exported, inputs: Sequence[Array], criterion: Criterion | None = None
+) -> Verification:
+    """Run a model and its export on the same inputs, and compare the outputs and the new values of variables.
+
+    onnxruntime runs the export if it is installed and has all kernels, otherwise the reference implementation of onnx.
+    A model with variables is called twice. Raise RunError if neither engine, or ovir itself, can run the model.
+    """
+    engine, session = _session(exported)
+    try:
+        return Verification(engine, list(_compared(model, exported, inputs, session, criterion or Criterion())))
+    except RunError:
+        if isinstance(session, ReferenceSession):
+            raise
+        reference = ReferenceSession(exported)
+        return Verification(
+            "onnx.reference", list(_compared(model, exported, inputs, reference, criterion or Criterion()))
+        )
+
+
+def _session(exported: Exported) -> tuple[str, Session]:
+    try:
+        return "onnxruntime", OnnxRuntimeSession(exported)
+    except (ImportError, RunError):
+        return "onnx.reference", ReferenceSession(exported)
+
+
+def _compared(
+    model: Model, exported: Exported, inputs: Sequence[Array], session: Session, criterion: Criterion
+) -> Iterator[VerifiedOutput]:
+    request = CompiledModel(model).create_infer_request()
+    readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    for call in range(CALLS_WITH_STATE if readers else 1):
+        depths = _Depths()
+        keys = [readers[name].key for name in exported.state_inputs]
+        results = request.infer(list(inputs), taps=keys, listeners=[depths])
+        feeds = dict(zip(exported.inputs, inputs, strict=True))
+        feeds |= {name: results.taps[key][0] for name, key in zip(exported.state_inputs.values(), keys, strict=True)}
+        kept = {value.name for value in exported.onnx.graph.inputs}
+        wanted = [*exported.outputs, *exported.state_outputs.values()]
+        found = session.run({name: array for name, array in feeds.items() if name in kept}, wanted)
+        values: Mapping[str, Array | None] = {variable.name: variable.value for variable in request.query_state()}
+        scales = [depths.found.of_port(port.source) for port in model.outputs if port.source is not None]
+        references = [*results.values(), *(values[name] for name in exported.state_outputs)]
+        scales += [depths.longest()] * len(exported.state_outputs)
+        for name, actual, reference, scale in zip(wanted, found, references, scales, strict=True):
+            assert reference is not None
+            element_type = ElementType.from_dtype(reference.dtype)
+            tolerance = criterion.tolerance(element_type, *scale)
+            yield VerifiedOutput(name, element_type, call, criterion.compare(actual, reference, tolerance))
+
+
+class _Depths:
+    """Follows how many layers and sums a tensor has gone through."""
+
+    def __init__(self) -> None:
+        self.found = Depths()
+        self._all: list[tuple[float, float]] = [(0.0, 0.0)]
+
+    def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
+        pass
+
+    def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
+        if layer.owner is not None and not layer.scope:
+            self._all.append(self.found.of(SeenStep(layer, [np.asarray(a) for a in inputs], list(outputs))))
+
+    def longest(self) -> tuple[float, float]:
+        """Return the largest ``terms`` and ``steps`` so far."""
+        return max(terms for terms, _ in self._all), max(steps for _, steps in self._all)

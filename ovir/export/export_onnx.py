@@ -1,0 +1,68 @@
+"""``ovir.export_onnx``, and what it returns. The packages of ONNX are imported when a model is exported."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ovir.diagnostics.codes import NO_ENGINE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.model import Model
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass
+class Exported:
+    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
+
+    onnx: ir.Model
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    state_inputs: dict[str, str] = field(default_factory=dict)
+    """The input that holds each variable before a call, by its id."""
+    state_outputs: dict[str, str] = field(default_factory=dict)
+    """The output that holds each variable after a call, by its id."""
+
+
+def export_onnx(
+    model: Model | str | os.PathLike[str],
+    path: str | os.PathLike[str],
+    opset: int | None = None,
+    *,
+    external_data: bool = False,
+) -> Exported:
+    """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
+
+    ``opset`` is the version of ONNX's operators, at least 17; by default the newest that the installed onnxruntime
+    runs. With ``external_data``, and for weights above 2 GB in any case, the weights are written to a second file,
+    ``<path>.data``. Variables become pairs of inputs and outputs. The written file is checked with
+    ``onnx.checker.check_model(full_check=True)``.
+
+    Raise ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
+    WriteError if the file cannot be written. Raise InputError if a package is missing.
+    """
+    require_packages()
+    from ovir.export.exporter import export_model
+    from ovir.export.writing import default_opset, write
+
+    if not isinstance(model, Model):
+        from ovir.ir.reader import read_model  # only this convenience needs the reader
+
+        model = read_model(model)
+    exported = export_model(model, default_opset() if opset is None else opset)
+    write(exported, Path(path), external_data=external_data)
+    return exported
+
+
+def require_packages() -> None:
+    """Raise InputError if the packages that an export needs are not installed."""
+    missing = [name for name in ("onnx", "onnx_ir") if importlib.util.find_spec(name) is None]
+    if missing:
+        message = f"the export needs {' and '.join(missing)}, which cannot be imported"
+        raise InputError(diagnose(NO_ENGINE, message, hint='pip install "ovir[onnx]"'))

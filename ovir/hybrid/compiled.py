@@ -1,0 +1,87 @@
+"""``ovir.compile_model`` with a choice of engines."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ovir.diagnostics.codes import NO_ENGINE, USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.emulation import Emulation
+from ovir.runtime.plan import Plan, make_plan
+from ovir.runtime.runner import Runner
+from ovir.runtime.state import Variables
+
+ENGINES = "numpy", "onnxruntime"
+_PACKAGES = "onnxruntime", "onnx", "onnx_ir"
+
+
+def compile_model(
+    model: Model | str | os.PathLike[str],
+    *,
+    engine: str = "numpy",
+    threads: int | None = None,
+    strict: bool = False,
+    keep_compressed: bool = False,
+    emulate: str | Emulation | None = None,
+) -> CompiledModel:
+    """Compile a model, or the IR file at a path.
+
+    ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only what
+    ONNX cannot express. For the other options, see ``CompiledModel``; they concern NumPy, except for ``threads``.
+
+    Raise InputError for an engine that is unknown or not installed.
+    """
+    require_engine(engine)
+    if not isinstance(model, Model):
+        from ovir.ir.reader import read_model  # only this convenience needs the reader
+
+        model = read_model(model)
+    if engine == "numpy":
+        return CompiledModel(model, threads=threads, strict=strict, keep_compressed=keep_compressed, emulate=emulate)
+    for name, value in {"strict": strict, "keep_compressed": keep_compressed, "emulate": emulate}.items():
+        if value:
+            raise InputError(diagnose(USAGE, f"{name} needs the engine 'numpy', got {engine!r}"))
+    return HybridModel(model, threads=threads)
+
+
+def require_engine(engine: str) -> None:
+    """Raise InputError for an engine that is unknown or not installed."""
+    if engine not in ENGINES:
+        raise InputError(diagnose(USAGE, f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}"))
+    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
+    if engine == "onnxruntime" and missing:
+        message = f"the engine 'onnxruntime' needs {' and '.join(missing)}, which cannot be imported"
+        hint = 'pip install "ovir[onnxruntime]"'
+        raise InputError(diagnose(NO_ENGINE, message, hint=hint))
+
+
+class HybridModel(CompiledModel):
+    """A model that onnxruntime runs, with NumPy for what ONNX cannot express.
+
+    ``parts`` are the parts that onnxruntime runs, ``numpy_layers`` the layers that NumPy runs, with the reason.
+    """
+
+    def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
+        from ovir.export.exporter import layers_without_export
+        from ovir.export.writing import default_opset
+        from ovir.hybrid.hybrid_model import hybrid_model
+        from ovir.hybrid.partition import find_parts
+
+        opset = default_opset()
+        shown = [layer for layer in model.layers if layer.key in keep]
+        excluded = layers_without_export(model, opset)
+        ports = {port for layer in shown for port in layer.outputs}
+        self.parts = find_parts(model, excluded, ports)
+        self.numpy_layers: Mapping[Layer, Any] = excluded
+        return make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+
+    def make_runner(self, variables: Variables) -> Runner:
+        """Return what runs the same plan for inputs of all shapes."""
+        return Runner(self.plan(), None, variables, self.prepared)

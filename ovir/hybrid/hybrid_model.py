@@ -1,0 +1,110 @@
+"""Replace parts of a model by layers that call onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.tensor_types import TensorType
+from ovir.export.exporter import export_part
+from ovir.export.session import OnnxRuntimeSession
+from ovir.graph.flat import restore
+from ovir.graph.layers import Layer, Port, join, separate
+from ovir.graph.model import Model, independent
+from ovir.hybrid.partition import Part
+from ovir.ops.base.operator import Operator
+
+
+class OnnxRuntimePart(Operator):
+    """A part of a model that onnxruntime runs."""
+
+    type = "onnxruntime"
+    opset = 1
+    guards_sizes = True
+
+    def __init__(self, session: OnnxRuntimeSession, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        self._session = session
+        self._inputs = inputs
+        self._outputs = outputs
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        raise NotImplementedError("the types of a part are known from its model")
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        return tuple(self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs))
+
+
+class Shown(Operator):
+    """The outputs of a layer inside of a part, under the name of the layer, for listeners."""
+
+    type = "shown"
+    opset = 1
+    views = True
+    guards_sizes = True
+
+    def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
+        return inputs
+
+    def run(self, *inputs: Array) -> tuple[Array, ...]:
+        return tuple(np.copy(array) for array in inputs)
+
+
+def hybrid_model(
+    model: Model, parts: Sequence[Part], shown: Collection[Layer], opset: int, threads: int | None
+) -> Model:
+    """Return a copy of a model in which each part is one layer. Raise RunError if onnxruntime refuses a part."""
+    replaced = {layer for part in parts for layer in part.layers}
+    kept = [layer for layer in model.file_order if layer not in replaced and not layer.is_dead]
+    copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
+    tensors = {a: b for old, new in copies.items() for a, b in zip(old.outputs, new.outputs, strict=True)}
+    number = model.next_id
+    made = []
+    for part in parts:
+        made.append(_part_layer(model, part, number, opset, threads))
+        tensors.update(zip(part.outputs, made[-1].outputs, strict=True))
+        number += 1
+    for part, layer in zip(parts, made, strict=True):
+        for source, target in zip(part.inputs, layer.inputs, strict=True):
+            join(tensors[source], target)
+    for old, new in copies.items():
+        for a, b in zip(old.inputs, new.inputs, strict=True):
+            if a.source is not None and b.source is not tensors[a.source]:
+                separate(b)
+                join(tensors[a.source], b)
+    made += [_shown_layer(layer, tensors) for layer in shown if layer in replaced]
+    return Model.of_layers([*copies.values(), *made], name=model.name, path=model.path)
+
+
+def _part_layer(model: Model, part: Part, number: int, opset: int, threads: int | None) -> Layer:
+    exported = export_part(model, part.exported, part.inputs, part.outputs, opset)
+    session = OnnxRuntimeSession(exported, threads=threads)
+    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs)
+    name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
+    return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
+
+
+def _shown_layer(old: Layer, tensors: Mapping[Port, Port]) -> Layer:
+    new = _layer(old.id, old.name, Shown(), [port.type for port in old.outputs], old.outputs, old.file)
+    for port, target in zip(old.outputs, new.inputs, strict=True):
+        join(tensors[port], target)
+    return new
+
+
+def _layer(
+    number: int,
+    name: str,
+    operator: Operator,
+    inputs: Iterable[TensorType],
+    outputs: Iterable[Port],
+    file: str | None,
+) -> Layer:
+    layer = Layer(number, name, operator.type, "opset1", operator=operator, file=file)
+    layer.inputs = [Port(layer, index, index, is_output=False) for index, _ in enumerate(inputs)]
+    first = len(layer.inputs)
+    layer.outputs = [
+        Port(layer, index, first + index, is_output=True, inferred=TensorType(port.element_type, port.shape))
+        for index, port in enumerate(outputs)
+    ]
+    return layer

@@ -1,0 +1,81 @@
+"""Export of models: names, dynamic dimensions, state, refusals, files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir import opset13 as ops
+
+onnx = pytest.importorskip("onnx", reason="the export needs onnx")
+pytest.importorskip("onnx_ir", reason="the export needs onnx_ir")
+
+
+def softmax_net(shape: str = "2,4") -> Net:
+    net = Net()
+    net.result(net.op("SoftMax", net.parameter("x", shape), opset=8, axis="-1"), name="y")
+    return net
+
+
+def test_names_of_inputs_and_outputs_are_kept(tmp_path: Path) -> None:
+    exported = ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", 17)
+    assert (exported.inputs, exported.outputs) == (["x"], ["softmax1"])  # the tensor has a name, so it counts
+    proto = onnx.load(tmp_path / "model.onnx")
+    assert [value.name for value in proto.graph.input] == ["x"]
+    assert [value.name for value in proto.graph.output] == ["softmax1"]
+    assert proto.opset_import[0].version == 17
+
+
+def test_equal_unknown_sizes_have_equal_names(tmp_path: Path) -> None:
+    exported = ovir.export_onnx(softmax_net("?,4").model(), tmp_path / "model.onnx")
+    (given,), (result,) = exported.onnx.graph.inputs, exported.onnx.graph.outputs
+    assert given.shape is not None
+    assert result.shape is not None
+    assert str(given.shape[0]) == str(result.shape[0])
+    assert given.shape[1] == 4
+
+
+@pytest.mark.parametrize("opset", [16, 99])
+def test_opset_that_cannot_be_exported_to(tmp_path: Path, opset: int) -> None:
+    with pytest.raises(ovir.InputError, match=rf"opset {opset} of ONNX is outside \[17, "):
+        ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", opset)
+
+
+def test_operation_without_exporter_is_named_and_nothing_is_written(tmp_path: Path) -> None:
+    swirl = Path(__file__).parents[2] / "examples" / "xml" / "swirl.xml"
+    with pytest.raises(ovir.ExportError, match=r"swirl.xml:14: error\[OVIR806\] .*Swirl.*cannot be exported to ONNX"):
+        ovir.export_onnx(swirl, tmp_path / "model.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_weights_in_a_file_of_their_own(tmp_path: Path) -> None:
+    x = ops.parameter([1, 64], np.float32, name="x")
+    table = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
+    model = ovir.Model([ops.softmax(x, 1), ops.constant(table)], [x])
+    ovir.export_onnx(model, tmp_path / "model.onnx", external_data=True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.onnx", "model.onnx.data"]
+    assert (tmp_path / "model.onnx.data").stat().st_size >= table.nbytes
+    loaded = onnx.load(tmp_path / "model.onnx")
+    (weights,) = (t for t in loaded.graph.initializer if list(t.dims) == [64, 64])
+    np.testing.assert_array_equal(onnx.numpy_helper.to_array(weights), table)
+
+
+def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
+    net = Net()
+    x = net.parameter("x", "2")
+    state = net.op("ReadValue", net.const(np.zeros(2, np.float32)), opset=6, variable_id="sum", variable_type="f32", variable_shape="2")  # fmt: skip
+    total = net.op("SoftMax", state, opset=8, axis="0")
+    net.op("Assign", total, opset=6, outputs=0, variable_id="sum")
+    net.result(x, name="y")
+    exported = ovir.export_onnx(net.model(), tmp_path / "model.onnx")
+    assert exported.state_inputs == {"sum": "sum"}
+    assert exported.state_outputs == {"sum": "sum/next"}
+
+
+def test_folder_that_does_not_exist(tmp_path: Path) -> None:
+    with pytest.raises(ovir.WriteError, match="cannot write: No such file or directory"):
+        ovir.export_onnx(softmax_net().model(), tmp_path / "none" / "model.onnx")

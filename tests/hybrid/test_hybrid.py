@@ -1,0 +1,101 @@
+"""The engine onnxruntime, with NumPy for what ONNX cannot express."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.hybrid.compiled import HybridModel, compile_model
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the engine onnxruntime needs {package}")
+
+
+@ovir.register("TwiceForHybrid", version="extension")
+class Twice(ovir.Operator):
+    """Twice the input: an operation that ONNX does not have."""
+
+    def infer(self, data: Any) -> Any:
+        return data
+
+    def run(self, data: Any) -> Any:
+        return data + data
+
+
+def model_with_gap(shape: str = "2,4") -> ovir.Model:
+    """Return softmax -> twice -> softmax, and a second branch that skips the middle."""
+    net = Net()
+    first = net.op("SoftMax", net.parameter("x", shape), opset=8, axis="-1", name="first")
+    twice = net.op("TwiceForHybrid", first, name="twice")
+    net.result(net.op("LogSoftmax", twice, opset=5, axis="0", name="last"))
+    net.result(net.op("LogSoftmax", first, opset=5, axis="1", name="side"))
+    xml = net.xml().replace('type="TwiceForHybrid" version="opset1"', 'type="TwiceForHybrid" version="extension"')
+    return ovir.read_model(xml.encode(), bytes(net.blob))
+
+
+def test_results_are_those_of_numpy() -> None:
+    model = model_with_gap()
+    array = np.random.default_rng(0).random((2, 4), np.float32)
+    ours, theirs = compile_model(model)(array), compile_model(model, engine="onnxruntime")(array)
+    for a, b in zip(ours.values(), theirs.values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
+
+
+def test_model_is_divided_where_onnx_lacks_the_operation() -> None:
+    compiled = compile_model(model_with_gap(), engine="onnxruntime")
+    assert isinstance(compiled, HybridModel)
+    assert [layer.name for layer in compiled.numpy_layers] == ["twice"]
+    assert [[layer.name for layer in part.layers] for part in compiled.parts] == [["first", "side"], ["last"]]
+
+
+def test_taps_show_tensors_inside_of_parts() -> None:
+    array = np.random.default_rng(0).random((2, 4), np.float32)
+    model = model_with_gap()
+    ours = compile_model(model)(array, taps=["first", "twice", "last"])
+    theirs = compile_model(model, engine="onnxruntime")(array, taps=["first", "twice", "last"])
+    assert theirs.taps.keys() == {"first", "twice", "last"}
+    for name, arrays in ours.taps.items():
+        np.testing.assert_allclose(theirs.taps[name][0], arrays[0], rtol=1e-6, atol=1e-6)
+
+
+def test_sizes_may_change_from_call_to_call() -> None:
+    compiled = compile_model(model_with_gap("?,4"), engine="onnxruntime")
+    for size in (1, 5, 1, 5, 3):
+        results = compiled(np.ones((size, 4), np.float32))
+        assert [array.shape for array in results.values()] == [(size, 4)] * 2
+
+
+def test_state_belongs_to_a_request() -> None:
+    net = Net()
+    x = net.op("SoftMax", net.parameter("x", "2"), opset=8, axis="0")
+    state = net.op("ReadValue", net.const(np.zeros(2, np.float32)), opset=6, variable_id="v", variable_type="f32", variable_shape="2")  # fmt: skip
+    net.op("Assign", net.op("Concat", x, opset=1, axis="0"), opset=6, outputs=0, variable_id="v")
+    net.result(net.op("SoftMax", state, opset=8, axis="0"))
+    compiled = compile_model(net.model(), engine="onnxruntime")
+    one, two = compiled.create_infer_request(), compiled.create_infer_request()
+    array = np.array([0, 5], np.float32)
+    first, second = (one.infer(array)[0].copy() for _ in range(2))
+    assert first.tolist() == [0.5, 0.5]
+    assert second[1] > 0.6
+    assert two.infer(array)[0].tolist() == [0.5, 0.5]
+
+
+def test_unknown_engine() -> None:
+    with pytest.raises(ovir.InputError, match="unknown engine 'tvm': expected 'numpy' or 'onnxruntime'"):
+        compile_model(model_with_gap(), engine="tvm")
+
+
+def test_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "onnxruntime" else object())
+    with pytest.raises(ovir.InputError, match=r"needs onnxruntime.*\n.*pip install \"ovir\[onnxruntime\]\""):
+        compile_model(model_with_gap(), engine="onnxruntime")
+
+
+@pytest.mark.parametrize("option", [{"strict": True}, {"keep_compressed": True}, {"emulate": "f16"}])
+def test_options_of_numpy_are_refused(option: dict[str, Any]) -> None:
+    with pytest.raises(ovir.InputError, match=f"{next(iter(option))} needs the engine 'numpy'"):
+        compile_model(model_with_gap(), engine="onnxruntime", **option)
