@@ -24,13 +24,16 @@ class OnnxRuntimePart(Operator):
     opset = 1
     guards_sizes = True
 
-    def __init__(self, session: OnnxRuntimeSession, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+    def __init__(
+        self, session: OnnxRuntimeSession, inputs: Sequence[str], outputs: Sequence[str], types: Sequence[TensorType]
+    ) -> None:
         self._session = session
+        self._types = tuple(types)
         self._inputs = inputs
         self._outputs = outputs
 
     def infer(self, *inputs: TensorType) -> tuple[TensorType, ...]:
-        raise NotImplementedError("the types of a part are known from its model")
+        return self._types
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
         return tuple(self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs))
@@ -80,7 +83,8 @@ def hybrid_model(
 def _part_layer(model: Model, part: Part, number: int, opset: int, threads: int | None) -> Layer:
     exported = export_part(model, part.exported, part.inputs, part.outputs, opset)
     session = OnnxRuntimeSession(exported, threads=threads)
-    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs)
+    types = [port.type for port in part.outputs]
+    operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types)
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
 
