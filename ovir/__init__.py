@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from ovir.diagnostics.codes import Severity
     from ovir.diagnostics.diagnostic import Diagnostic
     from ovir.diagnostics.errors import ExportError, InputError, ModelError, OvirError, ReadError, RunError, WriteError
-    from ovir.export.export_onnx import Exported, export_onnx
+    from ovir.export.export_onnx import export_onnx
+    from ovir.export.exported import Exported
     from ovir.graph.layers import Layer, Port
     from ovir.graph.model import Model
     from ovir.hybrid.compiled import compile_model
@@ -123,7 +124,8 @@ _NAMES = {
         "RunError",
         "WriteError",
     ),
-    "ovir.export.export_onnx": ("Exported", "export_onnx"),
+    "ovir.export.export_onnx": ("export_onnx",),
+    "ovir.export.exported": ("Exported",),
     "ovir.graph.layers": ("Layer", "Port"),
     "ovir.graph.model": ("Model",),
     "ovir.hybrid.compiled": ("compile_model",),

@@ -17,7 +17,7 @@ from ovir.graph.model import Model
 
 if TYPE_CHECKING:
     from ovir.debugging.export_check import Verification
-    from ovir.export.export_onnx import Exported
+    from ovir.export.exported import Exported
 
 
 def add_to(commands: Any) -> None:

@@ -1,33 +1,16 @@
-"""``ovir.export_onnx``, and what it returns. The packages of ONNX are imported when a model is exported."""
+"""``ovir.export_onnx``. The packages of ONNX are imported when a model is exported."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ovir.diagnostics.codes import NO_ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.export.exported import Exported
 from ovir.graph.model import Model
-
-if TYPE_CHECKING:
-    import onnx_ir as ir
-
-
-@dataclass
-class Exported:
-    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
-
-    onnx: ir.Model
-    inputs: list[str] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    state_inputs: dict[str, str] = field(default_factory=dict)
-    """The input that holds each variable before a call, by its id."""
-    state_outputs: dict[str, str] = field(default_factory=dict)
-    """The output that holds each variable after a call, by its id."""
 
 
 def export_onnx(

@@ -14,7 +14,7 @@ from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.bodies import Body, ExportableBody
-from ovir.export.export_onnx import Exported
+from ovir.export.exported import Exported
 from ovir.export.graph import Graph, NotExportable
 from ovir.export.registry import exporter_of
 from ovir.export.tensors import Tensor

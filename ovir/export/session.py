@@ -14,7 +14,7 @@ from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
-from ovir.export.export_onnx import Exported
+from ovir.export.exported import Exported
 from ovir.export.types import data_type, spelled
 
 

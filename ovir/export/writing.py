@@ -13,7 +13,7 @@ import onnx_ir as ir
 from ovir.diagnostics.codes import INTERNAL, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError, WriteError
-from ovir.export.export_onnx import Exported
+from ovir.export.exported import Exported
 
 LARGEST_FILE = 2**31 - 2**20
 """The size from which weights do not fit into one protobuf message, with room for the nodes."""

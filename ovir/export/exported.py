@@ -1,0 +1,22 @@
+"""What an export returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
+
+
+@dataclass
+class Exported:
+    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
+
+    onnx: ir.Model
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    state_inputs: dict[str, str] = field(default_factory=dict)
+    """The input that holds each variable before a call, by its id."""
+    state_outputs: dict[str, str] = field(default_factory=dict)
+    """The output that holds each variable after a call, by its id."""
