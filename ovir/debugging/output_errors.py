@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
+from ovir.kernels.blas import single_thread
 
 _BLOCK = 1 << 18
 """The number of elements that are compared at a time."""
@@ -44,8 +45,9 @@ def tensor_error(array: Array, reference: Array) -> float:
                 return math.inf
             got, wanted = got[finite], wanted[finite]
         error = got - wanted
-        difference += float(error @ error)
-        norm += float(wanted @ wanted)
+        with single_thread:
+            difference += float(error @ error)
+            norm += float(wanted @ wanted)
     if not math.isfinite(difference):
         return math.inf
     if not norm:

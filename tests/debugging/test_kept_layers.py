@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from small_transformers import data, encoder
 import ovir
 from ovir import opset13 as ops
 from ovir.core.arrays import Array
+from ovir.debugging import output_errors, tensor_comparison
 from ovir.debugging.exact_marks import lost_marks, with_exact_layers
 from ovir.debugging.keep_search import Keeper
 from ovir.debugging.output_errors import tensor_error
@@ -36,6 +38,37 @@ def test_an_overflow_of_attention_is_reported_first_and_the_layers_around_it_are
     assert found.keep == (f"layer{planted}/scores", f"layer{planted}/scaled")
     assert found.within
     assert [layer.layer for layer in found.layers if layer.keep] == list(found.keep)
+
+
+def test_every_layer_that_is_kept_is_needed() -> None:
+    model = encoder(factor=300, undone=False)
+    found = ovir.precision(model, "f16", [data()])
+    reference = ovir.compile_model(model)([data()])[0]
+    for key in found.keep:
+        others = Emulation("f16", set(found.keep) - {key})
+        assert tensor_error(ovir.compile_model(model, emulate=others)([data()])[0], reference) > found.tolerance
+
+
+class _Recording(nullcontext[None]):
+    """A context that records each time that it is entered."""
+
+    def __init__(self, entered: list[str], name: str) -> None:
+        super().__init__()
+        self._entered, self._name = entered, name
+
+    def __enter__(self) -> None:
+        self._entered.append(self._name)
+
+
+def test_errors_are_summed_up_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads of BLAS wait for each other, which takes a thousand times as long on a busy machine."""
+    entered: list[str] = []
+    for module in (output_errors, tensor_comparison):
+        monkeypatch.setattr(module, "single_thread", _Recording(entered, module.__name__))
+    values = np.ones(100_000, np.float32)
+    tensor_error(values, values)
+    tensor_comparison.compare_tensors(values, values, tensor_comparison.Tolerance(1e-5))
+    assert set(entered) == {output_errors.__name__, tensor_comparison.__name__}
 
 
 def test_layers_stay_in_f32_as_far_as_the_values_are_too_large() -> None:
