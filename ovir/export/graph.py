@@ -11,11 +11,11 @@ import onnx
 import onnx_ir as ir
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f32, i64, string
+from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.text import filled
 from ovir.export.tensors import UNKNOWN, Tensor
-from ovir.export.types import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled
+from ovir.export.types import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
@@ -134,7 +134,7 @@ class Graph:
         if tensor.constant is not None and tensor.constant.size <= _SHARED and {held, tensor.element_type} <= _PLAIN:
             with np.errstate(all="ignore"):
                 return self.constant(tensor.constant.astype(held.to_dtype()), held)
-        made = self._single("Cast", tensor, element_type=held, to=data_type(held))
+        made = self._single("Cast", tensor, element_type=held, to=data_type(held), **_CASTS.get(held, {}))
         return self.shaped(made, tensor.shape)
 
     def shaped(self, tensor: Tensor, shape: PartialShape | Sequence[Any]) -> Tensor:
@@ -222,6 +222,8 @@ class Graph:
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, self.opset, variable)
         found = computed_as(element_type, allowed, kernels)
+        if schema.name == "Cast" and spelling(element_type) in allowed:
+            found = element_type  # a wider type would need a Cast
         if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
         if found is None and spelled(variable) == i64 and element_type.is_integral:
@@ -259,6 +261,14 @@ _PLAIN = frozenset(
     ElementType.from_dtype(dtype) for dtype in "b1 f2 f4 f8 i1 i2 i4 i8 u1 u2 u4 u8".replace("b1", "?").split()
 )
 """The types that NumPy converts as ONNX does."""
+
+
+_CASTS: dict[ElementType, dict[str, object]] = {
+    f8e4m3: {"saturate": 0},
+    f8e5m2: {"saturate": 0},
+    f8e8m0: {"saturate": 1, "round_mode": "nearest"},
+}
+"""The attributes of Cast as OpenVINO converts: numbers that are too large become infinite, or NaN in f8e4m3."""
 
 
 def _stored(data: Array, element_type: ElementType) -> ir.TensorProtocol:

@@ -57,12 +57,19 @@ class OnnxRuntimeSession:
             raise _refused("run", error) from None
 
     def _value(self, array: Array) -> Any:
-        array = np.ascontiguousarray(array)
+        array = np.asarray(array, order="C")  # keeps the rank 0 of scalars
         if array.dtype.isbuiltin == 1:
             return self._runtime.OrtValue.ortvalue_from_numpy(array)
+        element_type = ElementType.from_dtype(array.dtype)
         raw = array.view(f"u{array.dtype.itemsize}")
-        make = self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type
-        return make(raw, int(data_type(ElementType.from_dtype(array.dtype))))
+        if element_type.bits < 8:
+            packed = _packed(raw.reshape(-1), element_type.bits)
+            value = self._runtime.OrtValue.ortvalue_from_shape_and_type(
+                array.shape, int(data_type(element_type)), "cpu"
+            )
+            ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.size)
+            return value
+        return self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, int(data_type(element_type)))
 
 
 class ReferenceSession:
@@ -94,9 +101,27 @@ def _array(value: Any) -> Array:
         found: Array = np.asarray(value.numpy())
         return found
     shape = value.shape()
-    size = int(np.prod(shape)) * dtype.itemsize
+    count = int(np.prod(shape))
+    size = -(-count * min(element_type.bits, 8) // 8) * dtype.itemsize
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
+    if element_type.bits < 8:
+        codes = _unpacked(np.frombuffer(raw, np.uint8), element_type.bits, count)
+        return np.asarray(codes.view(dtype).reshape(shape))
     return np.frombuffer(raw, dtype).reshape(shape)
+
+
+def _packed(codes: Array, bits: int) -> Array:
+    """Return bytes that hold the low bits of several codes each, the first code in the lowest bits."""
+    each = 8 // bits
+    padded = np.concatenate([codes, np.zeros(-codes.size % each, np.uint8)]).reshape(-1, each)
+    shifted = (padded & (1 << bits) - 1) << np.arange(0, 8, bits, dtype=np.uint8)
+    return np.asarray(np.bitwise_or.reduce(shifted, axis=1))
+
+
+def _unpacked(packed: Array, bits: int, count: int) -> Array:
+    """Return the codes in bytes of which each holds several."""
+    codes = packed[:, np.newaxis] >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
+    return np.asarray(codes.reshape(-1)[:count])
 
 
 def _refused(what: str, error: Exception) -> RunError:

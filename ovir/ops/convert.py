@@ -48,13 +48,13 @@ from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
-_NF4 = np.array([
+NF4 = np.array([
     -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635, -0.18477343022823334,
     -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
     0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
 ], np.float32)  # fmt: skip
 """The numbers that the codes of nf4 represent."""
-_NF4_STEPS = (_NF4[1:] + _NF4[:-1]) / 2
+NF4_STEPS = (NF4[1:] + NF4[:-1]) / 2
 
 _LOW_BITS = (u1, u2, u3, u4, u6)
 _NATIVE = {boolean, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64}
@@ -268,11 +268,11 @@ def _convert(x: Array, source: ElementType, target: ElementType, out: Array) -> 
         np.copyto(out, x)
         return
     if source == nf4:
-        x = _NF4[x]
+        x = NF4[x]
     if target == nf4:
         x = x.astype(np.float32, copy=False)
         # The first step that is not below x; NaN, which NumPy sorts last, counts as the least.
-        np.copyto(out, np.where(np.isnan(x), 0, np.searchsorted(_NF4_STEPS, x)), casting="unsafe")
+        np.copyto(out, np.where(np.isnan(x), 0, np.searchsorted(NF4_STEPS, x)), casting="unsafe")
         return
     if target == boolean:
         np.not_equal(x, x.dtype.type(0), out=out)

@@ -1,0 +1,181 @@
+"""Activation functions."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from ovir.core.element_types import f32, i64
+from ovir.export.graph import Graph
+from ovir.export.parts import of_reals, scalar
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import integer_range
+from ovir.ops.activation import (
+    Clamp,
+    Elu,
+    HardSigmoid,
+    HSigmoid,
+    HSwish,
+    Mish,
+    ReLU,
+    Selu,
+    Sigmoid,
+    SoftPlus,
+    SoftSign,
+    Swish,
+    Tanh,
+    UnaryActivationBase,
+)
+
+_OPERATORS = {Sigmoid: "Sigmoid", Tanh: "Tanh"}
+
+
+@exports(ReLU, to="Relu; u64 and i64: Max")
+def relu(graph: Graph, op: ReLU, data: Tensor) -> Tensor:
+    """Export as Relu; unsigned integers stay as they are."""
+    if data.element_type.kind == "unsigned":
+        return data
+    return graph.Max(data, 0) if data.element_type == i64 else graph.Relu(data)
+
+
+@exports(Clamp, to="Clip")
+def clamp(graph: Graph, op: Clamp, data: Tensor) -> Tensor:
+    """Export as Clip; for integers min is rounded up and max down, within the range of the type."""
+    low, high = op.min, op.max
+    element_type = op.output_types[0]
+    if element_type.is_integral:
+        least, most = integer_range(element_type.to_dtype())
+        low, high = (int(min(max(end, least), most)) for end in (np.ceil(low), np.floor(high)))
+    return graph.Clip(data, low, high)
+
+
+@exports(Sigmoid, to="Sigmoid")
+@exports(Tanh, to="Tanh")
+def activation(graph: Graph, op: UnaryActivationBase, data: Tensor) -> Tensor:
+    """Export as the operator that means the same; integers are computed in f64 and rounded."""
+    return of_reals(graph, data, lambda x: graph.node(_OPERATORS[type(op)], x)[0])
+
+
+# ----- piecewise linear functions
+
+
+@exports(HSigmoid, to="HardSigmoid; f64: parts")
+def h_sigmoid(graph: Graph, op: HSigmoid, data: Tensor) -> Tensor:
+    """Export as HardSigmoid."""
+    return of_reals(graph, data, partial(_hard_sigmoid, graph, alpha=1 / 6, beta=0.5))
+
+
+@exports(HSwish, to="HardSwish; f64: parts")
+def h_swish(graph: Graph, op: HSwish, data: Tensor) -> Tensor:
+    """Export as HardSwish."""
+
+    def function(x: Tensor) -> Tensor:
+        if x.element_type == f32:
+            return graph.HardSwish(x)
+        return graph.Mul(x, _hard_sigmoid(graph, x, 1 / 6, 0.5))
+
+    return of_reals(graph, data, function)
+
+
+@exports(HardSigmoid, to="HardSigmoid; parameters that are not constant, or f64: Mul, Add, Clip", limits="NaN is kept")
+def hard_sigmoid(graph: Graph, op: HardSigmoid, data: Tensor, alpha: Tensor, beta: Tensor) -> Tensor:
+    """Export as HardSigmoid, or as a linear function that is clipped."""
+    a, b = scalar(alpha), scalar(beta)
+
+    def function(x: Tensor) -> Tensor:
+        if a is not None and b is not None:
+            return _hard_sigmoid(graph, x, a, b)
+        factor, shift = (graph.cast(t, x.element_type) for t in (alpha, beta))
+        return graph.Clip(graph.Add(graph.Mul(x, factor), shift), 0, 1)
+
+    return of_reals(graph, data, function)
+
+
+def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
+    if x.element_type == f32:
+        return graph.HardSigmoid(x, alpha=alpha, beta=beta)
+    return graph.Clip(graph.Add(graph.Mul(x, alpha), beta), 0, 1)
+
+
+# ----- functions with an exponential
+
+
+@exports(Elu, to="Elu; f64: parts")
+def elu(graph: Graph, op: Elu, data: Tensor) -> Tensor:
+    """Export as Elu."""
+
+    def function(x: Tensor) -> Tensor:
+        if x.element_type == f32:
+            return graph.Elu(x, alpha=op.alpha)
+        return graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), op.alpha))
+
+    return of_reals(graph, data, function)
+
+
+@exports(Selu, to="Selu; parameters that are not constant, or f64: parts")
+def selu(graph: Graph, op: Selu, data: Tensor, alpha: Tensor, factor: Tensor) -> Tensor:
+    """Export as Selu, or by its formula."""
+    a, b = scalar(alpha), scalar(factor)
+
+    def function(x: Tensor) -> Tensor:
+        if a is not None and b is not None and x.element_type == f32:
+            return graph.Selu(x, alpha=a, gamma=b)
+        first, second = (graph.Reshape(graph.cast(t, x.element_type), []) for t in (alpha, factor))
+        return graph.Mul(graph.Where(graph.Greater(x, 0), x, graph.Mul(_exponential(graph, x), first)), second)
+
+    return of_reals(graph, data, function)
+
+
+def _exponential(graph: Graph, x: Tensor) -> Tensor:
+    """Return e^x - 1."""
+    return graph.Sub(graph.Exp(x), 1)
+
+
+@exports(Swish, to="Sigmoid and Mul")
+def swish(graph: Graph, op: Swish, data: Tensor, beta: Tensor | None = None) -> Tensor:
+    """Export as the product of data and the sigmoid of beta * data."""
+
+    def function(x: Tensor) -> Tensor:
+        scaled = x if beta is None or scalar(beta) == 1 else graph.Mul(x, graph.cast(beta, x.element_type))
+        return graph.Mul(x, graph.Sigmoid(scaled))
+
+    return of_reals(graph, data, function)
+
+
+@exports(Mish, to="Mish; before opset 18, or f64: Softplus, Tanh and Mul")
+def mish(graph: Graph, op: Mish, data: Tensor) -> Tensor:
+    """Export as Mish, or by its formula."""
+
+    def function(x: Tensor) -> Tensor:
+        if x.element_type == f32 and graph.has("Mish"):
+            return graph.Mish(x)
+        return graph.Mul(x, graph.Tanh(_softplus(graph, x)))
+
+    return of_reals(graph, data, function)
+
+
+@exports(SoftPlus, to="Softplus; f64: parts")
+def soft_plus(graph: Graph, op: SoftPlus, data: Tensor) -> Tensor:
+    """Export as Softplus."""
+    return of_reals(graph, data, partial(_softplus, graph))
+
+
+def _softplus(graph: Graph, x: Tensor) -> Tensor:
+    if x.element_type == f32:
+        return graph.Softplus(x)
+    small = graph.Exp(graph.Neg(graph.Abs(x)))
+    return graph.Add(graph.Max(x, 0), graph.Log(graph.Add(small, 1)))
+
+
+@exports(SoftSign, to="Softsign; f64: parts")
+def soft_sign(graph: Graph, op: SoftSign, data: Tensor) -> Tensor:
+    """Export as Softsign."""
+
+    def function(x: Tensor) -> Tensor:
+        if x.element_type == f32:
+            return graph.Softsign(x)
+        return graph.Div(x, graph.Add(graph.Abs(x), 1))
+
+    return of_reals(graph, data, function)

@@ -1,0 +1,64 @@
+"""Comparisons, IsFinite, IsNaN and IsInf."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.export.graph import Graph
+from ovir.export.parts import aligned
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.comparison import (
+    ComparisonBase,
+    Equal,
+    Greater,
+    GreaterEqual,
+    IsFinite,
+    IsInf,
+    IsNaN,
+    Less,
+    LessEqual,
+    NotEqual,
+)
+
+_OPERATORS = {
+    Equal: "Equal",
+    Greater: "Greater",
+    GreaterEqual: "GreaterOrEqual",
+    Less: "Less",
+    LessEqual: "LessOrEqual",
+}
+
+
+@exports(Equal, to="Equal")
+@exports(Greater, to="Greater")
+@exports(GreaterEqual, to="GreaterOrEqual")
+@exports(Less, to="Less")
+@exports(LessEqual, to="LessOrEqual")
+def comparison(graph: Graph, op: ComparisonBase, a: Tensor, b: Tensor) -> Tensor:
+    """Export as the operator that means the same."""
+    return graph.node(_OPERATORS[type(op)], a, aligned(graph, op, a, b))[0]
+
+
+@exports(NotEqual, to="Equal and Not")
+def not_equal(graph: Graph, op: NotEqual, a: Tensor, b: Tensor) -> Tensor:
+    """Export as Equal and Not."""
+    return graph.Not(graph.Equal(a, aligned(graph, op, a, b)))
+
+
+@exports(IsFinite, to="Abs and Less")
+def is_finite(graph: Graph, op: IsFinite, data: Tensor) -> Tensor:
+    """Export as the comparison of the magnitude with infinity, which is false for NaN."""
+    return graph.Less(graph.Abs(data), np.inf)
+
+
+@exports(IsNaN, to="IsNaN")
+def is_nan(graph: Graph, op: IsNaN, data: Tensor) -> Tensor:
+    """Export as IsNaN."""
+    return graph.IsNaN(data)
+
+
+@exports(IsInf, to="IsInf")
+def is_inf(graph: Graph, op: IsInf, data: Tensor) -> Tensor:
+    """Export as IsInf."""
+    return graph.IsInf(data, detect_negative=int(op.detect_negative), detect_positive=int(op.detect_positive))

@@ -1,0 +1,53 @@
+"""Convert, ConvertLike and ConvertPromoteTypes."""
+
+from __future__ import annotations
+
+from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u8
+from ovir.export.graph import Graph
+from ovir.export.parts import wrapped
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike, ConvertPromoteTypes
+
+
+@exports(Convert, to="Cast; nf4: Gather")
+def convert(graph: Graph, op: Convert, data: Tensor) -> Tensor:
+    """Export as Cast; codes of nf4 are looked up in a table."""
+    return converted(graph, data, op.input_types[0], op.output_types[0])
+
+
+@exports(ConvertLike, to="Cast; nf4: Gather")
+def convert_like(graph: Graph, op: ConvertLike, data: Tensor, like: Tensor) -> Tensor:
+    """Export as the Cast to the type that inference found."""
+    return converted(graph, data, op.input_types[0], op.output_types[0])
+
+
+@exports(ConvertPromoteTypes, to="Cast")
+def convert_promote_types(graph: Graph, op: ConvertPromoteTypes, *inputs: Tensor) -> list[Tensor]:
+    """Export as a Cast of each input to the common type."""
+    types = zip(inputs, op.input_types, op.output_types, strict=True)
+    return [converted(graph, data, source, target) for data, source, target in types]
+
+
+def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementType) -> Tensor:
+    """Return a tensor converted as OpenVINO does it between any two element types."""
+    if source == target:
+        return data
+    if source == nf4:
+        return graph.cast(graph.Gather(NF4, graph.cast(data, i32)), target)
+    if target == nf4:
+        return _codes(graph, data)
+    if target == f4e2m1:  # Cast makes NaN the same
+        return graph.cast(graph.Clip(graph.cast(data, f32), -6.0, 6.0), target)
+    if target.is_integral and target.bits < 8:
+        # onnxruntime would round real numbers to the nearest integer.
+        bits = graph.cast(data, i32) if source.is_real else data
+        return graph.cast(wrapped(graph, bits, target), target)
+    return graph.cast(data, target)
+
+
+def _codes(graph: Graph, data: Tensor) -> Tensor:
+    """Return the codes of nf4 of the nearest numbers: the number of steps between two numbers that are below."""
+    above = graph.Greater(graph.Unsqueeze(graph.cast(data, f32), [-1]), NF4_STEPS)
+    codes = graph.ReduceSum(graph.cast(above, i32), [-1], keepdims=0)
+    return graph.cast(graph.cast(codes, u8), nf4)

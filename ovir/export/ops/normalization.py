@@ -1,0 +1,123 @@
+"""MVN, GroupNormalization, NormalizeL2 and GRN."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import sqrt
+
+import numpy as np
+
+from ovir.core.element_types import f32
+from ovir.export.graph import Graph
+from ovir.export.parts import of_reals, per_channel, reduced
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.normalization import GRN, MVN2, MVN6, GroupNormalization, NormalizeL2
+
+Axes = Sequence[int] | Tensor
+_LONGEST = 1 << 16
+"""The number of elements up to which LayerNormalization gets a scale of ones."""
+
+
+@exports(MVN2, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
+def mvn_2(graph: Graph, op: MVN2, data: Tensor) -> Tensor:
+    """Export as a normalization along the axes that the attributes choose."""
+    rank = graph.rank(data)
+    axes = op.axes(op.reduction_axes, rank) or range(1 if op.across_channels else 2, rank)
+    return _mvn(graph, data, axes, op.normalize_variance, op.eps, True)
+
+
+@exports(MVN6, to="LayerNormalization, InstanceNormalization, or ReduceMean, Sub, Mul, Sqrt and Div")
+def mvn_6(graph: Graph, op: MVN6, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as a normalization along axes."""
+    along: Axes = axes
+    if axes.constant is not None and data.rank is not None:
+        along = op.axes(axes.constant, data.rank)
+    return _mvn(graph, data, along, op.normalize_variance, op.eps, op.eps_mode == "inside_sqrt")
+
+
+def _mvn(graph: Graph, data: Tensor, axes: Axes, variance: bool, eps: float, inside: bool) -> Tensor:
+    def function(x: Tensor) -> Tensor:
+        if not isinstance(axes, Tensor) and variance and inside and x.element_type == f32:
+            found = _in_one_node(graph, graph.shaped(x, data.shape), axes, eps)
+            if found is not None:
+                return found
+        return _by_parts(graph, x, axes, variance, eps, inside)
+
+    return of_reals(graph, data, function)
+
+
+def _in_one_node(graph: Graph, x: Tensor, axes: Sequence[int], eps: float) -> Tensor | None:
+    """Return the normalization along the last axes, or of the channels; None for other axes."""
+    rank = graph.rank(x)
+    if not axes or list(axes) != list(range(axes[0], rank)):
+        return None
+    sizes = x.shape.slice(axes[0])
+    if sizes.is_static and 0 < sizes.size().length <= _LONGEST and (axes[0] != 2 or rank == 3):
+        return graph.LayerNormalization(x, np.ones(sizes.to_tuple(), np.float32), axis=axes[0], epsilon=eps)
+    if axes[0] == 2 and x.shape[1].is_static:
+        count = x.shape[1].length
+        return graph.InstanceNormalization(x, np.ones(count, np.float32), np.zeros(count, np.float32), epsilon=eps)
+    return None
+
+
+def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, inside: bool) -> Tensor:
+    def mean(y: Tensor) -> Tensor:
+        return reduced(graph, "ReduceMean", y, axes) if isinstance(axes, Tensor) or axes else y
+
+    centred = graph.Sub(x, mean(x))
+    if not variance:
+        return centred
+    square = mean(graph.Mul(centred, centred))
+    if inside:
+        return graph.Div(centred, graph.Sqrt(graph.Add(square, eps)))
+    return graph.Div(centred, graph.Add(graph.Sqrt(square), eps))
+
+
+@exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: parts")
+def group_normalization(graph: Graph, op: GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
+    """Export as the InstanceNormalization of groups, then scaled and shifted by channel."""
+    count = op.num_groups
+
+    def function(x: Tensor) -> Tensor:
+        shape = list(data.shape.to_tuple()) if data.shape.is_static else graph.Shape(x)
+        groups = graph.Reshape(x, [0, count, -1])
+        if x.element_type == f32:
+            ones, zeros = np.ones(count, np.float32), np.zeros(count, np.float32)
+            normal = graph.InstanceNormalization(groups, ones, zeros, epsilon=op.epsilon)
+        else:
+            normal = _by_parts(graph, groups, [2], True, op.epsilon, True)
+        factor, shift = (graph.cast(per_channel(graph, p, data), x.element_type) for p in (scale, bias))
+        return graph.Add(graph.Mul(graph.Reshape(normal, shape), factor), shift)
+
+    return of_reals(graph, data, function)
+
+
+@exports(NormalizeL2, to="ReduceSumSquare, Add or Max, Sqrt and Div")
+def normalize_l2(graph: Graph, op: NormalizeL2, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as the quotient of data and its norm."""
+    along: Axes = axes
+    if axes.constant is not None and data.rank is not None:
+        along = op.axes(axes.constant, data.rank)
+
+    def function(x: Tensor) -> Tensor:
+        if not isinstance(along, Tensor) and not along:
+            return graph.Div(x, graph.Where(graph.Equal(x, 0), 1, x))
+        if op.eps_mode == "max" or op.eps == 0:
+            norm = reduced(graph, "ReduceL2", x, along)
+            return graph.Div(x, graph.Max(norm, sqrt(op.eps)) if op.eps > 0 else norm)
+        square = reduced(graph, "ReduceSumSquare", x, along)
+        return graph.Div(x, graph.Sqrt(graph.Add(square, op.eps)))
+
+    return of_reals(graph, data, function)
+
+
+@exports(GRN, to="ReduceSumSquare, Add, Sqrt and Div")
+def grn(graph: Graph, op: GRN, data: Tensor) -> Tensor:
+    """Export as the quotient of data and its norm over the channels."""
+
+    def function(x: Tensor) -> Tensor:
+        square = reduced(graph, "ReduceSumSquare", x, [1])
+        return graph.Div(x, graph.Sqrt(graph.Add(square, op.bias)))
+
+    return of_reals(graph, data, function)

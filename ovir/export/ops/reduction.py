@@ -1,0 +1,131 @@
+"""Reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ovir.core.element_types import f64, i64, u64
+from ovir.export.graph import Graph
+from ovir.export.parts import reduced, saturated
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import integer_range, lowest_finite
+from ovir.ops.reduction import (
+    ReduceL1,
+    ReduceL2,
+    ReduceLogicalAnd,
+    ReduceLogicalOr,
+    ReduceMax,
+    ReduceMean,
+    ReduceMin,
+    ReduceProd,
+    ReduceSum,
+    ReductionBase,
+)
+
+Axes = Sequence[int] | Tensor
+
+_OPERATORS: dict[type[ReductionBase], str] = {
+    ReduceSum: "ReduceSum",
+    ReduceMean: "ReduceMean",
+    ReduceProd: "ReduceProd",
+    ReduceMax: "ReduceMax",
+    ReduceMin: "ReduceMin",
+    ReduceL1: "ReduceL1",
+    ReduceL2: "ReduceL2",
+    ReduceLogicalAnd: "ReduceMin",
+    ReduceLogicalOr: "ReduceMax",
+}
+
+
+_DYNAMIC_NOTHING = "no elements along axes of dynamic size are left to the engine"
+
+
+@exports(ReduceSum, to="ReduceSum")
+@exports(ReduceMean, to="ReduceMean", limits=_DYNAMIC_NOTHING)
+@exports(ReduceProd, to="ReduceProd")
+@exports(ReduceL1, to="ReduceL1")
+@exports(ReduceL2, to="ReduceL2")
+def reduction(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as the operator of the same name; narrow integers are computed in f64 and saturate."""
+    if isinstance(op, ReduceMean) and _is_of_nothing(op, data):
+        return _filled(graph, op, 0)
+    along = _axes(graph, op, data, axes)
+    element_type = op.output_types[0]
+    if element_type.is_integral and (element_type.bits < 32 or isinstance(op, ReduceL2)):
+        return saturated(graph, _reduced(graph, op, graph.cast(data, f64), along), element_type)
+    if element_type.is_integral and isinstance(op, ReduceL1 | ReduceMean):
+        return _exact(graph, op, data, along)
+    return _reduced(graph, op, data, along)
+
+
+def _exact(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
+    """Return the mean or the L1 norm of integers as a sum, which onnxruntime would compute in real numbers."""
+    if isinstance(op, ReduceL1):
+        return reduced(graph, "ReduceSum", graph.Abs(data), axes, keep=op.keep_dims) if axes else graph.Abs(data)
+    if not axes:
+        return data
+    total = reduced(graph, "ReduceSum", data, axes, keep=op.keep_dims)
+    if data.shape.is_static and not isinstance(axes, Tensor):
+        return graph.Div(total, prod(data.shape.to_tuple()[axis] for axis in axes))
+    sizes = graph.Gather(graph.Shape(data), axes if isinstance(axes, Tensor) else list(axes))
+    return graph.Div(total, graph.cast(graph.ReduceProd(sizes, keepdims=0), data.element_type))
+
+
+@exports(ReduceMax, to="ReduceMax, without NaN", limits="infinite where all are NaN; " + _DYNAMIC_NOTHING)
+@exports(ReduceMin, to="ReduceMin, without NaN", limits="infinite where all are NaN; " + _DYNAMIC_NOTHING)
+def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as ReduceMax or ReduceMin; NaN is replaced by the infinity that does not count."""
+    along = _axes(graph, op, data, axes)
+    if _is_of_nothing(op, data):
+        return _filled(graph, op, lowest_finite(op.output_types[0].to_dtype()) if isinstance(op, ReduceMax) else np.inf)
+    if data.element_type.is_real and along:
+        infinity = -np.inf if isinstance(op, ReduceMax) else np.inf
+        return _reduced(graph, op, graph.Where(graph.IsNaN(data), infinity, data), along)
+    if data.element_type != u64:
+        return _reduced(graph, op, data, along)
+    # As i64, the same bits with the highest one inverted have the same order.
+    highest = np.array(-(2**63), np.int64)
+    found = _reduced(graph, op, graph.Add(graph.cast(data, i64), highest), along)
+    return graph.cast(graph.Add(found, highest), u64)
+
+
+@exports(ReduceLogicalAnd, to="ReduceMin", limits=_DYNAMIC_NOTHING)
+@exports(ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
+def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as the least or the largest boolean."""
+    if _is_of_nothing(op, data):
+        return _filled(graph, op, isinstance(op, ReduceLogicalAnd))
+    return _reduced(graph, op, data, _axes(graph, op, data, axes))
+
+
+def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
+    if axes.constant is not None and data.rank is not None:
+        return op.axes(axes.constant, data.rank)
+    listed = graph.cast(axes, i64)
+    return graph.Reshape(listed, [-1]) if axes.rank != 1 else listed
+
+
+def _is_of_nothing(op: ReductionBase, data: Tensor) -> bool:
+    """Return whether the result is known to have elements, but the data has none."""
+    result = op.output_shapes[0]
+    return result.is_static and data.shape.is_static and 0 in data.shape.to_tuple() and 0 not in result.to_tuple()
+
+
+def _filled(graph: Graph, op: ReductionBase, number: float) -> Tensor:
+    """Return a result of which every element is the same."""
+    element_type = op.output_types[0]
+    if element_type.is_integral:
+        low, high = integer_range(element_type.to_dtype())
+        number = min(max(number, low), high)
+    array = np.full(op.output_shapes[0].to_tuple(), number, element_type.to_dtype())
+    return graph.constant(array, element_type)
+
+
+def _reduced(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
+    if not isinstance(axes, Tensor) and not axes:
+        return graph.Abs(data) if isinstance(op, ReduceL1 | ReduceL2) else data
+    return reduced(graph, _OPERATORS[type(op)], data, axes, keep=op.keep_dims)

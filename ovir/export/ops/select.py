@@ -1,0 +1,15 @@
+"""Select."""
+
+from __future__ import annotations
+
+from ovir.export.graph import Graph
+from ovir.export.parts import aligned
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.select import Select
+
+
+@exports(Select, to="Where")
+def select(graph: Graph, op: Select, cond: Tensor, then: Tensor, other: Tensor) -> Tensor:
+    """Export as Where."""
+    return graph.Where(aligned(graph, op, then, cond), then, aligned(graph, op, then, other))

@@ -1,0 +1,209 @@
+"""Elementwise functions of one input, and Identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+
+from ovir.core.element_types import f32, f64, i8
+from ovir.export.erf import erf, erfinv
+from ovir.export.graph import Graph
+from ovir.export.parts import of_reals, saturated
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import integer_range
+from ovir.ops.unary import (
+    Abs,
+    Acos,
+    Acosh,
+    Asin,
+    Asinh,
+    Atan,
+    Atanh,
+    Ceiling,
+    Cos,
+    Cosh,
+    Erf,
+    ErfInv,
+    Exp,
+    Floor,
+    Identity,
+    Log,
+    Negative,
+    Round,
+    RoundingBase,
+    Sign,
+    Sin,
+    Sinh,
+    Sqrt,
+    Tan,
+    UnaryBase,
+)
+
+# ----- integers of integers
+
+
+@exports(Abs, to="Abs")
+def absolute(graph: Graph, op: Abs, data: Tensor) -> Tensor:
+    """Export as Abs."""
+    return graph.Abs(_above_least(graph, data))
+
+
+@exports(Negative, to="Neg; unsigned integers: Sub")
+def negative(graph: Graph, op: Negative, data: Tensor) -> Tensor:
+    """Export as Neg; unsigned integers as a difference from 0."""
+    if data.element_type.kind == "unsigned":
+        return graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
+    return graph.Neg(_above_least(graph, data))
+
+
+def _above_least(graph: Graph, data: Tensor) -> Tensor:
+    return graph.Max(data, -127) if data.element_type == i8 else data
+
+
+@exports(Sign, to="Sign")
+def sign(graph: Graph, op: Sign, data: Tensor) -> Tensor:
+    """Export as Sign."""
+    return graph.Sign(data)
+
+
+@exports(Floor, to="Floor; integers: Identity")
+@exports(Ceiling, to="Ceil; integers: Identity")
+def floor_or_ceiling(graph: Graph, op: RoundingBase, data: Tensor) -> Tensor:
+    """Export as Floor or Ceil; integers stay as they are."""
+    if not data.element_type.is_real:
+        return data
+    return graph.Floor(data) if isinstance(op, Floor) else graph.Ceil(data)
+
+
+@exports(Round, to="Round; half_away_from_zero: Abs, Floor, Where, Mul")
+def rounded(graph: Graph, op: Round, data: Tensor) -> Tensor:
+    """Export as Round, or as the floor of the magnitude, plus 1 from a half on, with the sign of data."""
+    if not data.element_type.is_real:
+        return data
+    if op.mode == "half_to_even":
+        return graph.Round(data)
+    size = graph.Abs(data)
+    whole = graph.Floor(size)
+    is_up = graph.GreaterOrEqual(graph.Sub(size, whole), 0.5)
+    return graph.Mul(graph.Where(is_up, graph.Add(whole, 1), whole), graph.Sign(data))
+
+
+@exports(Identity, to="Identity")
+def identity(graph: Graph, op: Identity, data: Tensor) -> Tensor:
+    """Export as Identity."""
+    return data
+
+
+# ----- real functions
+
+
+def _tangent(graph: Graph, x: Tensor) -> Tensor:
+    return graph.Div(graph.Sin(x), graph.Cos(x))
+
+
+def _hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
+    return graph.Mul(graph.Sub(graph.Exp(x), graph.Exp(graph.Neg(x))), 0.5)
+
+
+def _hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
+    return graph.Mul(graph.Add(graph.Exp(x), graph.Exp(graph.Neg(x))), 0.5)
+
+
+def _inverse_hyperbolic_sine(graph: Graph, x: Tensor) -> Tensor:
+    size = graph.Abs(x)
+    root = graph.Sqrt(graph.Add(graph.Mul(x, x), 1))
+    return graph.Mul(graph.Sign(x), graph.Log(graph.Add(size, root)))
+
+
+def _inverse_hyperbolic_cosine(graph: Graph, x: Tensor) -> Tensor:
+    return graph.Log(graph.Add(x, graph.Sqrt(graph.Sub(graph.Mul(x, x), 1))))
+
+
+def _inverse_hyperbolic_tangent(graph: Graph, x: Tensor) -> Tensor:
+    return graph.Mul(graph.Log(graph.Div(graph.Add(x, 1), graph.Add(graph.Neg(x), 1))), 0.5)
+
+
+_OPERATORS: dict[type[UnaryBase], str] = {
+    Sqrt: "Sqrt",
+    Exp: "Exp",
+    Log: "Log",
+    Sin: "Sin",
+    Cos: "Cos",
+    Tan: "Tan",
+    Asin: "Asin",
+    Acos: "Acos",
+    Atan: "Atan",
+    Sinh: "Sinh",
+    Cosh: "Cosh",
+    Asinh: "Asinh",
+    Acosh: "Acosh",
+    Erf: "Erf",
+    Atanh: "Atanh",
+}
+
+_IN_F64: dict[type[UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
+    Tan: _tangent,
+    Sinh: _hyperbolic_sine,
+    Cosh: _hyperbolic_cosine,
+    Asinh: _inverse_hyperbolic_sine,
+    Acosh: _inverse_hyperbolic_cosine,
+    Atanh: _inverse_hyperbolic_tangent,
+    Erf: erf,
+}
+"""What onnxruntime computes in f32 only, in terms of what it computes in f64."""
+
+_SMALL = (Asin, Acos, Atan, Erf)
+"""Functions whose integral results are the same if they are computed in f32."""
+
+
+@exports(Sqrt, to="Sqrt")
+@exports(Exp, to="Exp")
+@exports(Log, to="Log")
+@exports(Sin, to="Sin")
+@exports(Cos, to="Cos")
+@exports(Tan, to="Tan; f64: Div of Sin and Cos")
+@exports(Asin, to="Asin")
+@exports(Acos, to="Acos")
+@exports(Atan, to="Atan")
+@exports(Sinh, to="Sinh; f64: of Exp")
+@exports(Cosh, to="Cosh; f64: of Exp")
+@exports(Asinh, to="Asinh; f64: of Log and Sqrt")
+@exports(Acosh, to="Acosh; f64: of Log and Sqrt")
+@exports(Erf, to="Erf; f64: polynomials and Exp")
+def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
+    """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
+    function = partial(_real_function, graph, type(op))
+    element_type = data.element_type
+    if element_type.is_real:
+        return of_reals(graph, data, function)
+    result = function(graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
+    if not (op.truncates and op.output_types[0].bits >= 32):
+        result = graph.Round(result)
+    return saturated(graph, result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
+
+
+def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tensor:
+    if x.element_type == f64 and operation in _IN_F64:
+        return _IN_F64[operation](graph, x)
+    return graph.node(_OPERATORS[operation], x)[0]
+
+
+@exports(Atanh, to="Atanh; f64: of Log; integers: Where")
+def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
+    """Export as Atanh; nonzero integers give the limits of their type."""
+    if data.element_type.is_real:
+        return of_reals(graph, data, partial(_real_function, graph, Atanh))
+    low, high = integer_range(data.element_type.to_dtype())
+    ends = (np.array(end, data.element_type.to_dtype()) for end in (low, high))
+    least, most = (graph.constant(end, data.element_type) for end in ends)
+    zero = graph.constant(np.array(0, data.element_type.to_dtype()), data.element_type)
+    return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
+
+
+@exports(ErfInv, to="polynomials, Exp, Log and Sqrt in f64")
+def inverse_error_function(graph: Graph, op: ErfInv, data: Tensor) -> Tensor:
+    """Export as a closed formula that is refined twice."""
+    return graph.cast(erfinv(graph, graph.cast(data, f64)), data.element_type)

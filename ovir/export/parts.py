@@ -1,0 +1,119 @@
+"""Parts that many exporters need: rounding, saturation, real functions of integers, and the alignment of inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ovir.core.element_types import ElementType, f32, f64, u1, u2, u3, u4, u6
+from ovir.core.shapes import PartialShape
+from ovir.export.graph import Graph
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import integer_range
+from ovir.ops.base.elementwise import ElementwiseBase
+
+NARROW = (u1, u2, u3, u4, u6)
+"""Unsigned types of which only the low bits of what holds them count."""
+
+Function = Callable[[Tensor], Tensor]
+
+
+# ----- integers and real numbers
+
+
+def of_reals(graph: Graph, data: Tensor, function: Function, saturating: bool = False) -> Tensor:
+    """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32.
+
+    With ``saturating``, results that do not fit in 8 bits become the nearest integer that does.
+    """
+    element_type = data.element_type
+    if not element_type.is_real:
+        result = graph.Round(function(graph.cast(data, f64)))
+        return as_integers(graph, result, element_type, saturating and element_type.bits == 8)
+    if element_type in (f32, f64):
+        return function(data)
+    return graph.cast(function(graph.cast(data, f32)), element_type)
+
+
+def as_integers(graph: Graph, data: Tensor, element_type: ElementType, saturating: bool = True) -> Tensor:
+    """Return numbers of a wider type truncated to integers; ``saturating``: clipped to the range of their type."""
+    return saturated(graph, data, element_type) if saturating else graph.cast(data, element_type)
+
+
+def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
+    """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
+    low, high = integer_range(element_type.to_dtype())
+    if element_type.bits == 64:  # NumPy would round 2^63 - 1 to 2^63
+        return graph.cast(data, element_type)
+    return graph.cast(graph.Clip(data, low, high), element_type)
+
+
+def wrapped(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
+    """Return the low bits of integers, as many as an unsigned type has, where a wider type holds its elements."""
+    if element_type not in NARROW or data.element_type.bits <= element_type.bits:
+        return data
+    return graph.Mod(data, 1 << element_type.bits)
+
+
+def truncated(graph: Graph, data: Tensor) -> Tensor:
+    """Return real numbers rounded towards 0."""
+    return graph.Mul(graph.Sign(data), graph.Floor(graph.Abs(data)))
+
+
+# ----- inputs beside each other
+
+
+def aligned(graph: Graph, op: ElementwiseBase, a: Tensor, b: Tensor) -> Tensor:
+    """Return ``b`` in a shape that ONNX broadcasts to the shape of ``a``, by the mode of the operation."""
+    if op.auto_broadcast != "pdpd" or op.axis == -1:
+        return b
+    rank, count = graph.rank(a, "a"), graph.rank(b, "b")
+    extra = rank - op.axis - count
+    if extra < 0:  # sizes of 1 beyond the rank of a
+        return graph.Squeeze(b, list(range(count + extra, count)))
+    return with_trailing(graph, b, extra)
+
+
+def with_trailing(graph: Graph, data: Tensor, count: int) -> Tensor:
+    """Return the tensor with a number of further dimensions of size 1 at its end."""
+    if count == 0:
+        return data
+    if data.constant is not None:
+        return graph.constant(data.constant.reshape(*data.constant.shape, *[1] * count), data.element_type)
+    rank = graph.rank(data)
+    shaped = graph.Unsqueeze(data, list(range(rank, rank + count)))
+    return graph.shaped(shaped, data.shape + PartialShape([1] * count))
+
+
+def per_channel(graph: Graph, parameter: Tensor, data: Tensor) -> Tensor:
+    """Return one number per channel, shaped to be broadcast to data, whose second dimension is the channels."""
+    return with_trailing(graph, parameter, graph.rank(data) - 2)
+
+
+def scalar(tensor: Tensor) -> float | None:
+    """Return the number in a constant of one element, None for other tensors."""
+    if tensor.constant is None or tensor.constant.size != 1:
+        return None
+    return float(tensor.constant.reshape(()).astype(np.float64))
+
+
+def swapped(graph: Graph, data: Tensor) -> Tensor:
+    """Return matrices transposed: the last two dimensions are swapped."""
+    rank = graph.rank(data)
+    order = [*range(rank - 2), rank - 1, rank - 2]
+    shape = PartialShape([data.shape[axis] for axis in order])
+    return graph.shaped(graph.Transpose(data, perm=order), shape)
+
+
+def reduced(
+    graph: Graph, op_type: str, data: Tensor, axes: Sequence[int] | Tensor, *, keep: bool = True, since: int = 18
+) -> Tensor:
+    """Return a reduction along axes, which are an attribute before the opset ``since``, and an input from it on."""
+    if op_type == "ReduceSum":
+        since = 13
+    if graph.opset >= since:
+        listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
+        return graph.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]
+    fixed = [int(axis) for axis in graph.known(axes, "axes").ravel()] if isinstance(axes, Tensor) else list(axes)
+    return graph.node(op_type, data, axes=fixed, keepdims=int(keep))[0] if fixed else data
