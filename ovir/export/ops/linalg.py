@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from ovir.core.element_types import boolean, f32, i64
+from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
+from ovir.export.parts import swapped
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
-from ovir.ops.linalg import Einsum
+from ovir.ops.linalg import Einsum, Inverse
 
 
 @exports(Einsum, to="Einsum")
@@ -25,3 +28,44 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
     start = subscript.find(".")
     missing = 0 if start < 0 else hidden - (graph.rank(x) - len(subscript) + 1)
     return graph.Unsqueeze(x, list(range(start, start + missing))) if missing else x
+
+
+@exports(Inverse, to="Loop of elimination steps", limits="the result for a singular matrix is infinite or NaN")
+def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
+    """Export as the elimination of one column after another, with the largest element of a column as its pivot."""
+    rank = graph.rank(data)
+    size = graph.Squeeze(graph.Shape(data, start=rank - 1), [0])
+    sides = graph.Shape(data, start=rank - 2)
+    matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
+    identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
+    beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
+    solved = _eliminated(graph, beside, size)
+    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [2**31 - 1], [2])
+    found = graph.Reshape(right, graph.Shape(data))
+    if op.adjoint:
+        found = swapped(graph, graph.shaped(found, data.shape))
+    return graph.cast(found, data.element_type)
+
+
+def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
+    """Return matrices of shape [batch, n, 2n] after row operations that make their left halves the identity."""
+    body = graph.child()
+    step = body.input(i64, PartialShape([]))
+    condition = body.input(boolean, PartialShape([]))
+    state = body.input(f32, PartialShape([-1, -1, -1]))
+    rows = body.Unsqueeze(body.Range(0, size, 1), [0])
+    column = body.Gather(state, step, axis=2)
+    candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
+    pivot = body.ArgMax(candidates, axis=1, keepdims=1)
+    # The rows of the step and of the pivot change places.
+    order = body.Where(body.Equal(rows, pivot), step, body.Where(body.Equal(rows, step), pivot, rows))
+    wide = body.Expand(body.Unsqueeze(order, [2]), body.Shape(state))
+    swapped_rows = body.GatherElements(state, wide, axis=1)
+    top = body.Unsqueeze(body.Gather(swapped_rows, step, axis=1), [1])
+    scaled = body.Div(top, body.Unsqueeze(body.Gather(top, step, axis=2), [2]))
+    factors = body.Unsqueeze(body.Gather(swapped_rows, step, axis=2), [2])
+    reduced = body.Sub(swapped_rows, body.Mul(factors, scaled))
+    is_step = body.Unsqueeze(body.Equal(rows, step), [2])
+    result = body.Where(is_step, scaled, reduced)
+    code = body.body([step, condition, state], [body.Identity(condition), result], "elimination")
+    return graph.node("Loop", size, None, matrices, body=code, element_type=f32)[0]
