@@ -11,7 +11,7 @@ import onnx
 import onnx_ir as ir
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f32, i64, string
+from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.text import filled
 from ovir.export.tensors import UNKNOWN, Tensor
@@ -45,6 +45,8 @@ class Graph:
         self.initializers: list[ir.Value] = parent.initializers if parent else []
         self._constants: dict[object, Tensor] = parent._constants if parent else {}
         self._symbols: dict[int, str] = parent._symbols if parent else {}
+        self._fixed: set[ir.Value] = parent._fixed if parent else set()
+        """Tensors that are computed of constants only."""
 
     def child(self) -> Graph:
         """Return the graph of a body, which can read the tensors of this graph; see ``body``."""
@@ -85,7 +87,8 @@ class Graph:
                 self.fail("{} of opset {} has no attribute '{}'", op_type, self.opset, name)
         formal = list(_formal(schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
-        computed = {variable: self._computed(schema, variable, t) for variable, t in types.items()}
+        is_fixed = bool(inputs) and all(map(self._is_fixed, inputs))
+        computed = {variable: self._computed(schema, variable, t, is_fixed) for variable, t in types.items()}
         values = [
             self._operand(schema, x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)
         ]
@@ -94,6 +97,8 @@ class Graph:
         kept = {name: value for name, value in attributes.items() if value is not None}
         node = ir.node(op_type, values, kept, num_outputs=outputs)
         self.nodes.append(node)
+        if is_fixed:
+            self._fixed.update(node.outputs)
         found = []
         for index, variable in enumerate(_formal(schema.outputs, outputs)):
             given = element_type[index] if isinstance(element_type, Sequence) else element_type
@@ -217,13 +222,18 @@ class Graph:
             assert bound == own or spelled(variable) or variable in _heterogeneous(schema), message
         return types
 
-    def _computed(self, schema: Any, variable: str, element_type: ElementType) -> ElementType:
+    def _is_fixed(self, x: Operand) -> bool:
+        return not isinstance(x, Tensor) or x.value.const_value is not None or x.value in self._fixed
+
+    def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, self.opset, variable)
         found = computed_as(element_type, allowed, kernels)
         if schema.name == "Cast" and spelling(element_type) in allowed:
             found = element_type  # a wider type would need a Cast
+        if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
+            found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
         if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
         if found is None and spelled(variable) == i64 and element_type.is_integral:

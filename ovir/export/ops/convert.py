@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u8
+import numpy as np
+
+from ovir.core.element_types import ElementType, f4e2m1, f32, i32, nf4, u4, u8
 from ovir.export.graph import Graph
 from ovir.export.parts import wrapped
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.ops.convert import NF4, NF4_STEPS, Convert, ConvertLike, ConvertPromoteTypes
 
+_F4E2M1 = np.arange(16, dtype=np.uint8).view(f4e2m1.to_dtype()).astype(np.float32)
+"""The numbers that the codes of f4e2m1 represent."""
 
-@exports(Convert, to="Cast; nf4: Gather")
+
+@exports(Convert, to="Cast; nf4, and constants of f4e2m1: Gather")
 def convert(graph: Graph, op: Convert, data: Tensor) -> Tensor:
     """Export as Cast; codes of nf4 are looked up in a table."""
     return converted(graph, data, op.input_types[0], op.output_types[0])
 
 
-@exports(ConvertLike, to="Cast; nf4: Gather")
+@exports(ConvertLike, to="Cast; nf4, and constants of f4e2m1: Gather")
 def convert_like(graph: Graph, op: ConvertLike, data: Tensor, like: Tensor) -> Tensor:
     """Export as the Cast to the type that inference found."""
     return converted(graph, data, op.input_types[0], op.output_types[0])
@@ -35,6 +40,9 @@ def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementTy
         return data
     if source == nf4:
         return graph.cast(graph.Gather(NF4, graph.cast(data, i32)), target)
+    if source == f4e2m1 and data.constant is not None:  # onnxruntime cannot convert it
+        codes = graph.constant(data.constant.view(np.uint8), u4)
+        return graph.cast(graph.Gather(_F4E2M1, graph.cast(codes, i32)), target)
     if target == nf4:
         return _codes(graph, data)
     if target == f4e2m1:  # Cast makes NaN the same
@@ -43,7 +51,8 @@ def converted(graph: Graph, data: Tensor, source: ElementType, target: ElementTy
         # onnxruntime would round real numbers to the nearest integer.
         bits = graph.cast(data, i32) if source.is_real else data
         return graph.cast(wrapped(graph, bits, target), target)
-    return graph.cast(data, target)
+    # A constant stays as it is, which may take less space than what it is converted to.
+    return graph.cast(Tensor(data.value, data.element_type, data.shape), target)
 
 
 def _codes(graph: Graph, data: Tensor) -> Tensor:
