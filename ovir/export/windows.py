@@ -1,0 +1,137 @@
+"""Sliding windows in ONNX: pads, taps, and sums over them, for convolutions and pooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, i32, i64
+from ovir.export.graph import Graph
+from ovir.export.tensors import Tensor
+from ovir.kernels.windows import extent
+from ovir.ops.base.spatial import SAME, UndilatedWindowBase, resolve_pads
+
+Pads = list[tuple[int, int]]
+"""The pads at the begin and end of each spatial axis; negative ones crop."""
+
+
+def sizes_of(dims: Sequence[Dimension]) -> list[int] | None:
+    """Return the lengths of dimensions, None if some are unknown."""
+    return [dim.length for dim in dims] if all(dim.is_static for dim in dims) else None
+
+
+def padded(graph: Graph, data: Tensor, pads: Pads, value: Any = None) -> Tensor:
+    """Return data [N, C, *spatial] padded with zeros or a value on its spatial axes; the data itself for zero pads."""
+    if not any(begin or end for begin, end in pads):
+        return data
+    amounts = [0, 0, *(begin for begin, _ in pads), 0, 0, *(end for _, end in pads)]
+    return graph.shaped(graph.Pad(data, amounts, value), [-1] * len(amounts[::2]))
+
+
+def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimension]) -> Pads | None:
+    """Return the pads of an operation, None if they depend on sizes that are known in a run only."""
+    axes = len(kernel)
+    strides, dilations, begins, ends = op.per_axis(axes)
+    taps = sizes_of(kernel)
+    if op.auto_pad not in SAME:
+        begins, ends = resolve_pads(op.auto_pad, begins, ends, [0] * axes, [0] * axes, strides, dilations)
+        return list(zip(begins, ends, strict=True))
+    # With steps of 1 the pads are the same for every size.
+    known = [
+        dim if dim.is_static or stride > 1 else Dimension(1, 1)
+        for dim, stride in zip(_spatial(data, axes), strides, strict=True)
+    ]
+    sizes = sizes_of(known)
+    if taps is None or sizes is None:
+        return None
+    begins, ends = resolve_pads(op.auto_pad, begins, ends, sizes, taps, strides, dilations)
+    return list(zip(begins, ends, strict=True))
+
+
+def same_padded(
+    graph: Graph, op: UndilatedWindowBase, data: Tensor, kernel: Sequence[int] | Tensor, axes: int
+) -> Tensor:
+    """Return data of any size with the zeros around it that auto_pad same_upper or same_lower means.
+
+    ``kernel`` may be a tensor with the number of taps on each of the spatial axes.
+    """
+    one, two = [1] * axes, [2] * axes
+    strides, dilations, _, _ = (list(items) for items in op.per_axis(axes))
+    taps = kernel if isinstance(kernel, Tensor) else graph.constant(kernel)
+    extents = graph.Add(graph.Mul(graph.Sub(taps, one), dilations), one)
+    size = graph.Shape(data, start=2)
+    # Division of positive numbers rounds down: (size - 1) // stride is the number of windows less one.
+    steps = graph.Mul(graph.Div(graph.Sub(size, one), strides), strides)
+    total = graph.Max(graph.Sub(graph.Add(steps, extents), size), [0] * axes)
+    less = graph.Div(total, two)
+    more = graph.Sub(total, less)
+    begin, end = (less, more) if op.auto_pad == "same_upper" else (more, less)
+    return graph.Pad(data, graph.Concat(graph.constant([0, 0]), begin, graph.constant([0, 0]), end, axis=0))
+
+
+def has_same_pads(op: UndilatedWindowBase, kernel: Sequence[Dimension]) -> bool:
+    """Return whether SAME_UPPER and SAME_LOWER of ONNX choose the pads of auto_pad for every size.
+
+    onnxruntime refuses dilations, and crops where the stride is larger than the window.
+    """
+    strides, dilations, _, _ = op.per_axis(len(kernel))
+    reaches = all(dim.lower >= stride for dim, stride in zip(kernel, strides, strict=True))
+    return op.auto_pad in SAME and reaches and set(dilations) == {1}
+
+
+def tap(
+    graph: Graph,
+    data: Tensor,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    at: Sequence[int],
+) -> Tensor:
+    """Return what one tap reads in all windows over data, which is already padded: [N, C, *windows]."""
+    starts = [t * d for t, d in zip(at, dilations, strict=True)]
+    # The last window ends at or before the end of the data, so the tap's last position is as far before it.
+    rest = [extent(k, d) - 1 - start for k, d, start in zip(kernel, dilations, starts, strict=True)]
+    ends = [-r or _END for r in rest]
+    axes = range(2, 2 + len(starts))
+    return graph.Slice(data, starts, ends, list(axes), list(strides))
+
+
+_END = 2**62
+
+
+def summed_products(
+    graph: Graph, data: Tensor, filters: Tensor, strides: Sequence[int], dilations: Sequence[int]
+) -> Tensor:
+    """Return the convolution of padded data with filters [groups, outputs, inputs, *kernel], as matrix products.
+
+    This is for element types that Conv does not take. Integers wrap around.
+    """
+    groups, outputs, depth, *kernel = graph.sizes(filters, "filters")
+    own = data.element_type
+    data, filters = (graph.cast(t, accumulator(own)) for t in (data, filters))
+    weights = graph.Reshape(filters, [groups, outputs, depth, prod(kernel)])
+    terms, part = [], None
+    for number, at in enumerate(product(*map(range, kernel))):
+        part = tap(graph, data, kernel, strides, dilations, at)
+        columns = graph.Reshape(part, [0, groups, depth, -1])
+        terms.append(graph.MatMul(graph.Gather(weights, graph.constant(number), axis=3), columns))
+    assert part is not None
+    total = terms[0]
+    for term in terms[1:]:
+        total = graph.Add(total, term)
+    shape = graph.Concat(graph.constant([0, groups * outputs]), graph.Shape(part, start=2), axis=0)
+    return graph.cast(graph.Reshape(total, shape), own)
+
+
+def accumulator(element_type: ElementType) -> ElementType:
+    """Return the type in which sums of integers wrap around as in the type itself; a real type itself."""
+    if not element_type.is_integral:
+        return element_type
+    return i64 if element_type.bits > 32 else i32
+
+
+def _spatial(data: Tensor, axes: int) -> list[Dimension]:
+    return [data.shape[2 + axis] for axis in range(axes)]
