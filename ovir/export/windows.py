@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import prod
 from typing import Any
@@ -18,9 +18,10 @@ Pads = list[tuple[int, int]]
 """The pads at the begin and end of each spatial axis; negative ones crop."""
 
 
-def sizes_of(dims: Sequence[Dimension]) -> list[int] | None:
+def sizes_of(dims: Iterable[Dimension]) -> list[int] | None:
     """Return the lengths of dimensions, None if some are unknown."""
-    return [dim.length for dim in dims] if all(dim.is_static for dim in dims) else None
+    known = list(dims)
+    return [dim.length for dim in known] if all(dim.is_static for dim in known) else None
 
 
 def padded(graph: Graph, data: Tensor, pads: Pads, value: Any = None) -> Tensor:
@@ -52,9 +53,14 @@ def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimensio
 
 
 def same_padded(
-    graph: Graph, op: UndilatedWindowBase, data: Tensor, kernel: Sequence[int] | Tensor, axes: int
+    graph: Graph,
+    op: UndilatedWindowBase,
+    data: Tensor,
+    kernel: Sequence[int] | Tensor,
+    axes: int,
+    value: Tensor | None = None,
 ) -> Tensor:
-    """Return data of any size with the zeros around it that auto_pad same_upper or same_lower means.
+    """Return data of any size with the zeros or values around it that auto_pad same_upper or same_lower means.
 
     ``kernel`` may be a tensor with the number of taps on each of the spatial axes.
     """
@@ -69,7 +75,8 @@ def same_padded(
     less = graph.Div(total, two)
     more = graph.Sub(total, less)
     begin, end = (less, more) if op.auto_pad == "same_upper" else (more, less)
-    return graph.Pad(data, graph.Concat(graph.constant([0, 0]), begin, graph.constant([0, 0]), end, axis=0))
+    none = graph.constant([0, 0])
+    return graph.shaped(graph.Pad(data, graph.Concat(none, begin, none, end, axis=0), value), [-1] * (2 + axes))
 
 
 def has_same_pads(op: UndilatedWindowBase, kernel: Sequence[Dimension]) -> bool:

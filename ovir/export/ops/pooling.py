@@ -1,0 +1,145 @@
+"""MaxPool and AvgPool."""
+
+from __future__ import annotations
+
+from functools import reduce
+from math import prod
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, f32, f64, i64
+from ovir.export.graph import Graph
+from ovir.export.pools import PoolWindows
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import lowest_finite
+from ovir.kernels.windows import Window
+from ovir.ops.pooling import AvgPool1, AvgPool14, AvgPool16, AvgPoolBase, MaxPool1, MaxPool8, MaxPool14, MaxPoolBase
+
+_NAN = "NaN wins or loses depending on its place in a window"
+
+
+@exports(MaxPool1, to="MaxPool", limits=_NAN)
+def max_pool(graph: Graph, op: MaxPool1, data: Tensor) -> Tensor:
+    """Export as MaxPool; 64-bit integers as Max of the taps."""
+    return _values(graph, op, data)
+
+
+@exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN + "; the indices of windows without data are undefined")
+def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tensor]:
+    """Export as MaxPool; indices in explicitly padded data are converted."""
+    windows = PoolWindows(graph, op, data)
+    pooled = _pooled_as(data.element_type)
+    if pooled == i64:
+        values = _values(graph, op, data)
+        _, places = _pooled(graph, windows, graph.cast(data, f64))
+    else:
+        values, places = _pooled(graph, windows, graph.cast(data, pooled))
+    if not windows.are_plain:
+        places = _without_padding(graph, windows, data, places)
+    if axis := op.normalize_axis(op.axis, graph.rank(data)):
+        places = graph.Mod(places, _size_from(graph, data, axis))
+    return [graph.cast(values, data.element_type), graph.cast(places, op.index_element_type)]
+
+
+def _values(graph: Graph, op: MaxPoolBase, data: Tensor) -> Tensor:
+    windows = PoolWindows(graph, op, data)
+    pooled = _pooled_as(data.element_type)
+    held = graph.cast(data, pooled)
+    if pooled != i64:
+        return graph.cast(_pooled(graph, windows, held)[0], data.element_type)
+    around = windows.around(held, _lowest(graph, held))
+    return graph.cast(windows.cut(windows.combined(around, "Max"), data), data.element_type)
+
+
+def _pooled(graph: Graph, windows: PoolWindows, data: Tensor) -> list[Tensor]:
+    around = data if windows.are_plain else windows.around(data, _lowest(graph, data))
+    found = graph.node("MaxPool", around, outputs=2, **windows.attributes())
+    return [windows.cut(tensor, data) for tensor in found]
+
+
+def _pooled_as(element_type: ElementType) -> ElementType:
+    """Return the type in which data is pooled: one that MaxPool takes, or i64, which it does not take."""
+    if not element_type.is_integral or element_type.bits <= 8:
+        return element_type
+    return {16: f32, 32: f64}.get(element_type.bits, i64)
+
+
+def _lowest(graph: Graph, data: Tensor) -> Tensor:
+    dtype = data.element_type.to_dtype()
+    return graph.constant(np.asarray(lowest_finite(dtype), dtype), data.element_type)
+
+
+def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: Tensor) -> Tensor:
+    """Return positions in data for positions in data with its padding."""
+    axes = len(windows.kernel)
+    around = graph.Shape(windows.around(data), start=2)
+    sizes = graph.Shape(data, start=2)
+    if windows.pads is None:
+        less = graph.Sub(around, sizes)
+        less = graph.Div(graph.Add(less, [int(windows.op.auto_pad == "same_lower")] * axes), [2] * axes)
+    else:
+        less = graph.constant([begin for begin, _ in windows.pads])
+    found, rest = None, places
+    scale: Tensor = graph.constant(1)
+    for axis in reversed(range(axes)):
+        index = graph.constant(axis)
+        size = graph.Gather(around, index)
+        at = graph.Mul(graph.Sub(graph.Mod(rest, size), graph.Gather(less, index)), scale)
+        found = at if found is None else graph.Add(found, at)
+        rest = graph.Div(rest, size)
+        scale = graph.Mul(scale, graph.Gather(sizes, index))
+    assert found is not None
+    return graph.Add(found, graph.Mul(rest, scale))
+
+
+def _size_from(graph: Graph, data: Tensor, axis: int) -> Tensor:
+    if data.shape.slice(axis).is_static:
+        return graph.constant(prod(data.shape.slice(axis).to_tuple()))
+    return graph.ReduceProd(graph.Shape(data, start=axis), keepdims=0)
+
+
+# --------------------------------------------------------------------------- AvgPool
+
+
+@exports(AvgPool1, AvgPool14, AvgPool16, to="AveragePool")
+def average_pool(graph: Graph, op: AvgPoolBase, data: Tensor) -> Tensor:
+    """Export as AveragePool; integers, f64 and pads that are larger than the kernel as sums of the taps."""
+    windows = PoolWindows(graph, op, data)
+    own = data.element_type
+    has_pads = windows.given is None or any(map(any, windows.given))
+    covers_pads = not op.exclude_pad and has_pads
+    attributes = windows.attributes()
+    is_exact = own.is_integral or own == f64 or (not windows.are_plain and not covers_pads)
+    if is_exact or ("dilations" in attributes and graph.opset < 19):
+        return windows.cut(_means(graph, windows, data, covers_pads), data)
+    around = data if windows.are_plain else windows.around(data)
+    return windows.cut(graph.AveragePool(around, count_include_pad=int(covers_pads), **attributes), data)
+
+
+def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
+    own = data.element_type
+    held = i64 if own.is_integral else f64 if own == f64 else f32
+    sums = windows.combined(windows.around(graph.cast(data, held)), "Add")
+    real = f64 if own.is_integral else held
+    counts = _counts(graph, windows, data, covers_pads)
+    means = graph.Div(graph.cast(sums, real), graph.cast(counts, real))
+    return graph.cast(graph.cast(graph.Round(means), i64) if own.is_integral else means, own)
+
+
+def _counts(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
+    """Return the number of elements that the mean of each window covers, at least 1."""
+    if covers_pads:
+        return graph.constant(prod(windows.kernel))
+    if windows.sizes is not None and windows.pads is not None:
+        axes = zip(windows.sizes, windows.kernel, windows.strides, windows.dilations, windows.pads, strict=True)
+        inside: list[Array] = []
+        for size, kernel, stride, dilation, (begin, end) in axes:
+            window = Window(kernel, stride, dilation, begin, end)
+            reached = window.positions((size + begin + end - (kernel - 1) * dilation - 1) // stride + 1)
+            inside.append(((reached >= 0) & (reached < size)).sum(axis=1))
+        return graph.constant(np.maximum(reduce(np.multiply.outer, inside), 1).astype(np.int64))
+    shape = graph.Concat(graph.constant([1, 1]), graph.Shape(data, start=2), axis=0)
+    ones = graph.Expand(graph.constant(np.ones((), np.int64)), shape)
+    return graph.Max(windows.combined(windows.around(ones), "Add"), 1)
