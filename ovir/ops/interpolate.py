@@ -62,7 +62,7 @@ class InterpolateBase(Operator):
         self.require(
             count.contains(len(axes)), "{} must have one element for each of the axes {}, got {}", name, axes, count
         )
-        begin, end = self._pads(rank, axes)
+        begin, end = self.pads(rank, axes)
         dims = [dim + (b + e) for dim, b, e in zip(data.shape, begin, end, strict=True)]
         resized = self._scaled(dims, axes, target, name) if self.by_scales else self._sizes(target, len(axes), name)
         for axis, dim in zip(axes, resized, strict=True):
@@ -95,7 +95,7 @@ class InterpolateBase(Operator):
         valid = all(isfinite(scale) and scale > 0 for scale in scales.astype(np.float64))
         self.require(valid, "{} must be positive and finite, got {}", name, scales.tolist())
 
-    def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+    def pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
         """Return the zeros before and after each axis; missing pads are 0, and pads past the rank are ignored."""
         begin, end = ([*pads[:rank], *[0] * (rank - len(pads))] for pads in (self.pads_begin, self.pads_end))
         return begin, end
@@ -106,7 +106,7 @@ class InterpolateBase(Operator):
         self._require_axes(axes, data.ndim)
         message = "{} must have one element for each of the axes {}, got shape {}"
         self.require(target.shape == (len(axes),), message, name, axes, target.shape)
-        begin, end = self._pads(data.ndim, axes)
+        begin, end = self.pads(data.ndim, axes)
         if any(begin) or any(end):
             data = np.pad(data, list(zip(begin, end, strict=True)))
         method, passes, shape = self._passes(method, data, axes, target, name)
@@ -148,7 +148,7 @@ class InterpolateBase(Operator):
 
     def _bind(self, binder: Binder, method: Method, data: Array, axes: list[int], target: Array, name: str) -> bool:
         """Bind the run without pads to constant sizes or scales."""
-        begin, end = self._pads(data.ndim, axes)
+        begin, end = self.pads(data.ndim, axes)
         if any(begin) or any(end) or not all(map(binder.is_constant, range(1, len(binder.inputs)))):
             return False
         method, passes, _ = self._passes(method, data, axes, target, name)
@@ -184,16 +184,17 @@ class Interpolate1(InterpolateBase):
     def run(self, data: Array, target_spatial_shape: Array, *, out: Array | None = None) -> Array:
         if list(self.axes) != sorted(self.axes):
             report(f"axes {list(self.axes)} are resized in ascending order; the specification says in the given order")
-        method = self._method(data.ndim)
+        method = self.method(data.ndim)
         return self._run(method, data, sorted(self.axes), target_spatial_shape, "target_spatial_shape", out)
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
         data, target = inputs
         if list(self.axes) != sorted(self.axes):
             return False  # ``run`` reports it
-        return self._bind(binder, self._method(data.ndim), data, list(self.axes), target, "target_spatial_shape")
+        return self._bind(binder, self.method(data.ndim), data, list(self.axes), target, "target_spatial_shape")
 
-    def _method(self, rank: int) -> Method:
+    def method(self, rank: int) -> Method:
+        """Return how data of this rank is interpolated."""
         self.require(self.mode, "attribute 'mode' is missing")
         self.require(self.mode != "area", "mode 'area' is not defined by the specification")
         mode = "linear_onnx" if self.mode == "linear" and rank < 5 else self.mode
@@ -204,8 +205,8 @@ class Interpolate1(InterpolateBase):
             coordinates = "asymmetric" if rank == 4 and set(self.axes) == {2, 3} else "half_pixel"
         return Method(mode, coordinates, "simple", self.antialias)
 
-    def _pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
-        begin, end = super()._pads(rank, axes)
+    def pads(self, rank: int, axes: Sequence[int]) -> tuple[list[int], list[int]]:
+        begin, end = super().pads(rank, axes)
         for given, pads in ((self.pads_begin, begin), (self.pads_end, end)):
             if len(given) == 1:
                 pads[:] = [given[0] if axis in axes else 0 for axis in range(rank)]
@@ -235,16 +236,17 @@ class Interpolate4Base(InterpolateBase):
 
     def _resize(self, data: Array, target: Array, name: str, axes: Array | None, out: Array | None) -> Array:
         resized = list(range(data.ndim)) if axes is None else axes.tolist()
-        return self._run(self._method(), data, resized, target, name, out)
+        return self._run(self.method(), data, resized, target, name, out)
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
         names = input_names(type(self))
         given = dict(zip(names, inputs, strict=False))
         name = names[1] if len(names) == 3 else "scales" if self.by_scales else "sizes"
         axes = given["axes"].tolist() if "axes" in given else list(range(inputs[0].ndim))
-        return self._bind(binder, self._method(), inputs[0], axes, given[name], name)
+        return self._bind(binder, self.method(), inputs[0], axes, given[name], name)
 
-    def _method(self) -> Method:
+    def method(self) -> Method:
+        """Return how data is interpolated."""
         return Method(
             self.mode, self.coordinate_transformation_mode, self.nearest_mode, self.antialias, self.cube_coeff
         )

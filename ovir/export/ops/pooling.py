@@ -26,7 +26,7 @@ def max_pool(graph: Graph, op: MaxPool1, data: Tensor) -> Tensor:
     return _values(graph, op, data)
 
 
-@exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN + "; the indices of windows without data are undefined")
+@exports(MaxPool8, MaxPool14, to="MaxPool", limits=_NAN)
 def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tensor]:
     """Export as MaxPool; indices in explicitly padded data are converted."""
     windows = PoolWindows(graph, op, data)
@@ -38,6 +38,7 @@ def max_pool_with_indices(graph: Graph, op: MaxPool8, data: Tensor) -> list[Tens
         values, places = _pooled(graph, windows, graph.cast(data, pooled))
     if not windows.are_plain:
         places = _without_padding(graph, windows, data, places)
+    places = graph.Where(graph.Greater(values, _lowest(graph, values)), places, _firsts(graph, data))
     if axis := op.normalize_axis(op.axis, graph.rank(data)):
         places = graph.Mod(places, _size_from(graph, data, axis))
     return [graph.cast(values, data.element_type), graph.cast(places, op.index_element_type)]
@@ -77,7 +78,8 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
     around = graph.Shape(windows.around(data), start=2)
     sizes = graph.Shape(data, start=2)
     if windows.pads is None:
-        less = graph.Sub(around, sizes)
+        rounding = [stride - 1 if windows.op.rounding_type == "ceil" else 0 for stride in windows.strides]
+        less = graph.Sub(graph.Sub(around, sizes), rounding)
         less = graph.Div(graph.Add(less, [int(windows.op.auto_pad == "same_lower")] * axes), [2] * axes)
     else:
         less = graph.constant([begin for begin, _ in windows.pads])
@@ -92,6 +94,14 @@ def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: T
         scale = graph.Mul(scale, graph.Gather(sizes, index))
     assert found is not None
     return graph.Add(found, graph.Mul(rest, scale))
+
+
+def _firsts(graph: Graph, data: Tensor) -> Tensor:
+    """Return the position of the first element of each plane of data, [N, C, 1, ...]."""
+    shape = graph.Concat(graph.Shape(data, start=0, end=2), graph.constant([1] * (graph.rank(data) - 2)), axis=0)
+    planes = graph.ReduceProd(shape, keepdims=0)
+    numbers = graph.Range(graph.constant(0), planes, graph.constant(1))
+    return graph.Reshape(graph.Mul(numbers, _size_from(graph, data, 2)), shape)
 
 
 def _size_from(graph: Graph, data: Tensor, axis: int) -> Tensor:
@@ -111,11 +121,10 @@ def average_pool(graph: Graph, op: AvgPoolBase, data: Tensor) -> Tensor:
     has_pads = windows.given is None or any(map(any, windows.given))
     covers_pads = not op.exclude_pad and has_pads
     attributes = windows.attributes()
-    is_exact = own.is_integral or own == f64 or (not windows.are_plain and not covers_pads)
+    is_exact = own.is_integral or own == f64 or not windows.are_plain
     if is_exact or ("dilations" in attributes and graph.opset < 19):
         return windows.cut(_means(graph, windows, data, covers_pads), data)
-    around = data if windows.are_plain else windows.around(data)
-    return windows.cut(graph.AveragePool(around, count_include_pad=int(covers_pads), **attributes), data)
+    return windows.cut(graph.AveragePool(data, count_include_pad=int(covers_pads), **attributes), data)
 
 
 def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:

@@ -1,0 +1,243 @@
+"""Interpolate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from ovir.core.element_types import f32, f64, i8, i32, i64, u8
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.resampling import resampled, resampled_in_run, whole
+from ovir.export.tensors import Tensor
+from ovir.kernels.resample_taps import Method, taps
+from ovir.ops.interpolate import Interpolate1, Interpolate4, Interpolate4Base, Interpolate11, InterpolateBase
+
+_TO = "Resize; Gather and MatMul for what it lacks"
+_LIMITS = "axes must be constant; mode cubic of dynamic sizes needs two spatial axes"
+
+
+@exports(Interpolate1, to=_TO, limits=_LIMITS)
+def interpolate_1(graph: Graph, op: Interpolate1, data: Tensor, target: Tensor) -> Tensor:
+    """Export as Resize."""
+    return _Resizing(graph, op, op.method(graph.rank(data)), data, sorted(op.axes), target).export()
+
+
+@exports(Interpolate4, to=_TO, limits=_LIMITS)
+def interpolate_4(
+    graph: Graph, op: Interpolate4, data: Tensor, sizes: Tensor, scales: Tensor, axes: Tensor | None = None
+) -> Tensor:
+    """Export as Resize."""
+    target = scales if op.by_scales else sizes
+    return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
+
+
+@exports(Interpolate11, to=_TO, limits=_LIMITS)
+def interpolate_11(
+    graph: Graph, op: Interpolate4Base, data: Tensor, target: Tensor, axes: Tensor | None = None
+) -> Tensor:
+    """Export as Resize."""
+    return _Resizing(graph, op, op.method(), data, _axes(graph, data, axes), target).export()
+
+
+def _axes(graph: Graph, data: Tensor, axes: Tensor | None) -> list[int]:
+    if axes is None:
+        return list(range(graph.rank(data)))
+    return [int(axis) for axis in graph.known(axes, "axes")]
+
+
+@dataclass
+class _Axis:
+    """An axis to be resized; None stands for what is known in a run only."""
+
+    number: int
+    place: int
+    """The index in ``target``."""
+    size: int | None
+    length: int | None
+    scale: float | None
+
+    @property
+    def is_static(self) -> bool:
+        return None not in (self.size, self.length, self.scale)
+
+    @property
+    def keeps(self) -> bool:
+        return self.size is not None and self.size == self.length
+
+
+_COORDINATES = frozenset(("half_pixel", "pytorch_half_pixel", "asymmetric", "align_corners"))
+_PLAIN = frozenset((f32, i8, i32, u8))
+"""The types for which onnxruntime has Resize."""
+
+
+class _Resizing:
+    """Adds the nodes that resize some axes of data."""
+
+    def __init__(
+        self, graph: Graph, op: InterpolateBase, method: Method, data: Tensor, axes: Sequence[int], target: Tensor
+    ) -> None:
+        self.graph, self.op, self.target = graph, op, target
+        self.rank = graph.rank(data)
+        self.element_type = data.element_type
+        begin, end = op.pads(self.rank, axes)
+        dims = [dim + (b + e) for dim, b, e in zip(data.shape, begin, end, strict=True)]
+        if any((*begin, *end)):
+            data = graph.shaped(graph.Pad(data, [*begin, *end]), dims)
+        self.data = data
+        self.axes = [self._axis(number, place) for place, number in enumerate(axes)]
+        shrinks = any(axis.scale is not None and axis.scale < 1 for axis in self.axes)
+        may_shrink = shrinks or any(axis.scale is None for axis in self.axes)
+        antialias = method.mode == "linear" and method.antialias and may_shrink
+        self.method = replace(method, antialias=antialias)
+        self.merges = self._merges() if antialias and not shrinks else None
+        """Whether antialias applies, if that is known in a run only."""
+        if not antialias:
+            self.axes = [axis for axis in self.axes if not axis.keeps]
+
+    def export(self) -> Tensor:
+        """Return the resized data."""
+        if not self.axes:
+            return self.graph.Identity(self.data)
+        if self.method.mode == "nearest":
+            return self._resized(self.data) if self._has_resize() else self._by_axes(self.data)
+        own = self.element_type
+        data = self.graph.cast(self.data, f64 if own == f64 or (own.is_integral and own.bits >= 32) else f32)
+        if self.method.is_pillow and own.is_integral:
+            for axis in reversed(self.axes):
+                data = whole(self.graph, self._along(data, axis), own, rounds=True)
+                data = self.graph.cast(data, f32 if own.bits < 32 else f64)
+            return self.graph.cast(data, own)
+        data = self._resized(data) if self._has_resize() and data.element_type == f32 else self._by_axes(data)
+        if own.is_integral:
+            return whole(self.graph, data, own, rounds=self.method.mode == "linear")
+        return self.graph.cast(data, own)
+
+    # ----- what is known
+
+    def _axis(self, number: int, place: int) -> _Axis:
+        dims = self.data.shape[number], self.op.output_shapes[0][number]
+        size, length = (dim.length if dim.is_static else None for dim in dims)
+        scale = None
+        if self.op.by_scales:
+            scale = None if self.target.constant is None else float(np.float32(self.target.constant[place]))
+        elif size is not None and length is not None:
+            scale = float(np.float32(length) / np.float32(max(size, 1)))
+        if scale == 1 and size is None:
+            size = length = -1  # whatever it is, it stays
+        return _Axis(number, place, size, length, scale)
+
+    def _has_resize(self) -> bool:
+        """Return whether Resize does the same, and onnxruntime has a kernel for it."""
+        method, mode = self.method, self.method.mode
+        if method.coordinates not in _COORDINATES or method.antialias or method.is_pillow or not self._keeps_scales():
+            return False
+        resized = {axis.number - self.rank for axis in self.axes}
+        if mode == "nearest":
+            scales = [axis.scale for axis in self.axes]
+            is_simple = method.nearest == "simple"
+            one_way = None not in scales and len({scale < 1 for scale in scales if scale is not None}) == 1
+            fits = self.element_type in _PLAIN or (self.element_type.is_real and self.element_type != f64)
+            return fits and (one_way or not is_simple)
+        if mode == "cubic":
+            return self.rank in (2, 4) and resized <= {-1, -2}
+        return (self.rank in (2, 4) and resized <= {-1, -2}) or (self.rank in (3, 5) and resized <= {-1, -2, -3})
+
+    def _keeps_scales(self) -> bool:
+        """Return whether ONNX computes the sizes from the scales."""
+        if not self.op.by_scales:
+            return True
+        for axis in self.axes:
+            if axis.scale is None:
+                return False
+            if axis.size is None:
+                if axis.scale * 1024 % 1:
+                    return False  # near whole sizes, OpenVINO rounds up
+            elif int(np.floor(np.float32(axis.size) * np.float32(axis.scale))) != axis.length:
+                return False
+        return True
+
+    # ----- nodes
+
+    def _resized(self, data: Tensor) -> Tensor:
+        graph, method = self.graph, self.method
+        nearest = None
+        if method.mode == "nearest":
+            shrinks = self.axes[0].scale is not None and self.axes[0].scale < 1
+            nearest = {"simple": "ceil" if shrinks else "floor"}.get(method.nearest, method.nearest)
+        attributes: dict[str, Any] = {
+            "mode": method.mode.removesuffix("_onnx"),
+            "coordinate_transformation_mode": method.coordinates,
+            "nearest_mode": nearest,
+            "cubic_coeff_a": method.cube_coeff if method.mode == "cubic" else None,
+        }
+        if self.op.by_scales:
+            scales = np.ones(self.rank, np.float32)
+            for axis in self.axes:
+                scales[axis.number] = axis.scale
+            return graph.Resize(data, None, graph.constant(scales), **attributes)
+        sizes, numbers = self._sizes()
+        if numbers is not None:
+            attributes["axes"] = numbers
+        return graph.Resize(data, None, None, sizes, **attributes)
+
+    def _sizes(self) -> tuple[Tensor, list[int] | None]:
+        """Return the new sizes of all axes, or of those that are listed."""
+        graph = self.graph
+        lengths = {axis.number: axis.length for axis in self.axes}
+        every = [lengths.get(a, dim.length if dim.is_static else None) for a, dim in enumerate(self.data.shape)]
+        if None not in every:
+            return graph.constant(np.array(every, np.int64)), None
+        numbers = sorted(lengths)
+        wanted = [self._length(axis) for axis in sorted(self.axes, key=lambda axis: axis.number)]
+        parts = [graph.Reshape(length, [1]) for length in wanted]
+        if None not in lengths.values():
+            chosen = graph.constant(np.array([lengths[a] for a in numbers], np.int64))
+        else:
+            chosen = graph.Concat(*parts, axis=0)
+        if graph.opset >= 18:
+            return chosen, numbers
+        return graph.ScatterElements(graph.Shape(self.data), numbers, chosen), None
+
+    def _length(self, axis: _Axis) -> Tensor:
+        """Return the new size of an axis as a scalar."""
+        graph = self.graph
+        if axis.length is not None:
+            return graph.constant(axis.length)
+        target = graph.Gather(self.target, graph.constant(axis.place))
+        if not self.op.by_scales:
+            return graph.cast(target, i64)
+        size = graph.cast(graph.Gather(graph.Shape(self.data), graph.constant(axis.number)), f32)
+        return graph.cast(graph.Floor(graph.Mul(size, graph.Add(graph.cast(target, f32), np.float32(1e-6)))), i64)
+
+    def _by_axes(self, data: Tensor) -> Tensor:
+        for axis in self.axes:
+            data = self._along(data, axis)
+        return data
+
+    def _along(self, data: Tensor, axis: _Axis) -> Tensor:
+        graph = self.graph
+        if axis.size is not None and axis.length is not None and axis.scale is not None and self.merges is None:
+            graph.require(axis.size and axis.length, "an axis of size 0 cannot be resized")
+            return resampled(graph, data, axis.number, taps(self.method, axis.size, axis.length, axis.scale))
+        scale = self._scale(axis) if self.op.by_scales else None
+        return resampled_in_run(graph, self.method, data, axis.number, self._length(axis), scale, self.merges)
+
+    def _scale(self, axis: _Axis) -> Tensor:
+        return self.graph.cast(self.graph.Gather(self.target, self.graph.constant(axis.place)), f32)
+
+    def _merges(self) -> Tensor:
+        """Return whether any axis shrinks."""
+        graph = self.graph
+        if self.op.by_scales:
+            shrinks = [graph.Less(self._scale(axis), 1.0) for axis in self.axes]
+        else:
+            sizes = graph.Shape(self.data)
+            shrinks = [
+                graph.Less(self._length(axis), graph.Gather(sizes, graph.constant(axis.number))) for axis in self.axes
+            ]
+        return reduce(graph.Or, shrinks)

@@ -1,0 +1,46 @@
+"""LSTMSequence, GRUSequence and RNNSequence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import i32
+from ovir.export.graph import Graph
+from ovir.export.recurrent import steps
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence, SequenceBase
+
+_LIMITS = "the hidden size must be static"
+
+
+@exports(LSTMSequence, to="LSTM", limits=_LIMITS)
+def lstm_sequence(
+    graph: Graph, op: LSTMSequence, x: Tensor, h: Tensor, c: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
+) -> list[Tensor]:
+    """Export as LSTM, which has time before the batch."""
+    return _sequence(graph, op, x, [h, c], lengths, [w, r, b])
+
+
+@exports(GRUSequence, to="GRU", limits=_LIMITS)
+@exports(RNNSequence, to="RNN", limits=_LIMITS)
+def hidden_sequence(
+    graph: Graph, op: SequenceBase, x: Tensor, h: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
+) -> list[Tensor]:
+    """Export as GRU or RNN, which have time before the batch."""
+    return _sequence(graph, op, x, [h], lengths, [w, r, b])
+
+
+def _sequence(
+    graph: Graph, op: SequenceBase, x: Tensor, states: Sequence[Tensor], lengths: Tensor, weights: Sequence[Tensor]
+) -> list[Tensor]:
+    dims: Dimension | None = x.shape[1] if x.rank is not None else None
+    is_even = lengths.constant is not None and dims is not None and bool((lengths.constant == dims).all())
+    counted = None if is_even else graph.cast(lengths, i32)
+    placed = [graph.shaped(t, [op.directions, *t.shape.slice(1)]) if t.rank else t for t in weights]
+    by_time = graph.Transpose(x, perm=[1, 0, 2])
+    before = [graph.Transpose(state, perm=[1, 0, 2]) for state in states]
+    outputs, *after = steps(graph, op, by_time, before, counted, placed, op.direction)
+    last = [graph.Transpose(state, perm=[1, 0, 2]) for state in after]
+    return [graph.Transpose(outputs, perm=[2, 1, 0, 3]), *last]
