@@ -272,6 +272,8 @@ class _ModelExporter(_LayersExporter):
             for attribute in node.attributes.values():
                 if attribute.type == ir.AttributeType.GRAPH:
                     pending.extend(attribute.as_graph())
+                    for inner in attribute.as_graph():
+                        inner.name = inner.name or take_name(f"{node.name}/{inner.op_type}", self.node_names)
                     for value in attribute.as_graph().inputs:
                         if value.name is None:
                             value.name = take_name(f"{node.name}:input", self.names)

@@ -54,7 +54,13 @@ class Graph:
 
     def body(self, inputs: Sequence[Tensor], outputs: Sequence[Tensor], name: str) -> ir.Graph:
         """Return this graph as the attribute of an operator with bodies."""
-        return ir.Graph([t.value for t in inputs], [t.value for t in outputs], nodes=self.nodes, name=name)
+        made = [value for node in self.nodes for value in node.outputs]
+        unnamed: list[ir.Node | ir.Value] = [node for node in self.nodes if node.name is None]
+        unnamed += [value for value in (*made, *(t.value for t in inputs)) if value.name is None]
+        graph = ir.Graph([t.value for t in inputs], [t.value for t in outputs], nodes=self.nodes, name=name)
+        for item in unnamed:  # the new graph gave names that are unique in this graph only
+            item.name = None
+        return graph
 
     # ----- nodes
 
