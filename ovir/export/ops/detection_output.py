@@ -1,0 +1,235 @@
+"""DetectionOutput."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.core.element_types import f32, i64
+from ovir.export.boxes import LOWEST, NEVER, Selection, clipped, corners, decoded, halves, selection
+from ovir.export.graph import Graph
+from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, ranks, top
+from ovir.export.registry import exports
+from ovir.export.sizes import Size, compute, product, reshaped, size_of, vector
+from ovir.export.tensors import Tensor
+from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
+
+_CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
+
+
+@exports(DetectionOutput1, DetectionOutput8, to="NonMaxSuppression, TopK and parts of them")
+def detection_output(
+    graph: Graph,
+    op: DetectionOutputBase,
+    box_logits: Tensor,
+    class_preds: Tensor,
+    proposals: Tensor,
+    aux_class_preds: Tensor | None = None,
+    aux_box_preds: Tensor | None = None,
+) -> Tensor:
+    """Export as the decoding of boxes, NonMaxSuppression in each class, and TopK of the confidences of each image."""
+    element_type = box_logits.element_type
+    ranks_of = {"box_logits": 2, "class_preds": 2, "proposals": 3}
+    given = zip((box_logits, class_preds, proposals), ranks_of.values(), strict=True)
+    box_logits, class_preds, proposals = (graph.cast(of_rank(graph, t, rank), f32) for t, rank in given)
+    sizes = _sizes(graph, op, class_preds, proposals)
+    images, classes, priors = sizes
+    table = reshaped(graph, class_preds, [images, priors, classes])
+    scores = graph.shaped(graph.Transpose(table, perm=[0, 2, 1]), _shape(sizes))
+    if aux_class_preds is not None:
+        scores = _with_background(graph, op, scores, graph.cast(aux_class_preds, f32), sizes)
+    anchors = reshaped(
+        graph, part(graph, proposals, 0, 1, axis=1), [size_of(graph, proposals, 0), 1, priors, _numbers(op)]
+    )
+    if not op.normalized:
+        ended = graph.Equal(graph.Gather(anchors, graph.constant(0, i64), axis=3), -1.0)
+        ended = graph.Greater(graph.CumSum(graph.cast(ended, i64), graph.constant(2, i64)), 0)
+        scores = graph.Where(ended, NEVER, scores)
+    offsets = [aux_box_preds, box_logits] if aux_box_preds is not None else [box_logits]
+    low, high = _boxes(graph, op, anchors, proposals, [graph.cast(t, f32) for t in offsets], sizes)
+    found = _selected(graph, op, scores, low, high, sizes)
+    found = _best(graph, op, found, images)
+    rows = _rows(graph, op, found, graph.Concat(low, high, axis=3))
+    return graph.cast(_finished(graph, op, rows, sizes), element_type)
+
+
+def _numbers(op: DetectionOutputBase) -> int:
+    return 4 if op.normalized else 5
+
+
+def _shape(sizes: Sequence[Size]) -> list[int]:
+    return [n if isinstance(n, int) else -1 for n in sizes]
+
+
+def _sizes(graph: Graph, op: DetectionOutputBase, class_preds: Tensor, proposals: Tensor) -> tuple[Size, Size, Size]:
+    """Return the numbers of images, classes and priors."""
+    priors = compute(graph, "Div", size_of(graph, proposals, 2), _numbers(op))
+    declared = op.declared_classes()
+    if declared.is_static:
+        classes: Size = declared.length
+    else:
+        classes = compute(graph, "Div", size_of(graph, class_preds, 1), priors)
+    return size_of(graph, class_preds, 0), classes, priors
+
+
+# --------------------------------------------------------------------------- scores and boxes
+
+
+def _with_background(
+    graph: Graph, op: DetectionOutputBase, scores: Tensor, objectness: Tensor, sizes: tuple[Size, Size, Size]
+) -> Tensor:
+    """Return the scores, in which priors that hold no object are background."""
+    images, classes, priors = sizes
+    second = part(graph, reshaped(graph, objectness, [images, 1, priors, 2]), 1, 2, axis=3)
+    is_background = graph.Less(graph.Squeeze(second, [3]), float(np.float32(op.objectness_score)))
+    label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_label_id)
+    return graph.shaped(graph.Where(is_background, graph.cast(label, f32), scores), scores.shape)
+
+
+def _boxes(
+    graph: Graph,
+    op: DetectionOutputBase,
+    anchors: Tensor,
+    proposals: Tensor,
+    offsets: Sequence[Tensor],
+    sizes: tuple[Size, Size, Size],
+) -> tuple[Tensor, Tensor]:
+    """Return the lower and upper edges of the boxes, [images, location classes, priors, 2]."""
+    images, classes, priors = sizes
+    variances = None
+    if not op.variance_encoded_in_target:
+        end = compute(graph, "Mul", priors, 4)
+        flat = part(graph, part(graph, proposals, 1, 2, axis=1), 0, end, axis=2)
+        variances = reshaped(graph, flat, [size_of(graph, proposals, 0), 1, priors, 4])
+    edges = halves(graph, anchors if op.normalized else part(graph, anchors, 1, 5, axis=3))
+    for deltas in offsets:
+        moves = reshaped(graph, deltas, [images, priors, 1 if op.share_location else classes, 4])
+        moves = (
+            reshaped(graph, deltas, [images, 1, priors, 4])
+            if op.share_location
+            else graph.Transpose(moves, perm=[0, 2, 1, 3])
+        )
+        edges = _decoded(graph, op, edges, moves if variances is None else graph.Mul(variances, moves))
+    return edges
+
+
+def _decoded(
+    graph: Graph, op: DetectionOutputBase, edges: tuple[Tensor, Tensor], deltas: Tensor
+) -> tuple[Tensor, Tensor]:
+    low, high = edges
+    if not op.normalized:
+        extent = np.array([op.input_width, op.input_height], np.float32)
+        low, high = graph.Div(low, extent), graph.Div(high, extent)
+    first, last = halves(graph, deltas)
+    if op.code_type == _CENTER_SIZE:
+        center = graph.Mul(graph.Add(low, high), 0.5)
+        low, high = decoded(graph, center, graph.Sub(high, low), first, last)
+    else:
+        low, high = graph.Add(low, first), graph.Add(high, last)
+    return (clipped(graph, low, 1.0), clipped(graph, high, 1.0)) if op.clip_before_nms else (low, high)
+
+
+# --------------------------------------------------------------------------- selection
+
+
+def _selected(
+    graph: Graph,
+    op: DetectionOutputBase,
+    scores: Tensor,
+    low: Tensor,
+    high: Tensor,
+    sizes: tuple[Size, Size, Size],
+) -> Selection:
+    """Return what non-maximum suppression keeps, ordered by image, class and score."""
+    least, offset = float(np.float32(op.confidence_threshold)), 0
+    best = op.top_k if op.top_k >= 0 else None
+    boxes = corners(graph, low, high)
+    images, classes, priors = sizes
+    if op.decrease_label_id:
+        scores, least, best = _best_classes(graph, op, scores, sizes), LOWEST, None
+    elif op.background_label_id == 0:
+        offset = 1
+        scores = part(graph, scores, 1, classes, axis=1)
+        classes = compute(graph, "Sub", classes, 1)
+        boxes = boxes if op.share_location else part(graph, boxes, 1, sizes[1], axis=1)
+    elif op.background_label_id > 0:
+        label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_label_id)
+        scores = graph.Where(label, NEVER, scores)
+    boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
+    found = selection(
+        graph,
+        boxes,
+        scores,
+        (images, classes, priors),
+        shared=op.share_location,
+        best=best,
+        most=op.keep_top_k[0] if op.keep_top_k[0] >= 0 else priors,
+        overlap=op.nms_threshold,
+        least=least,
+    )
+    return Selection(found.image, graph.Add(found.label, offset), found.place, found.score) if offset else found
+
+
+def _best_classes(graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: tuple[Size, Size, Size]) -> Tensor:
+    """Return the scores of the best class of each prior, other than 0, -inf for all others; only the ``top_k`` best of
+    an image remain."""
+    images, classes, priors = sizes
+    labels = graph.Unsqueeze(counted(graph, classes), [1])
+    ignored = graph.Or(graph.Equal(labels, 0), graph.Equal(labels, op.background_label_id))
+    known = graph.Where(graph.Or(ignored, graph.Not(graph.Greater(scores, -1.0))), -1.0, scores)
+    best = graph.ArgMax(known, axis=1, keepdims=1)
+    is_best = graph.And(graph.Equal(labels, best), graph.Greater(known, -1.0))
+    is_best = graph.And(is_best, graph.GreaterOrEqual(known, float(np.float32(op.confidence_threshold))))
+    kept = graph.Where(is_best, scores, NEVER)
+    if op.top_k < 0:
+        return kept
+    total = product(graph, [classes, priors])
+    flat = reshaped(graph, kept, [images, total])
+    values, indices = top(graph, flat, compute(graph, "Min", op.top_k, total))
+    blank = graph.Expand(filling(graph, NEVER, f32), graph.Shape(flat))
+    return reshaped(graph, graph.ScatterElements(blank, indices, values, axis=1), [images, classes, priors])
+
+
+def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Size) -> Selection:
+    """Return at most ``keep_top_k`` boxes of each image; equal scores are ordered by prior, then by class."""
+    if op.keep_top_k[0] < 0:
+        return found
+    by_prior = order(graph, found.place)
+    best = picked(graph, by_prior, order(graph, picked(graph, found.score, by_prior), descending=True))
+    if images != 1:
+        best = picked(graph, best, order(graph, picked(graph, found.image, best)))
+    if images == 1:
+        best = part(graph, best, 0, op.keep_top_k[0])
+    else:
+        rank = ranks(graph, picked(graph, found.image, best), images)
+        best = graph.Compress(best, graph.Less(rank, op.keep_top_k[0]), axis=0)
+    return found.taken(graph, graph.node("TopK", best, graph.Shape(best), outputs=2, axis=0, largest=0)[0])
+
+
+# --------------------------------------------------------------------------- the output
+
+
+def _rows(graph: Graph, op: DetectionOutputBase, found: Selection, boxes: Tensor) -> Tensor:
+    """Return the rows of the detections, [n, 7]."""
+    where = [found.image, found.place]
+    boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
+    kept = picked(graph, boxes, *(where if op.share_location else (found.image, found.label, found.place)))
+    if op.clip_after_nms:
+        kept = clipped(graph, kept, 1.0)
+    label = graph.Sub(found.label, 1) if op.decrease_label_id else found.label
+    columns = graph.cast(found.image, f32), graph.cast(label, f32), found.score
+    return graph.Concat(*(graph.Unsqueeze(c, [1]) for c in columns), kept, axis=1)
+
+
+def _finished(graph: Graph, op: DetectionOutputBase, rows: Tensor, sizes: tuple[Size, Size, Size]) -> Tensor:
+    """Return the rows, the row that ends them and rows of 0, [1, 1, rows, 7]."""
+    images, classes, priors = sizes
+    if op.keep_top_k[0] > 0:
+        count = compute(graph, "Mul", images, op.keep_top_k[0])
+    else:
+        each = op.top_k if op.keep_top_k[0] == -1 and op.top_k > 0 else priors
+        count = product(graph, [images, each, classes])
+    end = graph.constant(np.array([[-1, 0, 0, 0, 0, 0, 0]], np.float32))
+    filled = padded(graph, graph.Concat(rows, end, axis=0), count, 0, 7)
+    return graph.Reshape(filled, vector(graph, [1, 1, -1, 7]))

@@ -1,0 +1,110 @@
+"""Order, group and pad what detectors select. Equal keys stay in order, as TopK takes the first of equal elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ovir.core.dimensions import UNKNOWN
+from ovir.core.element_types import ElementType, i64
+from ovir.export.graph import Graph
+from ovir.export.sizes import Size, compute, expanded, vector
+from ovir.export.tensors import Tensor
+
+
+def of_rank(graph: Graph, tensor: Tensor, rank: int) -> Tensor:
+    """Return a tensor whose rank is known because the operation takes no other."""
+    return tensor if tensor.rank is not None else graph.shaped(tensor, [UNKNOWN] * rank)
+
+
+def top(graph: Graph, data: Tensor, count: Size) -> tuple[Tensor, Tensor]:
+    """Return the ``count`` highest elements along the last axis, in descending order, and their indices."""
+    values, indices = graph.node("TopK", data, vector(graph, [count]), outputs=2, axis=-1)
+    return values, indices
+
+
+def order(graph: Graph, key: Tensor, *, descending: bool = False) -> Tensor:
+    """Return the order of the elements of a 1-D tensor."""
+    return graph.node("TopK", key, graph.Shape(key), outputs=2, axis=0, largest=int(descending))[1]
+
+
+def part(graph: Graph, data: Tensor, start: int, stop: Size, axis: int = 0) -> Tensor:
+    """Return a part along an axis."""
+    return graph.Slice(data, [start], vector(graph, [stop]), [axis])
+
+
+def counted(graph: Graph, count: Size) -> Tensor:
+    """Return the numbers 0, 1, ... below ``count``, i64."""
+    if isinstance(count, int):
+        return graph.constant(np.arange(count))
+    return graph.Range(graph.constant(0, i64), graph.Squeeze(count), graph.constant(1, i64))
+
+
+def column(graph: Graph, rows: Tensor, index: int) -> Tensor:
+    """Return a column of a matrix, 1-D."""
+    return graph.Gather(rows, graph.constant(index, i64), axis=1)
+
+
+def picked(graph: Graph, data: Tensor, *indices: Tensor) -> Tensor:
+    """Return ``data[i, j, ...]`` for each position of the 1-D indices."""
+    if len(indices) == 1:
+        return graph.Gather(data, indices[0], axis=0)
+    stacked = [graph.Unsqueeze(i, [-1]) for i in indices]
+    return graph.GatherND(data, graph.Concat(*stacked, axis=1))
+
+
+def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+    """Return how many elements each of the groups 0, 1, ... has; ``groups`` is 1-D."""
+    if count == 1:
+        return graph.Shape(groups)
+    same = graph.Equal(graph.Unsqueeze(counted(graph, count), [1]), graph.Unsqueeze(groups, [0]))
+    return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
+
+
+def group_starts(graph: Graph, counts: Tensor) -> Tensor:
+    """Return how many elements precede each group."""
+    return graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
+
+
+def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
+    """Return the position of each element in its group; the numbers of the groups do not decrease."""
+    numbers = counted(graph, graph.Shape(groups))
+    if count == 1:
+        return numbers
+    starts = group_starts(graph, group_counts(graph, groups, count))
+    return graph.Sub(numbers, graph.Gather(starts, groups, axis=0))
+
+
+def slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Lay out elements in ``most`` slots for each group: return the index of the element in each slot, the number of
+    elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
+
+    The numbers of the groups do not decrease, and none has more than ``most`` elements.
+    """
+    counts = graph.Unsqueeze(group_counts(graph, groups, count), [1])
+    rank = graph.constant(np.arange(most, dtype=np.int64)[np.newaxis])
+    filled = graph.Less(rank, counts)
+    starts = graph.CumSum(counts, graph.constant(0, i64), exclusive=1)
+    index = graph.Where(filled, graph.Add(starts, rank), graph.Shape(groups))
+    return index, filled, graph.Equal(rank, counts)
+
+
+def padded(graph: Graph, rows: Tensor, count: Size, value: Any, *others: Size) -> Tensor:
+    """Return exactly ``count`` rows: the first ones, and then rows of a number; a row has the sizes ``others``."""
+    rest = expanded(graph, filling(graph, value, rows.element_type), [count, *others])
+    return part(graph, graph.Concat(rows, rest, axis=0), 0, count)
+
+
+def filling(graph: Graph, value: Any, element_type: ElementType) -> Tensor:
+    """Return a scalar."""
+    return graph.constant(np.asarray(value, element_type.to_dtype()), element_type)
+
+
+def compacted(graph: Graph, values: Tensor, kept: Tensor, shape: tuple[Size, Size], value: int) -> Tensor:
+    """Return the kept elements of each row i64 one after the other, followed by ``value``; ``shape`` is the shape."""
+    rows, columns = shape
+    place = graph.Sub(graph.CumSum(graph.cast(kept, i64), graph.constant(1, i64)), 1)
+    place = graph.Where(kept, place, vector(graph, [columns]))
+    blank = expanded(graph, filling(graph, value, i64), [rows, compute(graph, "Add", columns, 1)])
+    return part(graph, graph.ScatterElements(blank, place, values, axis=1), 0, columns, axis=1)

@@ -1,0 +1,143 @@
+"""Sizes and lists of integers in an exported graph: numbers where they are known, else tensors of the run."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ovir.core.dimensions import UNKNOWN, as_dimension
+from ovir.core.element_types import i64
+from ovir.core.shapes import PartialShape
+from ovir.export.graph import Graph
+from ovir.export.tensors import Tensor
+
+Size = int | Tensor
+"""A number, or a tensor of i64 with shape [1]."""
+
+FIRST = -(2**63)
+LAST = 2**63 - 1
+"""Positions before the first and behind the last element of any dimension."""
+
+_COMPUTED: dict[str, Callable[[int, int], int]] = {
+    "Add": operator.add,
+    "Sub": operator.sub,
+    "Mul": operator.mul,
+    "Div": operator.floordiv,
+    "Mod": operator.mod,
+    "Max": max,
+    "Min": min,
+}
+
+
+def compute(graph: Graph, op_type: str, *sizes: Size) -> Size:
+    """Return the result of an operator of ONNX, such as ``Mul``, for some sizes one after the other."""
+    result, *others = sizes
+    for size in others:
+        if isinstance(result, int) and isinstance(size, int):
+            result = _COMPUTED[op_type](result, size)
+        else:
+            (result,) = graph.node(op_type, vector(graph, [result]), vector(graph, [size]))
+    return result
+
+
+def product(graph: Graph, sizes: Sequence[Size]) -> Size:
+    """Return the product of some sizes."""
+    return compute(graph, "Mul", 1, *sorted(sizes, key=lambda size: not isinstance(size, int)))
+
+
+def size_of(graph: Graph, tensor: Tensor, axis: int) -> Size:
+    """Return the size of a dimension of a tensor of known rank."""
+    dim = tensor.shape[axis]
+    if dim.is_static:
+        return dim.length
+    return graph.Shape(tensor, start=axis, end=axis + 1 or None)
+
+
+def sizes_of(graph: Graph, tensor: Tensor, name: str = "data") -> list[Size]:
+    """Return all sizes of a tensor; raise NotExportable if its rank is unknown."""
+    return [size_of(graph, tensor, axis) for axis in range(graph.rank(tensor, name))]
+
+
+def shape_of(graph: Graph, tensor: Tensor) -> Tensor:
+    """Return the shape of a tensor, a constant if it is static."""
+    if tensor.shape.is_static:
+        return graph.constant(np.array(tensor.shape.to_tuple(), np.int64))
+    return graph.Shape(tensor)
+
+
+def items(graph: Graph, tensor: Tensor, name: str) -> list[Size]:
+    """Return the elements of a list of integers, whose length must be known."""
+    if tensor.constant is not None:
+        return [int(item) for item in tensor.constant.reshape(-1)]
+    graph.require(tensor.shape.is_static, "{} has an unknown number of elements", name)
+    flat = as_list(graph, tensor)
+    count = tensor.shape.size().length
+    return [flat] if count == 1 else [graph.Gather(flat, [i], axis=0) for i in range(count)]
+
+
+def as_list(graph: Graph, tensor: Tensor) -> Tensor:
+    """Return integers as a one-dimensional tensor of i64."""
+    whole = graph.cast(tensor, i64)
+    if tensor.constant is not None:
+        return graph.constant(tensor.constant.reshape(-1).astype(np.int64))
+    return whole if tensor.rank == 1 else graph.shaped(graph.Reshape(whole, [-1]), [tensor.shape.size()])
+
+
+def as_scalar(graph: Graph, tensor: Tensor) -> Tensor:
+    """Return a tensor of one element without dimensions."""
+    if tensor.rank == 0:
+        return tensor
+    if tensor.constant is not None:
+        return graph.constant(tensor.constant.reshape(()), tensor.element_type)
+    return graph.shaped(graph.Reshape(tensor, graph.constant(np.zeros(0, np.int64))), PartialShape([]))
+
+
+def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
+    """Return sizes as a one-dimensional tensor, a constant if all are known."""
+    if len(sizes) == 1 and isinstance(sizes[0], Tensor):
+        return sizes[0]
+    if all(isinstance(size, int) for size in sizes):
+        return graph.constant(np.array(sizes, np.int64))
+    parts: list[Tensor] = []
+    known: list[int] = []
+    for size in (*sizes, None):
+        if isinstance(size, int):
+            known.append(size)
+            continue
+        if known:
+            parts.append(graph.constant(np.array(known, np.int64)))
+            known = []
+        if size is not None:
+            parts.append(size)
+    return graph.Concat(*parts, axis=0)
+
+
+def reshaped(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
+    """Return a tensor with other sizes, of which there are as many elements."""
+    dims = [UNKNOWN if isinstance(size, Tensor) else as_dimension(size) for size in sizes]
+    open_ = [i for i, size in enumerate(sizes) if isinstance(size, Tensor)]
+    if len(open_) == 1 and 0 not in sizes:
+        sizes = [-1 if isinstance(size, Tensor) else size for size in sizes]
+    has_zero = any(isinstance(size, Tensor) or size == 0 for size in sizes)
+    made = graph.Reshape(tensor, vector(graph, sizes), allowzero=1 if has_zero else None)
+    return graph.shaped(made, PartialShape(dims))
+
+
+def expanded(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
+    """Return a tensor broadcast to some sizes; it must not be larger than these."""
+    dims = [UNKNOWN if isinstance(size, Tensor) else as_dimension(size) for size in sizes]
+    return graph.shaped(graph.Expand(tensor, vector(graph, sizes)), PartialShape(dims))
+
+
+def with_axis_first(rank: int, axis: int, to: int = 0) -> tuple[list[int], list[int]]:
+    """Return the order of axes that moves ``axis`` to position ``to``, and the order that moves it back."""
+    order = [i for i in range(rank) if i != axis]
+    order.insert(to, axis)
+    return order, inverse(order)
+
+
+def inverse(order: Sequence[int]) -> list[int]:
+    """Return the order of axes that undoes a transposition."""
+    return sorted(range(len(order)), key=lambda i: order[i])
