@@ -6,7 +6,6 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from ovir.core.element_types import f32
 from ovir.export.graph import Graph
 from ovir.export.ranking import column, picked, top
 from ovir.export.sizes import Size, compute, product, reshaped, vector
@@ -75,14 +74,14 @@ def selected(
     *,
     most: Size,
     overlap: float | Tensor,
-    least: float | Tensor,
+    least: float | Tensor | None,
     centered: bool = False,
 ) -> Tensor:
     """Return triplets of batch, class and box of the best of overlapping boxes, ordered by batch, class and score.
 
     boxes are [batches, boxes, 4], scores [batches, classes, boxes]. Of each class at most ``most`` boxes with scores
-    above ``least`` are selected; boxes that overlap a better one by more than ``overlap`` are not. onnxruntime refuses
-    thresholds outside of [0, 1]: with a negative one, a box excludes all others.
+    above ``least`` (None: all) are selected; boxes that overlap a better one by more than ``overlap`` are not.
+    onnxruntime refuses thresholds outside of [0, 1]: with a negative one, a box excludes all others.
     """
     if isinstance(overlap, Tensor):
         alone = compute(graph, "Min", most, 1)
@@ -90,8 +89,10 @@ def selected(
         overlap = graph.Clip(overlap, 0.0, 1.0)
     else:
         most = compute(graph, "Min", most, 1) if overlap < 0 else most
-        overlap = min(max(float(np.float32(overlap)), 0.0), 1.0)
-    numbers = [x if isinstance(x, Tensor) else graph.constant([x], f32) for x in (overlap, least)]
+        overlap = 0.0 if overlap < 0 else overlap if overlap < 1 else 1.0  # nothing exceeds NaN
+    numbers = [
+        x if isinstance(x, Tensor) or x is None else graph.constant(np.array([x], np.float32)) for x in (overlap, least)
+    ]
     encoding = 1 if centered else None
     return graph.NonMaxSuppression(boxes, scores, vector(graph, [most]), *numbers, center_point_box=encoding)
 

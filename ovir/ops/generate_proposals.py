@@ -20,7 +20,7 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 
 # Boxes grow by a factor of at most 1000 / 16.
-_MAX_LOG_SCALE = np.float32(log(1000 / 16))
+MAX_LOG_SCALE = np.float32(log(1000 / 16))
 
 
 class GenerateProposalsBase(Operator):
@@ -53,7 +53,7 @@ class GenerateProposalsBase(Operator):
         ``margin`` is 1 if the last pixel belongs to a box, else 0.
         """
         points = deltas.reshape(len(scores), 4, *deltas.shape[1:]).transpose(2, 3, 0, 1).reshape(-1, 4)
-        boxes = moved(anchors.reshape(-1, 4), points, margin, _MAX_LOG_SCALE)
+        boxes = moved(anchors.reshape(-1, 4), points, margin, MAX_LOG_SCALE)
         boxes = clipped(boxes, np.tile(image[1::-1] - np.float32(margin), 2))
         return boxes, boxes[:, 2:] - boxes[:, :2] + np.float32(margin), scores.transpose(1, 2, 0).reshape(-1)
 

@@ -149,7 +149,7 @@ class ProposalBase(Operator):
         scores = class_probs[:, count : 2 * count].transpose(0, 2, 3, 1)
         add, ends = self.last_pixel, np.array([width, height]).reshape(2, 1, 1, 1)
         grid = rows, columns, self.feat_stride
-        start, stop = _anchors(self.base_size, self.ratio, self.scale, grid, is_tensorflow=self.is_tensorflow)
+        start, stop = anchors(self.base_size, self.ratio, self.scale, grid, is_tensorflow=self.is_tensorflow)
         if self.is_tensorflow:
             start, stop = clipped(start, ends), clipped(stop, ends)
         length = stop - start + add
@@ -178,7 +178,7 @@ class ProposalBase(Operator):
 
 
 @lru_cache(maxsize=16)
-def _anchors(
+def anchors(
     base_size: int,
     ratio: tuple[float, ...],
     scale: tuple[float, ...],

@@ -30,9 +30,9 @@ def detection_output(
 ) -> Tensor:
     """Export as the decoding of boxes, NonMaxSuppression in each class, and TopK of the confidences of each image."""
     element_type = box_logits.element_type
-    ranks_of = {"box_logits": 2, "class_preds": 2, "proposals": 3}
-    given = zip((box_logits, class_preds, proposals), ranks_of.values(), strict=True)
-    box_logits, class_preds, proposals = (graph.cast(of_rank(graph, t, rank), f32) for t, rank in given)
+    class_preds, proposals = (
+        graph.cast(of_rank(graph, tensor, rank), f32) for tensor, rank in ((class_preds, 2), (proposals, 3))
+    )
     sizes = _sizes(graph, op, class_preds, proposals)
     images, classes, priors = sizes
     table = reshaped(graph, class_preds, [images, priors, classes])
@@ -104,12 +104,10 @@ def _boxes(
         variances = reshaped(graph, flat, [size_of(graph, proposals, 0), 1, priors, 4])
     edges = halves(graph, anchors if op.normalized else part(graph, anchors, 1, 5, axis=3))
     for deltas in offsets:
-        moves = reshaped(graph, deltas, [images, priors, 1 if op.share_location else classes, 4])
-        moves = (
-            reshaped(graph, deltas, [images, 1, priors, 4])
-            if op.share_location
-            else graph.Transpose(moves, perm=[0, 2, 1, 3])
-        )
+        if op.share_location:
+            moves = reshaped(graph, deltas, [images, 1, priors, 4])
+        else:
+            moves = graph.Transpose(reshaped(graph, deltas, [images, priors, classes, 4]), perm=[0, 2, 1, 3])
         edges = _decoded(graph, op, edges, moves if variances is None else graph.Mul(variances, moves))
     return edges
 
@@ -212,9 +210,10 @@ def _best(graph: Graph, op: DetectionOutputBase, found: Selection, images: Size)
 
 def _rows(graph: Graph, op: DetectionOutputBase, found: Selection, boxes: Tensor) -> Tensor:
     """Return the rows of the detections, [n, 7]."""
-    where = [found.image, found.place]
-    boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
-    kept = picked(graph, boxes, *(where if op.share_location else (found.image, found.label, found.place)))
+    if op.share_location:
+        kept = picked(graph, graph.Squeeze(boxes, [1]), found.image, found.place)
+    else:
+        kept = picked(graph, boxes, found.image, found.label, found.place)
     if op.clip_after_nms:
         kept = clipped(graph, kept, 1.0)
     label = graph.Sub(found.label, 1) if op.decrease_label_id else found.label

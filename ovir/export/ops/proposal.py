@@ -1,0 +1,131 @@
+"""Proposal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.core.element_types import f32, i64
+from ovir.export.boxes import clipped, corners, decoded, halves, selected, shifted
+from ovir.export.graph import Graph
+from ovir.export.ranking import column, counted, of_rank, part, picked, slots, top
+from ovir.export.registry import exports
+from ovir.export.sizes import Size, compute, product, reshaped, sizes_of
+from ovir.export.tensors import Tensor
+from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
+
+LIMITS = "boxes shorter than a pixel that are less than a pixel apart count as overlapping"
+
+
+@exports(Proposal1, to="NonMaxSuppression, TopK and parts of them", limits=LIMITS)
+def proposal(graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor) -> Tensor:
+    """Export as the decoding of boxes, TopK and NonMaxSuppression."""
+    return proposal_with_scores(graph, op, class_probs, bbox_deltas, image_shape)[0]
+
+
+@exports(Proposal4, to="NonMaxSuppression, TopK and parts of them", limits=LIMITS)
+def proposal_with_scores(
+    graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor
+) -> Sequence[Tensor]:
+    """Export as the decoding of boxes, TopK and NonMaxSuppression."""
+    element_type = class_probs.element_type
+    scores, deltas = (graph.cast(of_rank(graph, t, 4), f32) for t in (class_probs, bbox_deltas))
+    image = graph.cast(of_rank(graph, image_shape, 1), f32)
+    images, _, rows, columns = sizes_of(graph, scores)
+    axes = [0, 1] if op.is_tensorflow else [1, 0]
+    extent = graph.Gather(image, graph.constant(axes, i64), axis=0)  # along x and y
+    low, high, scores = _boxes(graph, op, scores, deltas, image, extent, (images, rows, columns))
+
+    count = product(graph, [rows, columns, len(op.ratio) * len(op.scale)])
+    best = compute(graph, "Min", op.pre_nms_topn, count)
+    values, indices = top(graph, scores, best)
+    boxes = graph.GatherND(graph.Concat(low, high, axis=2), graph.Unsqueeze(indices, [2]), batch_dims=1)
+    found = selected(
+        graph,
+        corners(graph, *halves(graph, boxes), op.last_pixel),
+        reshaped(graph, values, [images, 1, best]),
+        most=op.post_nms_topn,
+        overlap=op.nms_thresh,
+        least=None,
+    )
+    image_of, place = column(graph, found, 0), column(graph, found, 2)
+    chosen = _finished(graph, op, picked(graph, boxes, image_of, place), extent)
+    return [
+        graph.cast(result, element_type)
+        for result in _slotted(graph, op, chosen, picked(graph, values, image_of, place), image_of, images)
+    ]
+
+
+def _boxes(
+    graph: Graph,
+    op: ProposalBase,
+    class_probs: Tensor,
+    bbox_deltas: Tensor,
+    image: Tensor,
+    extent: Tensor,
+    sizes: tuple[Size, Size, Size],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the lower and upper edges of the boxes, [images, H * W * K, 2], and their scores."""
+    count = len(op.ratio) * len(op.scale)
+    images, rows, columns = sizes
+    each = reshaped(graph, part(graph, bbox_deltas, 0, 4 * count, axis=1), [images, count, 4, rows, columns])
+    shift, stretch = halves(graph, graph.Transpose(each, perm=[0, 3, 4, 1, 2]))
+    shift, stretch = _over(graph, shift, op.box_coordinate_scale), _over(graph, stretch, op.box_size_scale)
+    low, high = _anchors(graph, op, rows, columns, extent)
+    length = shifted(graph, graph.Sub(high, low), op.last_pixel)
+    low, high = decoded(graph, graph.Add(low, graph.Mul(length, 0.5)), length, shift, stretch)
+    if op.clip_before_nms:
+        ends = shifted(graph, extent, -op.last_pixel)
+        low, high = clipped(graph, low, ends), clipped(graph, high, ends)
+    # The scale of the image, or its scales along y and x; image_shape is [height, width, ...].
+    scales = graph.Gather(image, graph.constant([-1, 2], i64), axis=0)
+    lengths = shifted(graph, graph.Sub(high, low), op.last_pixel)
+    large = graph.GreaterOrEqual(lengths, graph.Mul(scales, float(op.min_size)))
+    along_x, along_y = graph.node("Split", large, [1, 1], axis=4, outputs=2)
+    large = graph.Squeeze(graph.And(along_x, along_y), [4])
+    scores = graph.Transpose(part(graph, class_probs, count, 2 * count, axis=1), perm=[0, 2, 3, 1])
+    total = product(graph, [rows, columns, count])
+    scores = reshaped(graph, graph.Where(large, scores, 0.0), [images, total])
+    return reshaped(graph, low, [images, total, 2]), reshaped(graph, high, [images, total, 2]), scores
+
+
+def _over(graph: Graph, data: Tensor, divisor: float) -> Tensor:
+    return data if divisor == 1 else graph.Div(data, float(np.float32(divisor)))
+
+
+def _anchors(graph: Graph, op: ProposalBase, rows: Size, columns: Size, extent: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the lower and upper edges of the anchors, [rows, columns, K, 2]."""
+    edges = anchors(op.base_size, op.ratio, op.scale, (1, 1, op.feat_stride), is_tensorflow=op.is_tensorflow)
+    down, along = (
+        graph.Mul(graph.cast(counted(graph, count), f32), float(op.feat_stride)) for count in (rows, columns)
+    )
+    places = graph.Reshape(down, [-1, 1, 1]), graph.Reshape(along, [1, -1, 1])
+    if not op.is_tensorflow:
+        places = places[::-1]
+    zero = graph.Mul(graph.Add(*places), 0.0)
+    points = graph.Concat(*(graph.Unsqueeze(graph.Add(place, zero), [3]) for place in places), axis=3)
+    found = [graph.Add(points, np.ascontiguousarray(edge[:, 0, 0].T)) for edge in edges]
+    low, high = (clipped(graph, edge, extent) for edge in found) if op.is_tensorflow else found
+    return low, high
+
+
+def _finished(graph: Graph, op: ProposalBase, boxes: Tensor, extent: Tensor) -> Tensor:
+    """Return the selected boxes clipped and normalized."""
+    ends = graph.Concat(extent, extent, axis=0)
+    boxes = clipped(graph, boxes, ends) if op.clip_after_nms else boxes
+    return graph.Div(boxes, ends) if op.normalize else boxes
+
+
+def _slotted(
+    graph: Graph, op: ProposalBase, boxes: Tensor, scores: Tensor, image: Tensor, images: Size
+) -> tuple[Tensor, Tensor]:
+    """Return the rows of all images and their scores; the first missing row of an image begins with -1."""
+    index, filled, is_end = slots(graph, image, images, op.post_nms_topn)
+    number = graph.Where(filled, graph.cast(graph.Unsqueeze(counted(graph, images), [1]), f32), 0.0)
+    number = graph.Where(is_end, -1.0, number)
+    rows = product(graph, [images, op.post_nms_topn])
+    index, number = reshaped(graph, index, [rows]), reshaped(graph, number, [rows, 1])
+    boxes = graph.Concat(boxes, np.zeros((1, 4), np.float32), axis=0)
+    scores = graph.Concat(scores, np.zeros(1, np.float32), axis=0)
+    return graph.Concat(number, picked(graph, boxes, index), axis=1), picked(graph, scores, index)
