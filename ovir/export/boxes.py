@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -115,28 +116,29 @@ class Selection:
         return Selection(*(graph.Compress(getattr(self, f.name), condition, axis=0) for f in fields(self)))
 
 
+Select = Callable[[Tensor, Tensor], Tensor]
+"""What ``selected`` does with boxes and scores."""
+
+
 def selection(
     graph: Graph,
     boxes: Tensor,
     scores: Tensor,
     sizes: tuple[Size, Size, Size],
+    select: Select,
     *,
     shared: bool,
     best: int | None,
-    most: Size,
-    overlap: float,
-    least: float,
 ) -> Selection:
-    """Select boxes of each class, ordered by image, class and score.
+    """Select boxes of each class, ordered by image, class and selection.
 
     ``sizes`` are the numbers of images, classes and boxes. boxes are [images, boxes, 4] if the classes share them, else
     [images, classes, boxes, 4]; scores are [images, classes, boxes]. Only the ``best`` scores of each class enter.
     """
     images, classes, count = sizes
-    limits = {"most": most, "overlap": overlap, "least": least}
     ranked = best is not None and not (isinstance(count, int) and best >= count)
     if shared and not ranked:
-        triplets = selected(graph, boxes, scores, **limits)  # type: ignore[arg-type]
+        triplets = select(boxes, scores)
         image, label, place = (column(graph, triplets, i) for i in range(3))
         return Selection(image, label, place, graph.GatherND(scores, triplets))
     indices = None
@@ -151,7 +153,7 @@ def selection(
             boxes = graph.GatherND(boxes, graph.Unsqueeze(indices, [-1]), batch_dims=2)
     rows = product(graph, [images, classes])
     boxes, scores = reshaped(graph, boxes, [rows, count, 4]), reshaped(graph, scores, [rows, 1, count])
-    triplets = selected(graph, boxes, scores, **limits)  # type: ignore[arg-type]
+    triplets = select(boxes, scores)
     row, place = column(graph, triplets, 0), column(graph, triplets, 2)
     score = graph.GatherND(scores, triplets)
     if indices is not None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ovir.export.boxes import NEVER
+from ovir.export.boxes import NEVER, shifted
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
 from ovir.export.ranking import column, filling
-from ovir.export.sizes import Size, compute
+from ovir.export.sizes import Size, compute, sizes_of
 from ovir.export.tensors import Tensor
 
 Overlap = Callable[[Graph, Sequence[Tensor], Sequence[Tensor]], Tensor]
@@ -22,7 +22,6 @@ def greedy(
     table: Tensor,
     columns: int,
     scores: Tensor,
-    sizes: tuple[Size, Size, Size],
     *,
     most: Size,
     least: float | Tensor,
@@ -31,12 +30,11 @@ def greedy(
 ) -> tuple[Tensor, Tensor]:
     """Select the box with the highest score, update the other scores, and so on; separately for each class and image.
 
-    ``table`` describes the boxes, [images, boxes, columns]; scores are [images, classes, boxes]. ``sizes`` are the
-    numbers of images, classes and boxes. At most ``most`` boxes of a class are selected, and none whose score is not
-    above ``least``. Return triplets of image, class and box, ordered by image, class and selection, and the scores at
-    that time.
+    ``table`` describes the boxes, [images, boxes, columns]; scores are [images, classes, boxes]. At most ``most`` boxes
+    of a class are selected, and none whose score is not above ``least``. Return triplets of image, class and box,
+    ordered by image, class and selection, and the scores at that time.
     """
-    images, classes, count = sizes
+    images, classes, count = sizes_of(graph, scores)
     every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * columns, axis=1, outputs=columns)
     lowest = least if isinstance(least, Tensor) else filling(graph, least, scores.element_type)
     start = graph.shaped(graph.Where(graph.Greater(scores, lowest), scores, NEVER), scores.shape)
@@ -65,10 +63,10 @@ def greedy(
 # --------------------------------------------------------------------------- upright boxes
 
 
-def upright(graph: Graph, low: Tensor, high: Tensor) -> Tensor:
-    """Return the table of upright boxes for ``upright_overlap``: edges [images, boxes, 2] and the area. A box without
-    area gets an infinite one, so that its share in anything is 0."""
-    height, width = graph.node("Split", graph.Sub(high, low), [1, 1], axis=2, outputs=2)
+def upright(graph: Graph, low: Tensor, high: Tensor, margin: float = 0.0) -> Tensor:
+    """Return the table of upright boxes for ``upright_overlap``: edges [images, boxes, 2] and the area. ``margin``
+    is added to each length. A box without area gets an infinite one, so that its share in anything is 0."""
+    height, width = graph.node("Split", shifted(graph, graph.Sub(high, low), margin), [1, 1], axis=2, outputs=2)
     area = graph.Mul(height, width)
     area = graph.Where(graph.Greater(area, 0.0), area, filling(graph, float("inf"), area.element_type))
     return graph.Concat(low, high, area, axis=2)

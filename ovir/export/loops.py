@@ -38,4 +38,6 @@ def loop(
     types: list[ElementType] = [tensor.element_type for tensor in outputs[1:]]
     attribute = body.body([number, go, *inputs], outputs, "step")
     trips = graph.Squeeze(vector(graph, [steps]))
-    return graph.node("Loop", trips, None, *states, body=attribute, outputs=len(types), element_type=types)
+    return graph.node(
+        "Loop", trips, graph.constant(True), *states, body=attribute, outputs=len(types), element_type=types
+    )

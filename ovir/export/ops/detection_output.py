@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import LOWEST, NEVER, Selection, clipped, corners, decoded, halves, selection
+from ovir.export.boxes import LOWEST, NEVER, Selection, clipped, corners, decoded, halves, selected, selection
 from ovir.export.graph import Graph
 from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, ranks, top
 from ovir.export.registry import exports
@@ -155,17 +156,9 @@ def _selected(
         label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_label_id)
         scores = graph.Where(label, NEVER, scores)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
-    found = selection(
-        graph,
-        boxes,
-        scores,
-        (images, classes, priors),
-        shared=op.share_location,
-        best=best,
-        most=op.keep_top_k[0] if op.keep_top_k[0] >= 0 else priors,
-        overlap=op.nms_threshold,
-        least=least,
-    )
+    most = op.keep_top_k[0] if op.keep_top_k[0] >= 0 else priors
+    select = partial(selected, graph, most=most, overlap=op.nms_threshold, least=least)
+    found = selection(graph, boxes, scores, (images, classes, priors), select, shared=op.share_location, best=best)
     return Selection(found.image, graph.Add(found.label, offset), found.place, found.score) if offset else found
 
 

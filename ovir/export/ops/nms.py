@@ -147,18 +147,7 @@ def _softened(
 
     scale = graph.Div(-0.5, sigma) if isinstance(sigma, Tensor) else -0.5 / sigma
     table = upright(graph, *_edges(graph, op, boxes))
-    images, classes, count = sizes_of(graph, scores)
-    triplets, final = greedy(
-        graph,
-        table,
-        5,
-        scores,
-        (images, classes, count),
-        most=most,
-        least=least,
-        overlap=upright_overlap,
-        update=update,
-    )
+    triplets, final = greedy(graph, table, 5, scores, most=most, least=least, overlap=upright_overlap, update=update)
     return by_score(graph, op, triplets, final)
 
 

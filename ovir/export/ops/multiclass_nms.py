@@ -1,0 +1,100 @@
+"""MulticlassNms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+
+from ovir.core.element_types import f32, i64
+from ovir.export.boxes import NEVER, Select, corners, halves, selected, selection
+from ovir.export.graph import Graph
+from ovir.export.greedy import greedy, removing, upright, upright_overlap
+from ovir.export.image_nms import best_of_images, just_below, outputs, without_background
+from ovir.export.ranking import counted, of_rank, picked
+from ovir.export.registry import exports
+from ovir.export.sizes import Size, expanded, reshaped, size_of, sizes_of, vector
+from ovir.export.tensors import Tensor
+from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
+
+_TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
+
+
+@exports(MulticlassNms8, MulticlassNms9, to=_TO)
+def multiclass_nms(
+    graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor | None = None
+) -> Sequence[Tensor]:
+    """Export as NonMaxSuppression in each class, and TopK of the scores of each image."""
+    if roisnum is not None:
+        return _of_shares(graph, op, boxes, scores, roisnum)
+    scores = of_rank(graph, graph.cast(scores, f32), 3)
+    images, classes, count = sizes_of(graph, scores)
+    scores = without_background(graph, op, scores, classes)
+    all_boxes = _corners(graph, op, boxes)
+    select = _select(graph, op, count)
+    best = op.nms_top_k if op.nms_top_k >= 0 else None
+    found = selection(graph, all_boxes, scores, (images, classes, count), select, shared=True, best=best)
+    found = best_of_images(graph, op, found, images)
+    places = found.place
+    if images != 1:
+        places = graph.Add(graph.Mul(found.image, vector(graph, [count])), places)
+    return outputs(graph, op, found, picked(graph, boxes, found.image, found.place), places, images)
+
+
+def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor) -> Sequence[Tensor]:
+    """Return the outputs for boxes that belong to one class each and are shared out among the images."""
+    scores = of_rank(graph, graph.cast(scores, f32), 2)
+    classes, count = sizes_of(graph, scores)
+    images = size_of(graph, of_rank(graph, roisnum, 1), 0)
+    shares = graph.Unsqueeze(graph.Max(graph.cast(roisnum, i64), 0), [1])
+    ends = graph.CumSum(shares, graph.constant(0, i64))
+    number = counted(graph, count)
+    own = graph.And(graph.Less(number, ends), graph.GreaterOrEqual(number, graph.Sub(ends, shares)))
+    dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), NEVER)
+    dense = without_background(graph, op, reshaped(graph, dense, [images, classes, count]), classes)
+    all_boxes = expanded(graph, graph.Unsqueeze(_corners(graph, op, boxes), [0]), [images, classes, count, 4])
+    select = _select(graph, op, count)
+    best = op.nms_top_k if op.nms_top_k >= 0 else None
+    found = selection(graph, all_boxes, dense, (images, classes, count), select, shared=False, best=best)
+    found = best_of_images(graph, op, found, images)
+    places = graph.Add(graph.Mul(found.place, vector(graph, [classes])), found.label)
+    return outputs(graph, op, found, picked(graph, boxes, found.label, found.place), places, images)
+
+
+def _corners(graph: Graph, op: MulticlassNms8, boxes: Tensor) -> Tensor:
+    return corners(graph, *halves(graph, graph.cast(boxes, f32)), op.last_pixel)
+
+
+def _select(graph: Graph, op: MulticlassNms8, count: Size) -> Select:
+    """Return the function that selects boxes of each class."""
+    most = count if op.keep_top_k < 0 else op.keep_top_k
+    least = just_below(op.score_threshold)
+    if op.nms_eta == 1 or not np.float32(op.iou_threshold) > 0.5:
+        return partial(selected, graph, most=most, overlap=op.iou_threshold, least=least)
+
+    def select(boxes: Tensor, scores: Tensor) -> Tensor:
+        table = upright(graph, *halves(graph, boxes))
+        return greedy(
+            graph, table, 5, scores, most=most, least=least, overlap=upright_overlap, update=partial(_update, op)
+        )[0]
+
+    return select
+
+
+def _update(op: MulticlassNms8, body: Graph, scores: Tensor, overlaps: Tensor, step: Tensor) -> Tensor:
+    thresholds = _thresholds(op)
+    place = body.Min(step, len(thresholds) - 1)
+    return removing(body, scores, body.Greater(overlaps, body.Gather(body.constant(thresholds), place, axis=0)))
+
+
+def _thresholds(op: MulticlassNms8) -> np.ndarray:
+    """Return the overlap by which the first, second, ... selected box excludes later ones, until it stays the same."""
+    found = [np.float32(op.iou_threshold) * np.float32(op.nms_eta)]
+    while found[-1] > 0.5 and len(found) < _MANY:
+        found.append(found[-1] * np.float32(op.nms_eta))
+    return np.array(found, np.float32)
+
+
+_MANY = 1 << 16
+"""More boxes than are selected of a class."""
