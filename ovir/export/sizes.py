@@ -67,13 +67,14 @@ def shape_of(graph: Graph, tensor: Tensor) -> Tensor:
     return graph.Shape(tensor)
 
 
-def items(graph: Graph, tensor: Tensor, name: str) -> list[Size]:
+def items(graph: Graph, tensor: Tensor, name: str, count: int | None = None) -> list[Size]:
     """Return the elements of a list of integers, whose length must be known."""
     if tensor.constant is not None:
         return [int(item) for item in tensor.constant.reshape(-1)]
-    graph.require(tensor.shape.is_static, "{} has an unknown number of elements", name)
+    if count is None:
+        graph.require(tensor.shape.is_static, "{} has an unknown number of elements", name)
+        count = tensor.shape.size().length
     flat = as_list(graph, tensor)
-    count = tensor.shape.size().length
     return [flat] if count == 1 else [graph.Gather(flat, [i], axis=0) for i in range(count)]
 
 

@@ -1,0 +1,65 @@
+"""Broadcast and Tile."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import as_list, reshaped, shape_of, sizes_of
+from ovir.export.tensors import Tensor
+from ovir.ops.broadcast import Broadcast1, Broadcast3, Tile
+
+
+@exports(Broadcast1, Broadcast3, to="Expand; Reshape and Expand in modes explicit and pdpd")
+def broadcast(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor, axes_mapping: Tensor | None = None) -> Tensor:
+    """Export as Expand, which broadcasts in both directions."""
+    output = op.output_shapes[0]
+    if op.mode in ("explicit", "none"):
+        assert axes_mapping is not None
+        data = _at_axes(graph, data, target, axes_mapping)
+    elif op.mode == "pdpd" and op.start_axis >= 0:
+        data = _at_start(graph, op, data, target)
+    if output.is_static:
+        return (
+            data if data.shape == output else graph.Expand(data, graph.constant(np.array(output.to_tuple(), np.int64)))
+        )
+    return graph.Expand(data, as_list(graph, target))
+
+
+def _at_axes(graph: Graph, data: Tensor, target: Tensor, axes_mapping: Tensor) -> Tensor:
+    """Return data with its dimensions at the given axes and 1 elsewhere."""
+    count = target.shape.size()
+    if axes_mapping.constant is not None and count.is_static:
+        axes = axes_mapping.constant.tolist() if data.rank != 0 else []
+        missing = [axis for axis in range(count.length) if axis not in axes]
+        return graph.Unsqueeze(data, missing) if missing else data
+    axes = as_list(graph, axes_mapping)
+    ones = graph.Expand(np.array(1, np.int64), graph.Shape(target))
+    own = graph.Expand(np.array(1, np.int64), graph.Shape(axes)) if data.rank == 0 else shape_of(graph, data)
+    return graph.Reshape(data, graph.ScatterElements(ones, axes, own), allowzero=1)
+
+
+def _at_start(graph: Graph, op: Broadcast3, data: Tensor, target: Tensor) -> Tensor:
+    """Return data with dimensions of 1 before and after its own."""
+    count = target.shape.size()
+    graph.require(count.is_static, "target_shape has an unknown number of elements")
+    after = count.length - op.start_axis - graph.rank(data)
+    return reshaped(graph, data, [*[1] * op.start_axis, *sizes_of(graph, data), *[1] * after])
+
+
+@exports(Tile, to="Tile")
+def tile(graph: Graph, op: Tile, data: Tensor, repeats: Tensor) -> Tensor:
+    """Export as Tile, with dimensions or repeats of 1 added at the front."""
+    rank, count = graph.rank(data), repeats.shape.size()
+    graph.require(count.is_static, "repeats has an unknown number of elements")
+    before = max(rank - count.length, 0)
+    if count.length > rank:
+        data = graph.Unsqueeze(data, list(range(count.length - rank)))
+    if repeats.constant is not None:
+        known = [*[1] * before, *(max(int(number), 0) for number in repeats.constant)]
+        return graph.Tile(data, graph.constant(np.array(known, np.int64)))
+    times = graph.Max(as_list(graph, repeats), 0)
+    if before:
+        times = graph.Concat(graph.constant(np.ones(before, np.int64)), times, axis=0)
+    return graph.Tile(data, times)

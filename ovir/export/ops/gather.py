@@ -1,0 +1,93 @@
+"""Gather and GatherElements."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.core.dimensions import Dimension
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import LAST, as_list, inverse, vector, with_axis_first
+from ovir.export.tensors import Tensor
+from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements
+
+_LIMITS = "Indices outside of the data are an error, unless they are constant."
+
+
+@exports(Gather1, Gather7, Gather8, to="Gather; GatherND with batch_dims", limits=_LIMITS)
+def gather(graph: Graph, op: GatherBase, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
+    """Export as Gather, or with batch dimensions as GatherND of slices along the axis."""
+    needs_ranks = op.batch_dims and None in (data.rank, indices.rank)
+    if axis.constant is None or needs_ranks:
+        return _gathered_in_run(graph, data, indices, axis, op.batch_dims)
+    along = int(axis.constant.item())
+    if data.rank is not None:
+        along %= data.rank
+    batch_dims = op.batch_dims + (indices.rank or 0) if op.batch_dims < 0 else op.batch_dims
+    outside = _outside(data, indices, along)
+    if outside is not None:
+        assert indices.constant is not None
+        indices = graph.constant(np.where(outside, 0, indices.constant))
+    found = _gathered(graph, data, indices, along, batch_dims)
+    if outside is None:
+        return found
+    sizes = outside.shape[:batch_dims] + (1,) * (along - batch_dims) + outside.shape[batch_dims:]
+    mask = outside.reshape(*sizes, *[1] * (graph.rank(data) - 1 - along))
+    return graph.Where(mask, graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type), found)
+
+
+def _gathered(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
+    if batch_dims == 0:
+        return graph.Gather(data, indices, axis=axis)
+    if all(dim == Dimension(1, 1) for dim in indices.shape.dims[:batch_dims]):
+        return graph.Gather(data, graph.Squeeze(indices, list(range(batch_dims))), axis=axis)
+    return _gathered_in_batches(graph, data, indices, axis, batch_dims)
+
+
+def _outside(data: Tensor, indices: Tensor, axis: int) -> Array | None:
+    """Return which constant indices lie outside of the data; None if none is known to."""
+    if indices.constant is None or data.rank is None or not data.shape[axis].is_static:
+        return None
+    size = data.shape[axis].length
+    outside = (indices.constant >= size) | (indices.constant < -size)
+    return outside if size and outside.any() else None
+
+
+def _gathered_in_batches(graph: Graph, data: Tensor, indices: Tensor, axis: int, batch_dims: int) -> Tensor:
+    """Return slices that GatherND picks behind the batch dimensions, moved to where they belong."""
+    rank, count = graph.rank(data), graph.rank(indices) - batch_dims
+    if axis > batch_dims:
+        order, _ = with_axis_first(rank, axis, batch_dims)
+        data = graph.Transpose(data, perm=order)
+    found = graph.GatherND(data, graph.Unsqueeze(indices, [-1]), batch_dims=batch_dims)
+    if axis == batch_dims:
+        return found
+    picked = range(axis, axis + count)  # what indices put in place of the axis
+    order = [*range(batch_dims), *picked, *range(batch_dims, axis), *range(axis + count, rank + count - 1)]
+    return graph.Transpose(found, perm=inverse(order))
+
+
+def _gathered_in_run(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor, batch_dims: int) -> Tensor:
+    """Return what is picked along an axis that the run chooses, of data reshaped to [batch, before, axis, after]."""
+    shape, counts = graph.Shape(data), graph.Shape(indices)
+    along = graph.Mod(as_list(graph, axis), graph.Shape(shape))
+    batch = graph.constant(np.array([batch_dims]))
+    if batch_dims < 0:
+        batch = graph.Add(batch, graph.Shape(counts))
+    behind = graph.Add(along, 1)
+    batches, before, after = (
+        graph.Slice(shape, first, last) for first, last in (([0], batch), (batch, along), (behind, [LAST]))
+    )
+    picked = graph.Slice(counts, batch, [LAST])
+    sizes = [graph.ReduceProd(part, keepdims=1) for part in (batches, before, graph.Gather(shape, along), after)]
+    data = graph.Transpose(graph.Reshape(data, vector(graph, sizes), allowzero=1), perm=[0, 2, 1, 3])
+    places = graph.Reshape(indices, vector(graph, [sizes[0], graph.ReduceProd(picked, keepdims=1), 1]), allowzero=1)
+    found = graph.Transpose(graph.GatherND(data, places, batch_dims=1), perm=[0, 2, 1, 3])
+    return graph.Reshape(found, graph.Concat(batches, before, picked, after, axis=0), allowzero=1)
+
+
+@exports(GatherElements, to="GatherElements")
+def gather_elements(graph: Graph, op: GatherElements, data: Tensor, indices: Tensor) -> Tensor:
+    """Export as GatherElements."""
+    return graph.GatherElements(data, indices, axis=op.axis)

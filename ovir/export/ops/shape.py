@@ -1,0 +1,146 @@
+"""ShapeOf, Reshape, Squeeze, Unsqueeze and Transpose."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.dimensions import Dimension
+from ovir.core.shapes import PartialShape
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import Size, as_list, compute, shape_of, sizes_of, vector
+from ovir.export.tensors import Tensor
+from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
+
+
+@exports(ShapeOf1, ShapeOf3, to="Shape")
+def shape_of_(graph: Graph, op: ShapeOf1 | ShapeOf3, data: Tensor) -> Tensor:
+    """Export as Shape."""
+    return graph.cast(graph.Shape(data), op.output_types[0])
+
+
+# --------------------------------------------------------------------------- Reshape
+
+
+@exports(Reshape, to="Reshape")
+def reshape(graph: Graph, op: Reshape, data: Tensor, shape: Tensor) -> Tensor:
+    """Export as Reshape, with a constant shape wherever inference knows enough."""
+    pattern = _known_pattern(op, data.shape, shape)
+    if pattern is None:
+        return graph.Reshape(data, shape, allowzero=None if op.special_zero else 1)
+    sizes, copies_zero = pattern
+    allow_zero = 0 in sizes and not copies_zero
+    return graph.Reshape(data, graph.constant(np.array(sizes, np.int64)), allowzero=1 if allow_zero else None)
+
+
+def _known_pattern(op: Reshape, data: PartialShape, shape: Tensor) -> tuple[list[int], bool] | None:
+    """Return a constant shape and whether its zeros copy dimensions; None if the shape depends on the run."""
+    output = op.output_shapes[0]
+    if shape.constant is not None:
+        sizes = [int(size) for size in shape.constant]
+        if op.special_zero and 0 in sizes and not (output.is_static and 0 in output.to_tuple()):
+            return sizes, True
+        if not (0 in sizes and -1 in sizes):
+            return sizes, False
+    if output.is_static:
+        return list(output.to_tuple()), False
+    if output.rank is None:
+        return None
+    open_ = [i for i, dim in enumerate(output) if not dim.is_static]
+    sizes = [dim.lower if dim.is_static else -1 for dim in output]
+    if 0 in sizes:
+        return None
+    if len(open_) == 1:
+        return sizes, False
+    if all(_is_same(data, output, i) for i in open_):
+        return [max(size, 0) for size in sizes], True
+    return None
+
+
+def _is_same(data: PartialShape, output: PartialShape, axis: int) -> bool:
+    """Return whether the dimension of the output always has the size of the same dimension of the data."""
+    symbol = output[axis].symbol
+    return bool(symbol) and data.rank is not None and axis < data.rank and data[axis].symbol == symbol
+
+
+# --------------------------------------------------------------------------- Squeeze and Unsqueeze
+
+
+@exports(Squeeze1, Squeeze15, to="Squeeze; Reshape if the removed dimensions depend on the run")
+def squeeze(graph: Graph, op: Squeeze1, data: Tensor, axes: Tensor | None = None) -> Tensor:
+    """Export as Squeeze of the axes that are 1."""
+    chosen = _squeezed_axes(op, data, axes)
+    if chosen is None:
+        return _squeezed_in_run(graph, data, axes)
+    return graph.Squeeze(data, chosen) if chosen else data
+
+
+def _squeezed_axes(op: Squeeze1, data: Tensor, axes: Tensor | None) -> list[int] | None:
+    """Return the axes that are removed, None if they depend on the run."""
+    if data.rank is None or (axes is not None and axes.constant is None):
+        return None
+    chosen = range(data.rank)
+    skips = True
+    if axes is not None and axes.constant is not None and axes.constant.size:
+        listed = axes.constant.reshape(-1).tolist()
+        chosen = sorted(set(op.normalize_axes(listed, data.rank, "axes", unique=False)))  # type: ignore[assignment]
+        skips = getattr(op, "allow_axis_skip", False)
+    possible = [axis for axis in chosen if data.rank and data.shape[axis].contains(1)]
+    if skips and any(not data.shape[axis].is_static for axis in possible):
+        return None
+    return possible
+
+
+def _squeezed_in_run(graph: Graph, data: Tensor, axes: Tensor | None) -> Tensor:
+    shape = shape_of(graph, data)
+    kept = graph.Not(graph.Equal(shape, 1))
+    if axes is not None and not (axes.constant is not None and not axes.constant.size):
+        listed = as_list(graph, axes)
+        is_kept, is_listed = (
+            graph.Expand(np.array(value), graph.Shape(like)) for value, like in ((True, shape), (False, listed))
+        )
+        kept = graph.Or(kept, graph.ScatterElements(is_kept, listed, is_listed))
+    return graph.Reshape(data, graph.Compress(shape, kept, axis=0), allowzero=1)
+
+
+@exports(Unsqueeze, to="Unsqueeze")
+def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor:
+    """Export as Unsqueeze."""
+    if axes.constant is None:
+        return graph.Unsqueeze(data, as_list(graph, axes))
+    different = sorted(set(axes.constant.reshape(-1).tolist()))
+    if data.rank is not None:
+        different = sorted(set(op.normalize_axes(different, data.rank + len(different), unique=False)))
+    return graph.Unsqueeze(data, different)
+
+
+# --------------------------------------------------------------------------- Transpose
+
+
+@exports(Transpose, to="Transpose; Gather if the order depends on the run", limits="An order that the run makes empty.")
+def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tensor:
+    """Export as Transpose."""
+    if data.rank == 0:
+        return data
+    if order.constant is not None:
+        return graph.Transpose(data, perm=[int(axis) for axis in order.constant] or None)
+    if order.shape.size() == Dimension(0, 0):
+        return graph.Transpose(data)
+    return _transposed_in_run(graph, data, order)
+
+
+def _transposed_in_run(graph: Graph, data: Tensor, order: Tensor) -> Tensor:
+    """Return the elements at row-major positions that are computed from the order."""
+    rank = graph.rank(data)
+    sizes = sizes_of(graph, data)
+    strides: list[Size] = [1]
+    for size in reversed(sizes[1:]):
+        strides.insert(0, compute(graph, "Mul", strides[0], size))
+    axes = as_list(graph, order)
+    places: Tensor | int = 0
+    for axis in range(rank):
+        taken = graph.Gather(axes, axis)
+        size, stride = (graph.Gather(vector(graph, of_data), taken) for of_data in (sizes, strides))
+        steps = graph.Mul(graph.Range(0, size, 1), stride)
+        places = graph.Add(graph.Reshape(steps, [-1, *[1] * (rank - 1 - axis)]), places)
+    return graph.Gather(graph.Reshape(data, [-1]), places)

@@ -1,0 +1,164 @@
+"""Slice, StridedSlice and SliceScatter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import FIRST, LAST, Size, as_list, items, shape_of, vector
+from ovir.export.tensors import Tensor
+from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
+
+
+@exports(Slice, to="Slice")
+def slice_(
+    graph: Graph, op: Slice, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None
+) -> Tensor:
+    """Export as Slice."""
+    return _sliced(graph, data, start, stop, step, axes)
+
+
+def _sliced(
+    graph: Graph, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None = None
+) -> Tensor:
+    if axes is None and start.shape.size().is_static:
+        axes = graph.constant(np.arange(start.shape.size().length))
+    listed = (None if tensor is None else as_list(graph, tensor) for tensor in (start, stop, axes, step))
+    return graph.Slice(data, *listed)
+
+
+# --------------------------------------------------------------------------- SliceScatter
+
+
+@exports(SliceScatter, to="Concat for one axis and step 1, else ScatterElements")
+def slice_scatter(
+    graph: Graph,
+    op: SliceScatter,
+    data: Tensor,
+    updates: Tensor,
+    start: Tensor,
+    stop: Tensor,
+    step: Tensor,
+    axes: Tensor | None = None,
+) -> Tensor:
+    """Export as Concat of the parts around the slice, or as ScatterElements at the positions of the slice."""
+    joined = _joined(graph, data, updates, start, stop, step, axes)
+    if joined is not None:
+        return joined
+    shape = shape_of(graph, data)
+    count = graph.ReduceProd(shape, keepdims=0)
+    places = _sliced(graph, graph.Reshape(graph.Range(0, count, 1), shape, allowzero=1), start, stop, step, axes)
+    flat = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
+    return graph.Reshape(graph.ScatterElements(*flat), shape, allowzero=1)
+
+
+def _joined(
+    graph: Graph, data: Tensor, updates: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None
+) -> Tensor | None:
+    """Return the parts of data around the updates, and these; None unless one part of one axis is replaced."""
+    known = [tensor.constant for tensor in (start, stop, step, *([axes] if axes is not None else []))]
+    if data.rank is None or any(array is None or array.size != 1 for array in known):
+        return None
+    first, last, stride, *along = (int(array.item()) for array in known if array is not None)
+    axis = (along[0] if along else 0) % data.rank
+    if stride != 1 or not data.shape[axis].is_static:
+        return None
+    begin, end, _ = slice(first, last).indices(data.shape[axis].length)
+    if end <= begin:
+        return data
+    before = graph.Slice(data, [0], [begin], [axis]) if begin else None
+    after = graph.Slice(data, [end], [LAST], [axis]) if end < data.shape[axis].length else None
+    parts = [part for part in (before, updates, after) if part is not None]
+    return graph.Concat(*parts, axis=axis) if len(parts) > 1 else updates
+
+
+# --------------------------------------------------------------------------- StridedSlice
+
+
+@dataclass
+class _Plan:
+    """What StridedSlice does to each axis of data, and where it adds axes to the result."""
+
+    axes: list[int] = field(default_factory=list)
+    """The axes that are sliced, from starts to stops in steps."""
+    starts: list[Size] = field(default_factory=list)
+    stops: list[Size] = field(default_factory=list)
+    steps: list[Size] = field(default_factory=list)
+    dropped: list[tuple[int, Size]] = field(default_factory=list)
+    """The axes of which one element is taken, and its position."""
+    added: list[int] = field(default_factory=list)
+
+
+@exports(StridedSlice, to="Slice; Gather for shrink_axis_mask; Unsqueeze for new_axis_mask")
+def strided_slice(
+    graph: Graph, op: StridedSlice, data: Tensor, begin: Tensor, end: Tensor, stride: Tensor | None = None
+) -> Tensor:
+    """Export as Slice, Gather and Unsqueeze, as far as the masks ask for them."""
+    lengths = [tensor.shape.size() for tensor in (begin, end, stride) if tensor is not None]
+    count = next((length.length for length in lengths if length.is_static), None)
+    begins, ends = items(graph, begin, "begin", count), items(graph, end, "end", count)
+    strides: list[Size] = [1] * len(begins) if stride is None else items(graph, stride, "stride", count)
+    plan = _plan(graph, op, data, begins, ends, strides)
+    if plan.axes:
+        vectors = (vector(graph, sizes) for sizes in (plan.starts, plan.stops, plan.axes, plan.steps))
+        data = graph.Slice(data, *vectors)
+    for axis, place in reversed(plan.dropped):
+        index = np.array(place, np.int64) if isinstance(place, int) else graph.Squeeze(place, [0])
+        data = graph.Gather(data, index, axis=axis)
+    return graph.Unsqueeze(data, plan.added) if plan.added else data
+
+
+def _plan(
+    graph: Graph, op: StridedSlice, data: Tensor, begins: Sequence[Size], ends: Sequence[Size], steps: Sequence[Size]
+) -> _Plan:
+    plan = _Plan()
+    rank = data.rank
+    if rank is None:  # it matters for an ellipsis only
+        graph.require(not any(op.ellipsis_mask), "the rank of data is unknown")
+        rank = len(begins)
+    axis = place = 0
+    for i, role in enumerate(op._roles(len(begins), rank)):
+        if role == "new axis":
+            plan.added.append(place)
+        elif role == "ellipsis":
+            hidden = op._hidden(len(begins), rank)
+            axis, place = axis + hidden, place + hidden
+        elif role == "shrink":
+            plan.dropped.append((axis, begins[i]))
+            axis, place = axis + 1, place - 1
+        else:
+            _add_slice(graph, op, plan, i, axis, begins[i], ends[i], steps[i])
+            axis += 1
+        place += role != "ellipsis"
+    return plan
+
+
+def _add_slice(
+    graph: Graph, op: StridedSlice, plan: _Plan, i: int, axis: int, begin: Size, end: Size, step: Size
+) -> None:
+    if _is_set(op.begin_mask, i):
+        begin = _end_of(graph, step, LAST, 0)
+    if _is_set(op.end_mask, i):
+        end = _end_of(graph, step, FIRST, LAST)
+    if begin == 0 and end == LAST and step == 1:
+        return
+    plan.axes.append(axis)
+    plan.starts.append(begin)
+    plan.stops.append(end)
+    plan.steps.append(step)
+
+
+def _end_of(graph: Graph, step: Size, backwards: int, forwards: int) -> Size:
+    """Return the end of a dimension at which a slice starts or stops, which depends on its direction."""
+    if isinstance(step, int):
+        return backwards if step < 0 else forwards
+    choices = (graph.constant(np.array([end], np.int64)) for end in (backwards, forwards))
+    return graph.Where(graph.Less(step, 0), *choices)
+
+
+def _is_set(mask: Sequence[int], index: int) -> bool:
+    return index < len(mask) and mask[index] == 1
