@@ -77,7 +77,7 @@ def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
 
 
 def slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Lay out elements in ``most`` slots for each group: return the index of the element in each slot, the number of
+    """Place elements in ``most`` slots for each group: return the index of the element in each slot, the number of
     elements where a slot is empty, and which slots are filled and which are the first empty ones, all [count, most].
 
     The numbers of the groups do not decrease, and none has more than ``most`` elements.

@@ -85,7 +85,7 @@ def _in_order(graph: Graph, op: RecurrentBase, weights: Tensor, hidden: int) -> 
 
 
 def _both_biases(graph: Graph, op: RecurrentBase, bias: Tensor, hidden: int) -> Tensor:
-    """Return biases [directions, biases * hidden] as those of the input followed by those of the hidden state."""
+    """Return biases [directions, biases * hidden]: first the biases of the input, then those for the hidden state."""
     directions, own = bias.shape[0].length, bias.element_type
 
     def zeros(count: int) -> Tensor:
