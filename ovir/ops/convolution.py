@@ -20,7 +20,14 @@ from ovir.kernels.windows import Window
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.dense import bind_dense
-from ovir.ops.base.images import Axis, bind_depthwise, border_of, channels_last_order, without_idle_taps
+from ovir.ops.base.images import (
+    Axis,
+    bind_depthwise,
+    border_of,
+    channels_last,
+    channels_last_order,
+    without_idle_taps,
+)
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
@@ -136,7 +143,7 @@ class ForwardConvolutionBase(ConvolutionBase):
             return True
         out = binder.output(order=channels_last_order(data.ndim))
         if bind_dense(binder, data, grouped, axes, f"taps {taps}", out):
-            binder.call(_redo_if_not_finite, self.run, inputs, out)
+            binder.call(_redo_if_not_finite, channels_last(out).reshape(-1), self.run, inputs, out)
         return True
 
     def _axes(self, data: Sequence[int], filters: Sequence[int]) -> tuple[list[Axis], list[slice]]:
@@ -173,9 +180,12 @@ class ForwardConvolutionBase(ConvolutionBase):
         return correlated(data, weights, starts, tuple(w.stride for w in windows), shape, out)
 
 
-def _redo_if_not_finite(run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
-    """Compute ``out`` again by ``run`` if it has NaN or infinities, which may be wrong."""
-    if not np.isfinite(np.add.reduce(out, axis=None)):
+def _redo_if_not_finite(flat: Array, run: Callable[..., Array], inputs: Sequence[Array], out: Array) -> None:
+    """Compute ``out``, whose elements are ``flat``, again by ``run`` if it has NaN or infinities, which may be wrong.
+
+    BLAS adds squares in a quarter of the time of NumPy's sum. Where they overflow, the result is the same.
+    """
+    if not np.isfinite(np.dot(flat, flat)):
         np.copyto(out, run(*inputs))
 
 
