@@ -71,6 +71,8 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
     """Return a layer with what is wrong with it, in one line."""
     worst = layer.tensor.worst
     text = f"{layer.type} '{layer.name}' (id {layer.id})"
+    if layer.has_bodies:
+        text += f", compared as a whole with its {'bodies' if layer.type == 'If' else 'body'}"
     if layer.other is not None:
         text += f", '{layer.other}' in the other model"
     if worst.problem is not None:

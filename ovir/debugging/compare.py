@@ -289,6 +289,7 @@ class Session:
             tensor=differences[position],
             contribution=self._contributions[layer],
             other=None if other is None else other.key,
+            has_bodies=bool(layer.bodies),
         )
 
 

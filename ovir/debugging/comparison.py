@@ -91,6 +91,8 @@ class LayerDifference:
     unless layers were isolated. Infinite for problems, and where NaN or infinities disagree."""
     other: str | None = None
     """The name of the layer in the other model, if it differs."""
+    has_bodies: bool = False
+    """Whether it is a Loop, a TensorIterator or an If, whose bodies are compared as a whole."""
 
     @property
     def within(self) -> bool:
@@ -101,6 +103,8 @@ class LayerDifference:
         head = {"id": self.id, "name": self.name, "type": self.type, "version": self.version, "output": self.output}
         if self.other is not None:
             head["other"] = self.other
+        if self.has_bodies:
+            head["has_bodies"] = True
         return {**head, **self.tensor.to_dict(), "contribution": self.contribution}
 
 

@@ -90,3 +90,20 @@ def test_the_value_of_the_metric_is_named(
     status, text = run(capsys, "--against", "openvino:CPU", "--input", "x.npz", "--metric", "max_abs=0.5")
     assert status == 1
     assert "max_abs 1, the limit is 0.5; [" in text
+
+
+def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for path, wrong in (("model.xml", 0.0), ("other.xml", 1.0)):
+        x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+        state = ops.parameter([1, 4], "f32", name="state")
+        step = ops.add(ops.tanh(state, name="inner"), np.float32(wrong), name="faulty")
+        body = ovir.Model([ops.constant(np.array(True)), step], [state])
+        loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+        loop.set_function(body)
+        loop.set_special_body_ports([-1, 0])
+        loop.set_merged_input(state, x, step)
+        ovir.save_model(ovir.Model([ops.relu(loop.get_iter_value(step, -1), name="out")], [x]), path)
+    status, text = run(capsys, "other.xml", "--input", "x.npz")
+    assert status == 1
+    assert "first layer beyond tolerance: Loop 'loop' (id 3), compared as a whole with its body: " in text
+    assert "faulty" not in text
