@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import re
 import signal
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
@@ -275,17 +277,28 @@ class Worker:
         return results
 
 
+def _receive_all(stream: BinaryIO, requests: queue.SimpleQueue[Any]) -> None:
+    """Read requests until the stream ends; then the caller has ended, and this process ends at once.
+
+    A caller that was killed leaves no device behind that compiles or runs a model on its own.
+    """
+    try:
+        while True:
+            requests.put(receive(stream))
+    except EOFError:
+        os._exit(0)
+
+
 def main() -> None:
     """Answer requests until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller, which gets it too, ends this process
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    source, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # engines print to standard output, which carries the answers
+    requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_receive_all, args=(source, requests), daemon=True).start()
     worker = Worker()
     while True:
-        try:
-            request = receive(requests)
-        except EOFError:
-            return
+        request = requests.get()
         send(answers, worker.answer(*request))
         del request  # its tensors
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -96,6 +100,47 @@ def test_a_process_that_hangs_is_stopped(path: Path, monkeypatch: pytest.MonkeyP
         with pytest.raises(EngineDiedError, match=r"the process took longer than 0\.2 s and was stopped"):
             engine.load(path)
         assert time.monotonic() - start < 30
+
+
+_CALLER = """
+import sys
+from ovir.engines.process import Engine
+
+engine = Engine("openvino:CPU")
+engine.open()
+print(engine._process.pid, flush=True)
+engine.load(sys.argv[1])
+print("loaded", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("fault", ["", "hang:Tanh"])
+def test_the_process_ends_when_its_caller_is_killed(path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", fault)
+    arguments = [sys.executable, "-c", _CALLER, str(path)]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as caller:
+        assert caller.stdout is not None
+        worker = int(caller.stdout.readline())
+        if not fault:
+            assert caller.stdout.readline() == "loaded\n"
+        caller.kill()
+    for _ in range(600):
+        if not _is_running(worker):
+            return
+        time.sleep(0.05)
+    os.kill(worker, signal.SIGKILL)
+    pytest.fail("the process lives on")
+
+
+def _is_running(number: int) -> bool:
+    """Return whether there is a process of this number that has not ended."""
+    try:
+        os.kill(number, 0)
+        state = Path(f"/proc/{number}/stat")
+        return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (ProcessLookupError, FileNotFoundError):
+        return False
 
 
 def test_a_model_that_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
