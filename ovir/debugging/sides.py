@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Literal, NoReturn, Self
 
@@ -23,7 +24,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.engines.process import Engine
 from ovir.graph.model import Model
-from ovir.io.tensor_files import load_npz
+from ovir.io.tensor_files import NpzReader, open_npz
 from ovir.ir.reader import read_model
 from ovir.ir.writing.save import upgraded
 from ovir.runtime.executor import SeenStep
@@ -100,6 +101,21 @@ class _OnnxSide(OnnxModel):
         self._engine.close()
 
 
+class _RecordedFile(Recorded):
+    """Recorded tensors in an .npz, which are read one at a time."""
+
+    def __init__(self, model: Model, tensors: NpzReader, path: str) -> None:
+        with ExitStack() as stack:
+            stack.enter_context(tensors)
+            super().__init__(model, tensors, path)
+            self._stack = stack.pop_all()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+
 def as_model(model: Model | str | os.PathLike[str]) -> Model:
     """Return a model as OpenVINO runs it: inferred, and of the present version of the format."""
     if not isinstance(model, Model):
@@ -150,7 +166,7 @@ def open_side(
     _refuse_config(config, timeout)
     if isinstance(against, Mapping):
         return Recorded(model, {str(key): np.asarray(value) for key, value in against.items()}, "recorded tensors")
-    return Recorded(model, load_npz(rest), rest)
+    return _RecordedFile(model, open_npz(rest), rest)
 
 
 def sets_for(model: Model, side: OtherBase, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:

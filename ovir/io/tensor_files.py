@@ -30,19 +30,68 @@ _BROKEN = (ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, Overf
 
 def load_npz(path: str | os.PathLike[str]) -> dict[str, Array]:
     """Return the arrays of an .npz by key, raw ones in their type; raise ReadError for any other file."""
+    with open_npz(path) as reader:
+        return dict(reader)
+
+
+def open_npz(path: str | os.PathLike[str]) -> NpzReader:
+    """Return the arrays of an .npz by key, which are not read yet; raise ReadError for any other file."""
     loaded = _load(path)
-    if not isinstance(loaded, dict):
-        raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
-    return loaded
+    if isinstance(loaded, NpzReader):
+        return loaded
+    raise _unreadable(path, "this is a .npy file with one array, not an .npz", "give it as NAME=file.npy")
+
+
+class NpzReader(Mapping[str, Array]):
+    """The arrays of an .npz by key, raw ones in their type; each is read whenever it is asked for, and not kept.
+
+    It is a context manager, which closes the file. Reading raises ReadError.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], file: np.lib.npyio.NpzFile) -> None:
+        """Find the keys of an open file."""
+        self._path = path
+        self._file = file
+        self._keys = {self._name(key): key for key in file.files}
+
+    def _name(self, key: str) -> str:
+        """Return a key without the type of a raw array; only such arrays have to be read for that."""
+        return _decoded(key, self._file[key])[0] if key.rpartition("__")[2] in RAW_TYPES else key
+
+    def __getitem__(self, name: str) -> Array:
+        key = self._keys[name]
+        with _reading(self._path):
+            array = self._file[key]
+            if not isinstance(array, np.ndarray):
+                raise ValueError(f"its member '{key}' is no array")
+            return _decoded(key, array)[1]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def load_tensor(path: str | os.PathLike[str], key: str | None = None, wanted: str = "") -> Array:
     """Return the array of an .npy, or the array of an .npz under ``key``, under ``wanted``, or its only one."""
-    arrays = _load(path)
-    if not isinstance(arrays, dict):
-        if key is not None:
-            raise _unreadable(path, f"'{key}' names an array of an .npz, but this file is not one")
-        return arrays
+    loaded = _load(path)
+    if isinstance(loaded, NpzReader):
+        with loaded:
+            return _chosen(loaded, path, key, wanted)
+    if key is not None:
+        raise _unreadable(path, f"'{key}' names an array of an .npz, but this file is not one")
+    return loaded
+
+
+def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str | None, wanted: str) -> Array:
+    """Return the array under ``key``, under ``wanted``, or the only one."""
     name = key if key is not None else wanted if wanted in arrays else next(iter(arrays)) if len(arrays) == 1 else None
     if name is not None and name in arrays:
         return arrays[name]
@@ -136,22 +185,25 @@ def _safe(name: str) -> str:
 # --------------------------------------------------------------------------- files
 
 
-def _load(path: str | os.PathLike[str]) -> Array | dict[str, Array]:
-    """Return the array of an .npy, or the arrays of an .npz by key; nothing is unpickled."""
-    try:
+def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
+    """Return the array of an .npy, or an open .npz; nothing is unpickled."""
+    with _reading(path):
         with open(path, "rb") as file:
             head = file.read(6)
-            if not head:
-                raise _unreadable(path, "the file is empty")
-            if head[:2] != b"PK" and head != b"\x93NUMPY":
-                hint = "write it with numpy.save or numpy.savez"
-                raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
-            file.seek(0)
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            with loaded:
-                return dict(_decoded(key, loaded[key]) for key in loaded.files)
+        if not head:
+            raise _unreadable(path, "the file is empty")
+        if head[:2] != b"PK" and head != b"\x93NUMPY":
+            hint = "write it with numpy.save or numpy.savez"
+            raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
+        loaded: Array | np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)
+        return loaded if isinstance(loaded, np.ndarray) else NpzReader(path, loaded)
+
+
+@contextmanager
+def _reading(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Raise ReadError for the errors of a broken file."""
+    try:
+        yield
     except (OSError, *_BROKEN) as error:
         raise _unreadable(path, f"cannot read the file: {_reason(error)}") from None
 

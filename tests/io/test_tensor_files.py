@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import zipfile
 from pathlib import Path
 
 import ml_dtypes
@@ -11,7 +12,7 @@ import pytest
 
 from ovir import InputError, ReadError
 from ovir.core.element_types import bf16
-from ovir.io.tensor_files import RAW_TYPES, load_npz, load_tensor, save_npz, with_element_type
+from ovir.io.tensor_files import RAW_TYPES, load_npz, load_tensor, open_npz, save_npz, with_element_type
 
 
 @pytest.mark.parametrize("element_type", list(RAW_TYPES.values()), ids=list(RAW_TYPES))
@@ -77,3 +78,26 @@ def test_bf16_of_an_npy_is_recognised_by_the_type_wanted(tmp_path: Path) -> None
     array = np.array([1.5, -2], ml_dtypes.bfloat16)
     np.save(tmp_path / "x.npy", array)
     np.testing.assert_array_equal(with_element_type(load_tensor(tmp_path / "x.npy"), bf16), array)
+
+
+def test_an_array_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+    arrays = {name: np.full(1000, number, np.float32) for number, name in enumerate("ab")}
+    save_npz(tmp_path / "x.npz", {**arrays, "c": np.ones(3, ml_dtypes.bfloat16)})
+    content = (tmp_path / "x.npz").read_bytes()
+    ones = np.ones(1000, np.float32).tobytes()
+    assert content.count(ones) == 1
+    (tmp_path / "x.npz").write_bytes(content.replace(ones, ones[:-1] + b"@"))
+    with open_npz(tmp_path / "x.npz") as reader:
+        assert list(reader) == ["a", "b", "c"]
+        np.testing.assert_array_equal(reader["a"], arrays["a"])
+        assert reader["a"] is not reader["a"]
+        assert reader["c"].dtype == ml_dtypes.bfloat16
+        with pytest.raises(ReadError, match=r"x\.npz: .*cannot read the file: Bad CRC-32 for file 'b\.npy'"):
+            reader["b"]
+
+
+def test_a_member_that_is_no_array(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.npz", "w") as archive:
+        archive.writestr("notes.txt", "hello")
+    with pytest.raises(ReadError, match=r"cannot read the file: its member 'notes\.txt' is no array"):
+        load_npz(tmp_path / "x.npz")
