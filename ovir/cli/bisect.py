@@ -16,7 +16,7 @@ from ovir.cli.arguments import (
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of
+from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.progress import CountedProgress
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
@@ -69,8 +69,9 @@ def run(arguments: argparse.Namespace) -> int:
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
-    inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
-    with CountedProgress() as progress:
+    recorded = is_recorded(against)
+    inputs = inputs_of(model, arguments, is_recorded=recorded)
+    with CountedProgress(random_note(arguments, is_recorded=recorded)) as progress:
         found = bisect(
             model,
             against,

@@ -17,7 +17,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of
+from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import CountedProgress
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
@@ -80,9 +80,10 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(model.diagnostics)
     if arguments.other is not None:
         against = open_other(arguments, model)
-    inputs = inputs_of(model, arguments, is_recorded=is_recorded(against))
+    recorded = is_recorded(against)
+    inputs = inputs_of(model, arguments, is_recorded=recorded)
     mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    with CountedProgress() as progress:
+    with CountedProgress(random_note(arguments, is_recorded=recorded)) as progress:
         found = compare(
             model,
             against,

@@ -141,7 +141,7 @@ def _metrics(found: Comparison, tensor: TensorDifference, notes: dict[str, int])
     worst = tensor.worst
     if worst.problem is not None:
         is_short = len(worst.problem) <= _SHORT
-        text = worst.problem if is_short else f"fails ({notes.setdefault(worst.problem, len(notes) + 1)})"
+        text = worst.problem if is_short else f"see ({notes.setdefault(worst.problem, len(notes) + 1)})"
         return [text, *["-"] * (len(_METRICS) - 1)]
     numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse)
     return [

@@ -7,7 +7,6 @@ import os
 
 from ovir.analysis.feeds import random_inputs
 from ovir.cli.arguments import natural, positive, raise_usage_error
-from ovir.cli.output import print_message
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.debugging.input_sets import Inputs
 from ovir.diagnostics.text import plural
@@ -21,7 +20,10 @@ def add_input_sets(parser: argparse.ArgumentParser) -> None:
 
 
 def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool = False) -> Inputs:
-    """Return the inputs as ``ovir.compare`` takes them: None for random ones, and for those that a recording has."""
+    """Return the inputs as ``ovir.compare`` takes them: None for random ones, and for those that a recording has.
+
+    With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
+    """
     samples = arguments.samples
     if arguments.input and samples is not None:
         raise_usage_error("--samples draws random inputs: give either it or --input")
@@ -34,14 +36,22 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
         if arguments.save_inputs is not None:
             save_inputs(arguments.save_inputs, model, given)
         return given.feeds
+    if is_recorded and arguments.seed is None:
+        if arguments.save_inputs is not None:
+            raise_usage_error("--save-inputs saves inputs that are given or random; the recording has its own")
+        return None
     if arguments.save_inputs is not None:
         if samples is not None:
             raise_usage_error("--save-inputs saves one set of inputs, --samples draws several")
         return _saved(model, arguments)
-    if not is_recorded:
-        sets = plural(samples or 1, "set")
-        print_message(f"random inputs: {sets}, seed {arguments.seed or 0}")
-    return None
+    return random_inputs(model, arguments.seed) if is_recorded and samples is None else None
+
+
+def random_note(arguments: argparse.Namespace, *, is_recorded: bool = False) -> str | None:
+    """Return a line about the inputs that are drawn; None if none are, or ``collect`` prints them one by one."""
+    if arguments.input or (is_recorded and arguments.seed is None):
+        return None
+    return f"random inputs: {plural(arguments.samples or 1, 'set')}, seed {arguments.seed or 0}"
 
 
 def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:

@@ -17,7 +17,7 @@ from ovir.cli.arguments import (
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of
+from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.progress import CountedProgress
 from ovir.cli.status import DONE, UNUSABLE, WRONG
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
     inputs = inputs_of(model, arguments)
-    with CountedProgress() as progress:
+    with CountedProgress(random_note(arguments)) as progress:
         found = precision(
             model,
             arguments.to,

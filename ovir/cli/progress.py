@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from numpy.typing import NDArray
 
+from ovir.cli.output import print_message
 from ovir.diagnostics.text import escaped
 from ovir.graph.layers import Layer
 
@@ -63,10 +64,28 @@ class ProgressBar(BarBase):
 
 
 class CountedProgress(BarBase):
-    """A progress bar for work that calls ``update``; it appears only on a terminal."""
+    """A progress bar for work that calls ``update``; it appears only on a terminal.
+
+    ``note`` is a message to print when the work has begun, which it may not if it is refused.
+    """
+
+    def __init__(self, note: str | None = None) -> None:
+        super().__init__()
+        self._note = note
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        if not any(error):
+            self._print_note()
+
+    def _print_note(self) -> None:
+        note, self._note = self._note, None
+        if note is not None:
+            print_message(note)
 
     def update(self, done: int, total: int, text: str = "") -> None:
         """Record how many of how many things are done, and the latest one of them."""
+        self._print_note()
         if self._shown is not None or (done < total and sys.stderr.isatty()):
             self._draw(done, total, escaped(text[-_MOST_TEXT:]))
 

@@ -77,7 +77,7 @@ class Recorded(OtherBase):
     def mismatch(self, element_type: ElementType, array: Array) -> str | None:
         recorded = ElementType.from_dtype(array.dtype)
         kinds = [(kind.is_real, kind.kind == "string") for kind in (recorded, element_type)]
-        return None if kinds[0] == kinds[1] else f"recorded as {recorded}, the model has {element_type}"
+        return None if kinds[0] == kinds[1] else f"was recorded as {recorded}, but {element_type} was expected"
 
     @property
     def has_only_inputs(self) -> bool:
@@ -93,7 +93,7 @@ class Recorded(OtherBase):
             recorded = self._tensors[key]
             if recorded.shape != array.shape or not _equal(recorded, array):
                 message = f"input '{port.any_name}' was recorded with other values than it is given"
-                hint = "leave out --input: recorded inputs are used if the recording has all of them"
+                hint = "leave out --input and --seed: recorded inputs are used if the recording has all of them"
                 raise InputError(diagnose(BAD_INPUT, message, Place(self.description), hint=hint))
 
     def see(self, step: SeenStep) -> Iterator[Answer]:

@@ -98,7 +98,8 @@ def compare_tensors(actual: Array, reference: Array, tolerance: Tolerance) -> Te
     Equal infinities, and NaN in both tensors, count as equal.
     """
     if actual.shape != reference.shape:
-        problem = f"shape {list(actual.shape)} instead of {list(reference.shape)}"
+        shapes = [",".join(map(str, array.shape)) for array in (actual, reference)]
+        problem = f"has shape [{shapes[0]}], but [{shapes[1]}] was expected"
         return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
     if actual.dtype.kind in "TUSO" or reference.dtype.kind in "TUSO":
         return _compare_texts(actual, reference)

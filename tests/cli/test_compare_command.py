@@ -107,3 +107,35 @@ def test_a_fault_in_a_body_names_the_layer_around_it(folder: Path, capsys: pytes
     assert status == 1
     assert "first layer beyond tolerance: Loop 'loop' (id 3), compared as a whole with its body: " in text
     assert "faulty" not in text
+
+
+def test_a_seed_gives_the_inputs_for_a_recording(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = ovir.random_inputs("model.xml", 3)
+    np.savez("outputs.npz", tanh=np.tanh(inputs["x"]))
+    assert run(capsys, "--against", "outputs.npz")[0] == 2
+    status, text = run(capsys, "--against", "outputs.npz", "--seed", "3")
+    assert status == 0
+    assert "random inputs: 1 set, seed 3" in text
+    status, text = run(capsys, "--against", "recorded.npz", "--seed", "3")
+    assert status == 2
+    assert "input 'x' was recorded with other values than it is given" in text
+    assert "leave out --input and --seed" in text
+    status, text = run(capsys, "--against", "recorded.npz", "--save-inputs", "saved.npz")
+    assert status == 2
+    assert "--save-inputs saves inputs that are given or random; the recording has its own" in text
+
+
+def test_no_inputs_are_drawn_for_an_engine_that_is_missing(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "missing:")
+    status, text = run(capsys, "--against", "openvino:CPU")
+    assert status == 2
+    assert text.startswith("error[OVIR904] openvino:CPU needs the package openvino, which is missing")
+
+
+def test_another_shape_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.savez("other.npz", x=X, tanh=np.zeros((3, 4), np.float32))
+    status, text = run(capsys, "--against", "other.npz")
+    assert status == 1
+    assert "first layer beyond tolerance: Tanh 'tanh' (id 1): has shape [3,4], but [1,4] was expected" in text

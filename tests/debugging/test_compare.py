@@ -258,7 +258,7 @@ def test_recorded_inputs_are_used() -> None:
 def test_recorded_tensors_of_another_shape() -> None:
     found = ovir.compare(small_net(), {"tanh": np.zeros((2, 5), np.float32), "x": X})
     assert found.first is not None
-    assert found.first.tensor.worst.problem == "shape [2, 5] instead of [2, 6]"
+    assert found.first.tensor.worst.problem == "has shape [2,5], but [2,6] was expected"
     assert not found
 
 
@@ -312,7 +312,7 @@ def test_nan_on_one_side_leaves_out_what_would_look_good() -> None:
 def test_recorded_tensors_of_another_kind_of_element_type() -> None:
     found = ovir.compare(small_net(), {"x": X, "tanh": np.zeros((2, 6), np.int32)})
     assert found.first is not None
-    assert found.first.tensor.worst.problem == "recorded as i32, the model has f32"
+    assert found.first.tensor.worst.problem == "was recorded as i32, but f32 was expected"
 
 
 def test_recorded_layers_in_bodies_are_listed_without_a_warning() -> None:

@@ -44,7 +44,7 @@ def test_the_tolerance_grows_with_the_size_of_the_tensor():
 def test_other_shapes_and_their_message():
     found = compare_tensors(np.zeros((2, 3)), np.zeros(6), Tolerance(1))
     assert not found.within
-    assert found.problem == "shape [2, 3] instead of [6]"
+    assert found.problem == "has shape [2,3], but [6] was expected"
 
 
 def test_nan_and_infinity_must_agree():
