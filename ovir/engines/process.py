@@ -61,7 +61,7 @@ class Engine:
 
     Its process starts with the first use, and again after a crash; loaded models are lost then. Use it in a ``with``
     block. ``config`` holds properties of the device, such as ``{"INFERENCE_PRECISION_HINT": "bf16"}``. ``timeout`` is
-    the number of seconds that one request may take.
+    the number of seconds that one request may take; the start of the process may take a minute in any case.
     """
 
     def __init__(self, name: str, config: Mapping[str, str] | None = None, *, timeout: float | None = None) -> None:
@@ -162,12 +162,13 @@ class Engine:
         process = self._process
         assert process is not None
         expired = threading.Event()
+        limit = None if self.timeout is None else max(self.timeout, _START if command == "open" else 0.0)
 
         def stop() -> None:
             expired.set()
             process.kill()
 
-        timer = threading.Timer(self.timeout, stop) if self.timeout is not None else None
+        timer = threading.Timer(limit, stop) if limit is not None else None
         if timer is not None:
             timer.daemon = True
             timer.start()
@@ -175,7 +176,7 @@ class Engine:
             send(cast("Any", process.stdin), (command, *arguments))
             status, value = receive(cast("Any", process.stdout))
         except (EOFError, OSError):
-            raise self._died(command, expired.is_set()) from None
+            raise self._died(command, limit if expired.is_set() else None) from None
         except BaseException:  # an interrupt between request and answer: the next answer would be a wrong one
             self.close()
             raise
@@ -196,10 +197,11 @@ class Engine:
             return EngineMissingError(diagnose(NO_ENGINE, f"{self.name}: {_one_line(value)}"))
         return EngineError(diagnose(ENGINE, f"{self.description}: {_WHAT[command]}: {_one_line(value)}"))
 
-    def _died(self, command: str, expired: bool) -> EngineDiedError:
+    def _died(self, command: str, limit: float | None) -> EngineDiedError:
+        """Return the error of a process that has ended, or was stopped after ``limit`` seconds."""
         assert self._process is not None
-        if expired:
-            reason = f"took longer than {self.timeout:g} s and was stopped"
+        if limit is not None:
+            reason = f"took longer than {limit:g} s and was stopped"
         else:
             reason = f"ended with {_ending(self._process.wait())}"
         self._messages.seek(0)
@@ -216,6 +218,8 @@ _WHAT = {
     "unload": "cannot release a model",
     "infer": "cannot run the model",
 }
+_START = 60.0
+"""The seconds that a process may take to import an engine, which is slow on a busy machine."""
 _MOST_TEXT = 2000  # characters of a message of an engine
 
 
