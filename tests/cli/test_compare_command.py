@@ -139,3 +139,126 @@ def test_another_shape_is_named(folder: Path, capsys: pytest.CaptureFixture[str]
     status, text = run(capsys, "--against", "other.npz")
     assert status == 1
     assert "first layer beyond tolerance: Tanh 'tanh' (id 1): has shape [3,4], but [1,4] was expected" in text
+
+
+# --------------------------------------------------------------------------- every option has its effect
+
+
+@pytest.fixture
+def other(folder: Path) -> Path:
+    """Return the folder with a second model, whose Tanh is followed by a factor, and weights of another name."""
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    scaled = ops.multiply(ops.tanh(x, name="tanh"), np.float32([[1.01]]), name="scaled")
+    ovir.save_model(ovir.Model([ops.softmax(scaled, 1, name="soft", tensor_names="soft")], [x]), "other.xml")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        ("", 1),
+        ("--rtol 0.1", 0),
+        ("--rtol 1e-9", 1),
+        ("--atol 0.1", 0),
+        ("--atol 1e-9", 1),
+        ("--metric sqnr_db=20", 0),
+        ("--metric sqnr_db=90", 1),
+    ],
+)
+def test_tolerances(other: Path, capsys: pytest.CaptureFixture[str], arguments: str, status: int) -> None:
+    assert run(capsys, "other.xml", "--input", "x.npz", *arguments.split())[0] == status
+
+
+def test_samples_and_seed_draw_inputs(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "other.xml", "--samples", "3", "--seed", "5")[1]
+    assert "random inputs: 3 sets, seed 5" in text
+    assert "3 sets of inputs" in text
+    assert "mean SQNR" in text
+    assert run(capsys, "other.xml", "--seed", "5")[1] != run(capsys, "other.xml", "--seed", "6")[1]
+    status, text = run(capsys, "other.xml", "--samples", "3", "--input", "x.npz")
+    assert (status, "--samples draws random inputs: give either it or --input" in text) == (2, True)
+
+
+def test_saved_inputs_give_the_same_numbers(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = run(capsys, "other.xml", "--seed", "5", "--save-inputs", "saved.npz")[1]
+    again = run(capsys, "other.xml", "--input", "saved.npz")[1]
+    assert drawn.replace("random inputs: 1 set, seed 5\n", "") == again
+
+
+def test_images_are_prepared(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    from PIL import Image
+
+    pixels = np.random.default_rng(0).integers(0, 255, (4, 6, 3), np.uint8)
+    Image.fromarray(pixels).save("photo.png")
+    x = ops.parameter([1, 4, 4, 3], "f32", name="x")
+    ovir.save_model(ovir.Model([ops.relu(x, name="relu")], [x]), "image.xml")
+    ways = [
+        "--layout NHWC",
+        "--layout NHWC --mean 10",
+        "--layout NHWC --scale 2",
+        "--layout NHWC --bgr",
+        "--layout NHWC --resize pad",
+        "--layout NHWC --resize crop",
+    ]
+    given = []
+    for way in ways:
+        arguments = ["image.xml", "image.xml", "--input", "photo.png", "--save-inputs", "given.npz", *way.split()]
+        assert main(["compare", *arguments]) == 0
+        with np.load("given.npz") as saved:
+            given.append(saved["x"].tobytes())
+    assert len(set(given)) == len(ways)
+
+
+def test_the_number_of_layers_that_are_shown(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["other.xml", "--input", "x.npz"]
+    assert "and 1 more layer; --all shows all" in run(capsys, *arguments, "--limit", "1")[1]
+    text = run(capsys, *arguments, "--all")[1]
+    assert "more layer" not in text
+    assert "Tanh" in text
+    assert run(capsys, *arguments, "--all", "--limit", "1")[0] == 2
+
+
+def test_layers_of_a_second_model_alone(other: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = run(capsys, "other.xml", "--input", "x.npz", "--isolated")[1]
+    assert ": outputs, and layers alone, 1 set" in text
+    assert "first layer beyond tolerance" not in text
+    text = run(capsys, "other.xml", "--input", "x.npz", "--cumulative")[1]
+    assert ": outputs and layers, 1 set" in text
+    assert "first layer beyond tolerance: SoftMax 'soft'" in text
+
+
+def test_the_second_model_runs_on_the_device(
+    other: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OVIR_TEST_FAULT", "hang:Multiply")
+    arguments = ["other.xml", "--input", "x.npz", "--against", "openvino:CPU"]
+    status, text = run(capsys, *arguments, "--timeout", "4")
+    assert status == 1
+    assert "other.xml on OpenVINO 1.2.3 on CPU" in text
+    assert "took longer than 4 s and was stopped" in text
+
+
+def test_weights_and_shapes_of_another_name_and_size(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    model = ovir.Model([ops.multiply(x, np.float32([[2]]), name="product")], [x])
+    ovir.save_model(model, "first.xml")
+    ovir.save_model(model, "second.xml")
+    (folder / "first.bin").write_bytes(np.float32([3]).tobytes())
+    assert main(["compare", "first.xml", "second.xml", "--input", "x.npz"]) == 1
+    assert main(["compare", "first.xml", "second.xml", "--input", "x.npz", "--weights", "second.bin"]) == 0
+    assert main(["compare", "first.xml", "first.xml", "--shape", "7,4"]) == 0
+    assert "f32[7,4]" in capsys.readouterr().out
+
+
+def test_an_extension_computes_layers(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = (folder / "model.xml").read_text().replace('type="Tanh" version="opset1"', 'type="Twice" version="mine"')
+    (folder / "twice.xml").write_text(text)
+    (folder / "model.bin").rename(folder / "twice.bin")
+    (folder / "twice.py").write_text(
+        "import ovir\n\n@ovir.register('Twice', version='mine')\nclass Twice(ovir.Operator):\n"
+        "    def infer(self, data):\n        return data\n\n    def run(self, data):\n        return data * 2\n"
+    )
+    np.savez("twice.npz", x=X, tanh=X * 2)
+    assert main(["compare", "twice.xml", "--against", "twice.npz"]) == 2
+    assert main(["compare", "twice.xml", "--against", "twice.npz", "--extension", "twice.py"]) == 0
+    assert "within tolerance" in capsys.readouterr().out

@@ -14,6 +14,7 @@ import pytest
 from small_transformers import encoder
 
 import ovir
+from ovir import opset13 as ops
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 CHECK = shlex.join([sys.executable, "-c", "import sys; sys.exit('Gelu' in open(sys.argv[1]).read())"]) + " {}"
@@ -36,6 +37,42 @@ def model(tmp_path: Path) -> Path:
 def printed(cli: Any, *arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(cli(*arguments, "--json").out)
     return found
+
+
+@pytest.fixture
+def looping(tmp_path: Path) -> list[Path]:
+    """Return two models with a loop, of which the second has another factor and another name."""
+    paths = [tmp_path / "a.xml", tmp_path / "b.xml"]
+    for path, factor, name in zip(paths, (1.0, 1.5), ("kept", "renamed"), strict=True):
+        x = ops.parameter([2, 4], "f32", name="x", tensor_names="x")
+        state = ops.parameter([2, 4], "f32", name="state")
+        step = ops.tanh(ops.multiply(state, np.float32(factor)), name="step")
+        loop = ops.loop(ops.constant(np.int64(3)), ops.constant(np.array(True)), name="loop")
+        loop.set_function(ovir.Model([ops.constant(np.array(True)), step], [state]))
+        loop.set_special_body_ports([-1, 0])
+        loop.set_merged_input(state, x, step)
+        product = ops.matmul(
+            loop.get_iter_value(step, -1), np.eye(4, 6, dtype=np.float32), False, False, name="product"
+        )
+        out = ops.softmax(ops.relu(product, name=name), 1, name="soft", tensor_names="soft")
+        ovir.save_model(ovir.Model([out], [x]), path)
+    return paths
+
+
+def test_compare(cli: Any, looping: list[Path], tmp_path: Path) -> None:
+    found = printed(cli, "compare", *looping, "--samples", 2)
+    assert set(found) == documented("wrong-results.md", "Field")
+    tensor = documented("wrong-results.md", "Field of an output or layer")
+    layer = tensor | documented("wrong-results.md", "Field of a layer only")
+    assert set(found["outputs"][0]) == tensor | documented("wrong-results.md", "Field of an output only")
+    assert {key for one in found["layers"] for key in one} == layer
+    assert {*found["first"], *found["largest"]} <= layer
+    assert set(found["tolerance"]) == {"rtol", "atol"}
+    limited = printed(cli, "compare", *looping, "--metric", "cosine=0.5")
+    assert limited["tolerance"] == {"metric": "cosine", "limit": 0.5}
+    np.savez(tmp_path / "recorded.npz", x=np.ones((2, 4), np.float32), product=np.ones((2, 6), np.float32))
+    recorded = printed(cli, "compare", looping[0], "--against", tmp_path / "recorded.npz")
+    assert set(recorded["not_compared"][0]) == {"id", "name", "type", "reason"}
 
 
 def test_bisect(cli: Any, model: Path, tmp_path: Path) -> None:

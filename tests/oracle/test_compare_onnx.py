@@ -1,0 +1,184 @@
+"""``ovir compare --against onnx:``: IRs that OpenVINO has converted, and the models that they were made from."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import ovir
+from ovir import opset13 as ops
+from ovir.graph.layers import Layer
+
+pytestmark = [
+    pytest.mark.oracle,
+    pytest.mark.skipif(
+        any(find_spec(name) is None for name in ("openvino", "onnx", "onnxruntime")),
+        reason="OpenVINO, onnx or onnxruntime is not installed",
+    ),
+]
+
+Graph = tuple[list[Any], dict[str, tuple[Any, ...]], dict[str, tuple[Any, ...]], dict[str, np.ndarray]]
+"""Nodes, inputs and outputs with their shapes, and constants."""
+
+
+def node(kind: str, inputs: str, outputs: str, **attributes: Any) -> Any:
+    from onnx import helper
+
+    return helper.make_node(kind, [name.strip("_") for name in inputs.split()], outputs.split(), **attributes)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return (np.random.default_rng(sum(shape)).standard_normal(shape) / 3).astype(np.float32)
+
+
+def conv_net() -> Graph:
+    nodes = [
+        node("Conv", "image w1 b1", "conv1", kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+        node("BatchNormalization", "conv1 scale shift mean var", "norm"),
+        node("Relu", "norm", "relu"),
+        node("MaxPool", "relu", "pool", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Conv", "pool w2", "conv2", kernel_shape=[3, 3], group=4, pads=[1, 1, 1, 1]),
+        node("GlobalAveragePool", "conv2", "mean2"),
+        node("Flatten", "mean2", "flat"),
+        node("Gemm", "flat w3 b3", "scores", transB=1),
+    ]
+    constants = {
+        "w1": normal(8, 3, 3, 3),
+        "b1": normal(8),
+        "w2": normal(8, 2, 3, 3),
+        "w3": normal(5, 8),
+        "b3": normal(5),
+    }
+    constants |= {"scale": normal(8) + 1, "shift": normal(8), "mean": normal(8), "var": np.abs(normal(8)) + 1}
+    return nodes, {"image": (2, 3, 16, 16)}, {"scores": (2, 5)}, constants
+
+
+def attention() -> Graph:
+    nodes = [
+        node("LayerNormalization", "x gain bias", "normed", axis=-1),
+        *(node("MatMul", f"normed w{name}", name) for name in "qkv"),
+        *(node("Reshape", f"{name} heads", f"{name}4") for name in "qkv"),
+        *(node("Transpose", f"{name}4", f"{name}t", perm=[0, 2, 1, 3]) for name in "qv"),
+        node("Transpose", "k4", "kt", perm=[0, 2, 3, 1]),
+        node("MatMul", "qt kt", "products"),
+        node("Div", "products root", "scaled"),
+        node("Softmax", "scaled", "weights", axis=-1),
+        node("MatMul", "weights vt", "context"),
+        node("Transpose", "context", "context_t", perm=[0, 2, 1, 3]),
+        node("Reshape", "context_t joined", "joint"),
+        node("Gelu", "joint", "gelu"),
+        node("Add", "gelu x", "y"),
+    ]
+    constants = {
+        "gain": normal(12) + 1,
+        "bias": normal(12),
+        "root": np.float32(2),
+        **{f"w{x}": normal(12, 12) for x in "qkv"},
+    }
+    constants |= {"heads": np.int64([0, 0, 3, 4]), "joined": np.int64([0, 0, 12])}
+    return nodes, {"x": ("batch", 7, 12)}, {"y": ("batch", 7, 12)}, constants
+
+
+def lstm() -> Graph:
+    nodes = [
+        node("LSTM", "x w r b", "all last cell", hidden_size=6, direction="bidirectional"),
+        node("Transpose", "all", "turned", perm=[0, 2, 1, 3]),
+        node("Reshape", "turned shape", "joined"),
+        node("MatMul", "joined head", "tags"),
+    ]
+    constants = {"w": normal(2, 24, 5), "r": normal(2, 24, 6), "b": normal(2, 48), "head": normal(12, 4)}
+    constants |= {"shape": np.int64([0, 0, -1])}
+    return nodes, {"x": (9, 2, 5)}, {"tags": (9, 2, 4), "last": (2, 2, 6)}, constants
+
+
+def converted(folder: Path, make: Callable[[], Graph], opset: int) -> tuple[Path, Path]:
+    """Write a graph as ONNX, let OpenVINO convert it, and return both paths."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    nodes, inputs, outputs, constants = make()
+    ports = [
+        [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape) for name, shape in described.items()]
+        for described in (inputs, outputs)
+    ]
+    weights = [numpy_helper.from_array(np.asarray(array), name) for name, array in constants.items()]
+    graph = helper.make_graph(nodes, "g", *ports, weights)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=9)
+    onnx.checker.check_model(model)
+    onnx.save(model, folder / "model.onnx")
+    program = (
+        "import openvino as ov, sys; ov.save_model(ov.convert_model(sys.argv[1]), sys.argv[2], compress_to_fp16=False)"
+    )
+    paths = folder / "model.onnx", folder / "model.xml"
+    subprocess.run([sys.executable, "-c", program, *map(str, paths)], check=True)
+    return paths
+
+
+KINDS = [(conv_net, 13), (conv_net, 20), (attention, 20), (lstm, 11), (lstm, 17)]
+
+
+@pytest.mark.parametrize(("make", "opset"), KINDS, ids=lambda value: getattr(value, "__name__", str(value)))
+def test_a_converted_model_agrees_and_a_changed_weight_is_named(
+    make: Callable[[], Graph], opset: int, tmp_path: Path
+) -> None:
+    onnx_path, xml_path = converted(tmp_path, make, opset)
+    model = ovir.read_model(xml_path)
+    shape = [3 if dim.is_dynamic else int(dim.lower) for dim in model.inputs[0].shape]
+    inputs = [{0: normal(*shape)}]
+    found = ovir.compare(model, f"onnx:{onnx_path}", inputs=inputs)
+    assert found, found.to_dict()
+    named = {item.name for item in found.layers}
+    assert len(named) >= 3
+    assert len(found.outputs) == len(model.outputs)
+    for constant in [layer for layer in model.layers if is_weight(layer)]:
+        changed = model.clone()
+        changed.set_constant(constant.key, constant.operator.data * np.float32(1.5))  # type: ignore[union-attr]
+        first = ovir.compare(changed, f"onnx:{onnx_path}", inputs=inputs).first
+        assert first is not None, constant.key
+        assert first.name in first_named(constant, named), constant.key
+
+
+def is_weight(layer: Layer) -> bool:
+    data = getattr(layer.operator, "data", None)
+    return layer.type == "Const" and data is not None and data.dtype == np.float32 and data.size > 20
+
+
+def first_named(constant: Layer, named: set[str]) -> set[str]:
+    """Return the compared layers that a constant reaches without another one in between."""
+    found, pending = set(), [constant]
+    while pending:
+        for port in pending.pop().outputs:
+            for reader in port.readers:
+                if reader.layer.key in named:
+                    found.add(reader.layer.key)
+                else:
+                    pending.append(reader.layer)
+    return found
+
+
+def test_inputs_and_tensors_that_do_not_match(tmp_path: Path) -> None:
+    onnx_path, xml_path = converted(tmp_path, conv_net, 13)
+    x = ops.parameter([2, 3, 8, 8], "f32", name="image", tensor_names="image")
+    small = ovir.Model([ops.relu(x, name="relu")], [x])
+    with pytest.raises(ovir.RunError, match="Got invalid dimensions for input: image"):
+        ovir.compare(small, f"onnx:{onnx_path}")
+    a, b = (ops.parameter([2, 3, 16, 16], "f32", name=name, tensor_names=name) for name in "ab")
+    with pytest.raises(ovir.InputError, match="its input 'image' is no input of the IR, whose inputs are 'a', 'b'"):
+        ovir.compare(ovir.Model([ops.add(a, b)], [a, b]), f"onnx:{onnx_path}")
+    model = ovir.read_model(xml_path)
+    for layer in model.layers:
+        for port in layer.outputs:
+            if layer.type not in ("Parameter", "Result") and not any(
+                one.layer.type == "Result" for one in port.readers
+            ):
+                port.own_names = frozenset()
+    found = ovir.compare(model, f"onnx:{onnx_path}", inputs=[{0: normal(2, 3, 16, 16)}])
+    assert found
+    assert {item.reason for item in found.not_compared} == {"the ONNX model has no tensor of its name"}
