@@ -1,0 +1,50 @@
+"""The discrete Fourier transform along one axis in ONNX."""
+
+from __future__ import annotations
+
+from ovir.core.element_types import f32, f64, i64
+from ovir.export.graph import Graph, Operand
+from ovir.export.tensors import Tensor
+
+
+def as_computed(graph: Graph, data: Tensor) -> Tensor:
+    """Return data in the type in which transforms are computed."""
+    return graph.cast(data, f64 if data.element_type == f64 else f32)
+
+
+def dft(graph: Graph, data: Tensor, axis: int, length: Operand = None, **attributes: int) -> Tensor:
+    """Return the transform along an axis of complex numbers [..., 2], or of real ones [..., 1]; ``length`` is a
+    scalar."""
+    if graph.opset >= 20:
+        return graph.DFT(data, length, graph.constant(axis), **attributes)
+    return graph.DFT(data, length, axis=axis, **attributes)
+
+
+def to_length(graph: Graph, data: Tensor, axis: int, length: Tensor) -> Tensor:
+    """Return data whose axis is cut or padded with zeros to a length, a tensor of one element."""
+    rank = graph.rank(data)
+    cut = graph.Slice(data, [0], length, [axis])
+    missing = graph.Sub(length, graph.Shape(cut, start=axis, end=axis + 1))
+    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, graph.constant([0] * (rank - axis)), axis=0)
+    whole = graph.Slice(pads, [0], [2 * rank], [0])
+    return graph.shaped(graph.Pad(cut, whole), [-1] * rank)
+
+
+def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | None) -> Tensor:
+    """Return the real numbers whose transform begins with ``half`` [..., 2] along an axis.
+
+    ``length`` is a scalar; without it the length is 2 * (size - 1).
+    """
+    rank = graph.rank(half)
+    if length is None:
+        start = graph.constant([-2])
+    else:
+        wanted = graph.cast(graph.Reshape(length if isinstance(length, Tensor) else graph.constant(length), [1]), i64)
+        half = to_length(graph, half, axis, graph.Add(graph.Div(wanted, [2]), [1]))
+        start = graph.Div(graph.Sub(wanted, [1]), [2])
+    # The other half are the conjugates, in reverse.
+    others = graph.Slice(half, start, [0], [axis], [-1])
+    signs = graph.cast(graph.constant([1, -1]), half.element_type)
+    whole = graph.Concat(half, graph.Mul(others, signs), axis=axis)
+    made = dft(graph, graph.shaped(whole, [-1] * rank), axis, inverse=1)
+    return graph.shaped(graph.Gather(made, graph.constant(0), axis=rank - 1), [-1] * (rank - 1))

@@ -1,0 +1,103 @@
+"""RegionYolo and ReorgYolo."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from math import prod
+
+import numpy as np
+
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.yolo import RegionYolo, ReorgYolo
+
+
+@exports(RegionYolo, to="Sigmoid and Softmax")
+def region_yolo(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
+    """Export as Sigmoid and Softmax of parts of the channels."""
+    data = graph.shaped(data, data.shape if data.rank else [-1] * 4)
+    channels = op.regions * op.entries
+    is_plain = data.shape[1] == channels
+    if is_plain:
+        blocks = graph.Reshape(data, [-1, op.entries, *_area(data)]) if _area(data) else _blocks(graph, op, data)
+        rest = None
+    else:  # regions follow each other regardless of the batch
+        flat = graph.Reshape(data, [-1])
+        count = graph.Mul(graph.Div(graph.Size(data), graph.Gather(graph.Shape(data), graph.constant(1))), channels)
+        used = graph.Reshape(count, [1])
+        area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
+        shape = graph.Concat(graph.constant([-1, op.entries]), area, axis=0)
+        blocks = graph.Reshape(graph.Slice(flat, [0], used, [0]), shape)
+        rest = graph.Slice(flat, used, [2**62], [0]) if op.do_softmax else None
+    made = _activated(graph, op, blocks)
+    if rest is not None:
+        made = graph.Concat(graph.Reshape(made, [-1]), rest, axis=0)
+    return graph.Reshape(made, _output_shape(graph, op, data))
+
+
+def _area(data: Tensor) -> list[int]:
+    rest = data.shape.slice(2)
+    return [prod(rest.to_tuple())] if rest.is_static else []
+
+
+def _blocks(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
+    area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
+    return graph.Reshape(data, graph.Concat(graph.constant([-1, op.entries]), area, axis=0))
+
+
+def _activated(graph: Graph, op: RegionYolo, blocks: Tensor) -> Tensor:
+    """Return blocks [regions, entries, points] with the sigmoid of coordinates and objectness, and the scores."""
+    scores = op.coords + 1
+    last = scores if op.do_softmax else op.entries
+
+    def passes(entry: int) -> int:
+        return -1 if op.do_softmax and entry >= scores else (entry < 2) + (op.coords <= entry < last)
+
+    runs = [(times, len(list(entries))) for times, entries in groupby(range(op.entries), passes)]
+    parts = graph.node("Split", blocks, [count for _, count in runs], outputs=len(runs), axis=1)
+    found = []
+    for (times, _), part in zip(runs, parts, strict=True):
+        if times < 0:
+            part = graph.Softmax(part, axis=1)
+        for _ in range(times):
+            part = graph.Sigmoid(part)
+        found.append(part)
+    return graph.Concat(*found, axis=1) if len(found) > 1 else found[0]
+
+
+def _output_shape(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
+    known = op.output_shapes[0]
+    if known.is_static:
+        return graph.constant(np.array(known.to_tuple(), np.int64))
+    if not op.do_softmax:
+        middle = graph.constant([op.regions * op.entries])
+        return graph.Concat(graph.Shape(data, end=1), middle, graph.Shape(data, start=2), axis=0)
+    first = op.normalize_axis(op.axis, 4)
+    stop = max(op.normalize_axis(op.end_axis, 4, "end_axis"), first) + 1
+    parts = [graph.constant([-1])]
+    if first:
+        parts.insert(0, graph.Shape(data, end=first))
+    if stop < 4:
+        parts.append(graph.Shape(data, start=stop))
+    return graph.Concat(*parts, axis=0) if len(parts) > 1 else parts[0]
+
+
+@exports(
+    ReorgYolo, to="Reshape and Transpose", limits="channels that stride * stride does not divide need a static shape"
+)
+def reorg_yolo(graph: Graph, op: ReorgYolo, data: Tensor) -> Tensor:
+    """Export as Transpose between Reshape; else gather the elements one by one."""
+    stride = op.stride[0]
+    area = stride * stride
+    channels = data.shape[1]
+    if not channels.is_static or channels.length % area:
+        sizes = graph.sizes(data)
+        places = op.run(np.arange(prod(sizes)).reshape(sizes))
+        return graph.Gather(graph.Reshape(data, [-1]), graph.constant(np.asarray(places, np.int64)))
+    height, width = graph.Shape(data, start=2, end=3), graph.Shape(data, start=3)
+    one = graph.constant([stride])
+    spread = graph.Concat(graph.constant([0, channels.length // area]), height, one, width, one, axis=0)
+    blocks = graph.Transpose(graph.Reshape(data, spread), perm=[0, 3, 5, 1, 2, 4])
+    smaller = graph.Div(graph.Concat(height, width, axis=0), [stride, stride])
+    return graph.Reshape(blocks, graph.Concat(graph.constant([0, channels.length * area]), smaller, axis=0))
