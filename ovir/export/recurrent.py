@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir.core.element_types import f64
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
@@ -55,10 +56,12 @@ def steps(
     assert w is not None
     assert r is not None
     hidden = _hidden_size(graph, op, w, r)
+    kind = "LSTM" if isinstance(op, LstmBase) else "GRU" if isinstance(op, GruBase) else "RNN"
+    graph.require(x.element_type != f64, "no engine runs {} of element type f64 with all attributes", kind)
+    graph.require(kind != "RNN" or not 0 < op.clip < np.inf, "onnxruntime ignores attribute clip {} of RNN", op.clip)
     if b is not None:
         b = _both_biases(graph, op, b, hidden)
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states
-    kind = "LSTM" if isinstance(op, LstmBase) else "GRU" if isinstance(op, GruBase) else "RNN"
     return graph.node(kind, *inputs, outputs=1 + len(states), **attributes(op, hidden, direction))
 
 
