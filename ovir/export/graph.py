@@ -91,7 +91,7 @@ class Graph:
         for name in attributes:
             if name not in schema.attributes:
                 self.fail("{} of opset {} has no attribute '{}'", op_type, self.opset, name)
-        formal = list(_formal(schema.inputs, len(inputs)))
+        formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self._is_fixed, inputs))
         computed = {variable: self._computed(schema, variable, t, is_fixed) for variable, t in types.items()}
@@ -106,7 +106,7 @@ class Graph:
         if is_fixed:
             self._fixed.update(node.outputs)
         found = []
-        for index, variable in enumerate(_formal(schema.outputs, outputs)):
+        for index, variable in enumerate(_formal(schema, schema.outputs, outputs)):
             given = element_type[index] if isinstance(element_type, Sequence) else element_type
             made = given or computed.get(variable) or _only_type(schema, variable)
             assert made is not None, f"{op_type} needs element_type="
@@ -300,11 +300,16 @@ def _own_type(x: Operand) -> ElementType | None:
     return ElementType.from_dtype(x.dtype) if isinstance(x, (np.ndarray, np.generic)) else None
 
 
-def _formal(parameters: Iterable[Any], count: int) -> Iterator[str]:
-    """Yield the type variable of each of ``count`` inputs or outputs; the last parameter may stand for many."""
+def _formal(schema: Any, parameters: Iterable[Any], count: int) -> Iterator[str]:
+    """Yield the type variable of each of ``count`` inputs or outputs, or the type of a variable that has only one.
+
+    The last parameter may stand for many.
+    """
     listed = list(parameters)
     for index in range(count):
-        yield listed[min(index, len(listed) - 1)].type_str
+        variable = listed[min(index, len(listed) - 1)].type_str
+        allowed = _allowed(schema, variable)
+        yield next(iter(allowed)) if len(allowed) == 1 else variable
 
 
 @cache

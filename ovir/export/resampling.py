@@ -79,10 +79,17 @@ def whole(graph: Graph, data: Tensor, element_type: ElementType, *, rounds: bool
     shape = data.shape
     if rounds:
         data = graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), 0.5)))
-    bounds = np.iinfo(element_type.to_dtype())
+    return graph.shaped(saturated(graph, data, element_type), shape)
+
+
+def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
+    """Return real numbers truncated to integers of a type, saturated unless the type has 32 bits or more."""
     if element_type.bits < 32:
-        data = graph.Clip(data, float(bounds.min), float(bounds.max))
-    return graph.shaped(graph.cast(graph.cast(data, i64), element_type), shape)
+        signed = element_type.kind == "signed"
+        bits = element_type.bits if element_type.kind != "boolean" else 1
+        bounds = (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if signed else (0, 2**bits - 1)
+        data = graph.Clip(data, *map(float, bounds))
+    return graph.cast(graph.cast(data, i64), element_type)
 
 
 def _dense(taps: Taps, size: int) -> Array:

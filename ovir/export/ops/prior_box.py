@@ -1,0 +1,15 @@
+"""PriorBox and PriorBoxClustered."""
+
+from __future__ import annotations
+
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.prior_box import PriorBox1, PriorBox8, PriorBoxBase, PriorBoxClustered
+
+
+@exports(PriorBox1, PriorBox8, PriorBoxClustered, to="a constant", limits="the sizes must be known before the run")
+def prior_box(graph: Graph, op: PriorBoxBase, output_size: Tensor, image_size: Tensor) -> Tensor:
+    """Export as a constant."""
+    sizes = graph.known(output_size, "output_size"), graph.known(image_size, "image_size")
+    return graph.constant(op.run(*sizes))
