@@ -1,0 +1,53 @@
+"""Range, Eye and OneHot."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.element_types import boolean, f64, i32, i64
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import as_list, as_scalar
+from ovir.export.tensors import Tensor
+from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
+
+
+@exports(Range1, Range4, to="Range")
+def range_(graph: Graph, op: RangeBase, start: Tensor, stop: Tensor, step: Tensor) -> Tensor:
+    """Export as Range of i64 or f64, or of i32 if all inputs have this type."""
+    output = op.output_types[0]
+    inputs = (start, stop, step)
+    computed = i64 if output.is_integral else f64
+    if output == i32 and all(tensor.element_type == i32 for tensor in inputs):
+        computed = i32
+    return graph.cast(graph.Range(*(graph.cast(as_scalar(graph, tensor), computed) for tensor in inputs)), output)
+
+
+@exports(Eye, to="Equal of two Ranges")
+def eye(
+    graph: Graph, op: Eye, rows: Tensor, columns: Tensor, diagonal: Tensor, batch_shape: Tensor | None = None
+) -> Tensor:
+    """Export as a comparison of the number of each row, shifted by the diagonal, with the number of each column."""
+    height, width, shift = (as_scalar(graph, graph.cast(tensor, i64)) for tensor in (rows, columns, diagonal))
+    down = graph.Add(graph.Range(0, height, 1), shift)
+    matrix = graph.cast(graph.Equal(graph.Unsqueeze(down, [1]), graph.Range(0, width, 1)), op.output_type)
+    if batch_shape is None or batch_shape.shape.size() == 0:
+        return matrix
+    sizes = (graph.Reshape(size, [1]) for size in (height, width))
+    return graph.Expand(matrix, graph.Concat(as_list(graph, batch_shape), *sizes, axis=0))
+
+
+@exports(OneHot1, OneHot16, to="OneHot")
+def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value: Tensor, off_value: Tensor) -> Tensor:
+    """Export as OneHot, with negative indices moved behind the last one where they set nothing."""
+    size = graph.cast(as_scalar(graph, depth), i64)
+    chosen = graph.shaped(graph.cast(indices, i64), indices.shape)
+    may_wrap = getattr(op, "negative_indices_mode", "") == "normalize"
+    is_counted = indices.element_type.kind == "unsigned"
+    if not (may_wrap or is_counted or (indices.constant is not None and (indices.constant >= 0).all())):
+        chosen = graph.Where(graph.Less(chosen, 0), size, chosen)
+    if on_value.element_type == f64:  # onnxruntime has no kernel
+        is_on = graph.cast(graph.OneHot(chosen, size, np.array([0, 1], np.float32), axis=op.axis), boolean)
+        return graph.Where(is_on, on_value, off_value)
+    pair = graph.Concat(*(graph.Reshape(value, [1]) for value in (off_value, on_value)), axis=0)
+    return graph.OneHot(chosen, size, pair, axis=op.axis)

@@ -1,0 +1,208 @@
+"""ScatterUpdate, ScatterElementsUpdate and ScatterNDUpdate.
+
+onnxruntime runs ScatterND in threads that do not wait for each other, so that several updates of one element may get
+lost. Reductions are therefore exported as ScatterElements, which takes one update after the other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.dimensions import Dimension
+from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import LAST, Size, as_list, as_scalar, product, reshaped, shape_of, sizes_of, vector
+from ovir.export.tensors import Tensor
+from ovir.ops.scatter import (
+    ScatterElementsUpdate3,
+    ScatterElementsUpdate12,
+    ScatterNDUpdate4,
+    ScatterNDUpdate15,
+    ScatterUpdate,
+)
+
+_REDUCTIONS = {"sum": "add", "sub": "add", "mean": "add", "prod": "mul", "min": "min", "max": "max"}
+_LOGICAL = {"sum": "add", "sub": "add", "max": "add", "prod": "mul", "min": "mul"}
+"""The reductions of booleans as integers, which are then compared with 0, or with 1 modulo 2."""
+
+
+# --------------------------------------------------------------------------- ScatterUpdate
+
+
+@exports(ScatterUpdate, to="ScatterND")
+def scatter_update(
+    graph: Graph, op: ScatterUpdate, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
+) -> Tensor:
+    """Export as ScatterND, with the dimensions around the axis merged unless it is the first one."""
+    places = graph.cast(indices, i64)
+    if axis.constant is not None and (axis.constant.item() == 0 or axis.constant.item() == -(data.rank or 0)):
+        return graph.ScatterND(data, graph.Unsqueeze(places, [-1]), updates)
+    before, size, after = _around(graph, data, axis)
+    flat = graph.Reshape(places, [-1])
+    count = product(graph, sizes_of(graph, indices)) if indices.rank is not None else graph.Size(flat)
+    merged = reshaped(graph, updates, [before, count, after] if before != 1 else [count, after])
+    if before == 1:
+        found = graph.ScatterND(reshaped(graph, data, [size, after]), graph.Unsqueeze(flat, [-1]), merged)
+    else:
+        rows = graph.Range(0, as_scalar(graph, vector(graph, [before])), 1)
+        grid = vector(graph, [before, count, 1])
+        columns = (graph.Expand(graph.Unsqueeze(part, axes), grid) for part, axes in ((rows, [1, 2]), (flat, [1])))
+        tuples = graph.Concat(*columns, axis=2)
+        found = graph.ScatterND(reshaped(graph, data, [before, size, after]), tuples, merged)
+    return graph.Reshape(found, shape_of(graph, data), allowzero=1)
+
+
+def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]:
+    """Return the number of elements before an axis, its size, and the number of elements after it."""
+    if axis.constant is not None and data.rank is not None:
+        at = int(axis.constant.item()) % data.rank
+        sizes = sizes_of(graph, data)
+        return product(graph, sizes[:at]), sizes[at], product(graph, sizes[at + 1 :])
+    shape = shape_of(graph, data)
+    along = graph.Mod(as_list(graph, axis), graph.Shape(shape))
+    before, after = graph.Slice(shape, [0], along), graph.Slice(shape, graph.Add(along, 1), [LAST])
+    return graph.ReduceProd(before, keepdims=1), graph.Gather(shape, along), graph.ReduceProd(after, keepdims=1)
+
+
+# --------------------------------------------------------------------------- ScatterElementsUpdate
+
+
+@exports(
+    ScatterElementsUpdate3,
+    ScatterElementsUpdate12,
+    to="ScatterElements",
+    limits="Reductions min and max need opset 18; there NaN among the updates prevails.",
+)
+def scatter_elements_update(
+    graph: Graph, op: ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
+) -> Tensor:
+    """Export as ScatterElements; a mean is a sum divided by the number of its parts."""
+    if data.rank == 0:
+        data, indices, updates = (graph.Reshape(tensor, [1]) for tensor in (data, indices, updates))
+        found = _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, 0)
+        return graph.Reshape(found, graph.constant(np.zeros(0, np.int64)))
+    if axis.constant is not None:
+        at = int(axis.constant.item())
+        return _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, at)
+    places = _positions_along(graph, data, indices, axis)
+    rows, places, parts = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
+    found = _scattered(graph, op.reduction, op.use_init_val, rows, places, parts, 0)
+    return graph.Reshape(found, shape_of(graph, data), allowzero=1)
+
+
+def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) -> Tensor:
+    """Return the row-major positions in data of the indices along an axis that the run chooses."""
+    rank, sizes = graph.rank(data), sizes_of(graph, data)
+    at = graph.Mod(as_list(graph, axis), rank)
+    indices = graph.shaped(graph.cast(indices, i64), indices.shape)
+    positions: Tensor | int = 0
+    for i in range(rank):
+        count = graph.Squeeze(graph.Shape(indices, start=i, end=i + 1), [0])
+        steps = graph.Reshape(graph.Range(0, count, 1), [-1, *[1] * (rank - 1 - i)])
+        size = vector(graph, [sizes[i]])
+        wrapped = graph.Where(graph.Less(indices, 0), graph.Add(indices, size), indices)
+        own = graph.Where(graph.Equal(at, i), wrapped, steps)
+        positions = graph.Add(graph.Mul(own, vector(graph, [product(graph, sizes[i + 1 :])])), positions)
+    assert isinstance(positions, Tensor)
+    return positions
+
+
+def _scattered(
+    graph: Graph, reduction: str, use_init: bool, data: Tensor, indices: Tensor, updates: Tensor, axis: int
+) -> Tensor:
+    """Return data with updates written or reduced into it, as ScatterElementsUpdate does."""
+    if reduction == "none":
+        return graph.ScatterElements(data, indices, updates, axis=axis)
+    is_logical = data.element_type == boolean
+    name = (_LOGICAL if is_logical else _REDUCTIONS)[reduction]
+    graph.require(graph.opset >= 18 or name in ("add", "mul"), "reduction {} needs opset 18 of ONNX", reduction)
+    computed = _computed_in(data.element_type, reduction)
+    held, parts = graph.cast(data, computed), graph.cast(updates, computed)
+    if not use_init:
+        neutral = graph.Expand(_neutral(graph, computed, name), graph.Shape(indices))
+        held = graph.ScatterElements(held, indices, neutral, axis=axis)
+    if reduction == "sub" and not is_logical:
+        parts = graph.Sub(0, parts)
+    found = graph.ScatterElements(held, indices, parts, axis=axis, reduction=name)
+    if reduction == "mean":
+        found = _divided(graph, found, indices, axis, use_init)
+    if is_logical and reduction == "sub":
+        found = graph.Mod(found, 2)
+    return graph.cast(found, data.element_type)
+
+
+def _divided(graph: Graph, sums: Tensor, indices: Tensor, axis: int, use_init: bool) -> Tensor:
+    """Return sums divided by the number of their parts; integers are rounded down."""
+    counted = f64 if sums.element_type == f64 else f32 if sums.element_type.is_real else i64
+    number = np.array(1, counted.to_dtype())
+    counts = graph.Expand(number if use_init else 0 * number, graph.Shape(sums))
+    counts = graph.ScatterElements(
+        counts, indices, graph.Expand(number, graph.Shape(indices)), axis=axis, reduction="add"
+    )
+    if not use_init:
+        counts = graph.Max(counts, 1)
+    if counted == i64:
+        sums = graph.Sub(sums, graph.Mod(sums, counts))
+    return graph.Div(sums, counts)
+
+
+def _computed_in(element_type: ElementType, reduction: str) -> ElementType:
+    if element_type == boolean:
+        return i32
+    if element_type.is_real:
+        return element_type if element_type in (f32, f64) else f32
+    return i64 if reduction == "mean" else element_type
+
+
+def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:
+    """Return the number that a reduction begins with if it does not begin with an element of data."""
+    dtype = element_type.to_dtype()
+    if reduction in ("add", "mul"):
+        return graph.constant(np.array(reduction == "mul", dtype), element_type)
+    if element_type.is_real:
+        return graph.constant(np.array(np.inf if reduction == "min" else -np.inf, dtype), element_type)
+    info = np.iinfo(dtype)
+    return graph.constant(np.array(info.max if reduction == "min" else info.min, dtype), element_type)
+
+
+# --------------------------------------------------------------------------- ScatterNDUpdate
+
+
+@exports(
+    ScatterNDUpdate4,
+    ScatterNDUpdate15,
+    to="ScatterND; ScatterElements for reductions",
+    limits="Reductions min and max need opset 18; there NaN among the updates prevails.",
+)
+def scatter_nd_update(graph: Graph, op: ScatterNDUpdate4, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """Export as ScatterND, or with a reduction as ScatterElements of rows."""
+    places = graph.shaped(graph.cast(indices, i64), indices.shape)
+    last = indices.shape[-1]
+    if last == Dimension(0, 0):  # each tuple means all of data, which becomes one slice of a larger tensor
+        places = graph.Expand(np.zeros(1, np.int64), graph.Concat(graph.Shape(indices, end=-1), [1], axis=0))
+        found = _scattered_slices(graph, op.reduction, graph.Unsqueeze(data, [0]), places, updates, 1)
+        return graph.Squeeze(found, [0])
+    if indices.rank == 1 and updates.rank != 0 and last.is_static and last.length == data.rank:
+        updates = as_scalar(graph, updates)
+    if op.reduction == "none":
+        return graph.ScatterND(data, places, updates)
+    graph.require(last.is_static, "the last dimension of indices is unknown")
+    return _scattered_slices(graph, op.reduction, data, places, updates, last.length)
+
+
+def _scattered_slices(graph: Graph, reduction: str, data: Tensor, places: Tensor, updates: Tensor, k: int) -> Tensor:
+    """Return data in which the slices at tuples of ``k`` indices are reduced with updates, one after the other."""
+    if reduction == "none":
+        return graph.ScatterND(data, places, updates)
+    shape = shape_of(graph, data)
+    sizes, rest = graph.Slice(shape, [0], [k]), graph.Slice(shape, [k], [LAST])
+    wrapped = graph.Where(graph.Less(places, 0), graph.Add(places, sizes), places)
+    strides = [graph.ReduceProd(graph.Slice(sizes, [i + 1], [LAST]), keepdims=1) for i in range(k)]
+    rows = graph.Reshape(graph.ReduceSum(graph.Mul(wrapped, vector(graph, strides)), [-1], keepdims=0), [-1])
+    length = graph.ReduceProd(rest, keepdims=1)
+    flat = graph.Reshape(data, vector(graph, [graph.ReduceProd(sizes, keepdims=1), length]), allowzero=1)
+    grid = vector(graph, [graph.Shape(rows), length])
+    parts = graph.Reshape(updates, grid, allowzero=1)
+    found = _scattered(graph, reduction, True, flat, graph.Expand(graph.Unsqueeze(rows, [1]), grid), parts, 0)
+    return graph.Reshape(found, shape, allowzero=1)

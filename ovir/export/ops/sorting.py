@@ -1,0 +1,63 @@
+"""TopK, NonZero and Unique."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ovir.core.element_types import boolean, f32, i32, i64, u8, u64
+from ovir.export.graph import Graph
+from ovir.export.registry import exports
+from ovir.export.sizes import as_list
+from ovir.export.tensors import Tensor
+from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
+
+_NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it."
+_UNIQUE_LIMITS = "NaN is not told apart from other numbers, and data must not be empty if there is an axis."
+
+
+@exports(TopK1, TopK3, TopK11, to="TopK; twice for sort index", limits=_NAN_IS_LAST)
+def top_k(graph: Graph, op: TopK3, data: Tensor, k: Tensor) -> Sequence[Tensor]:
+    """Export as TopK, whose indices are sorted by a second one if the results are ordered by index."""
+    count, largest = as_list(graph, k), int(op.mode == "max")
+    keys = _biased(graph, data) if data.element_type == u64 else data
+    values, indices = graph.node("TopK", keys, count, outputs=2, axis=op.axis, largest=largest, sorted=1)
+    if op.sort == "index":
+        indices, _ = graph.node("TopK", indices, count, outputs=2, axis=op.axis, largest=0, sorted=1)
+    if op.sort == "index" or keys is not data:
+        values = graph.GatherElements(data, indices, axis=op.axis)
+    return values, graph.cast(indices, op.index_element_type)
+
+
+def _biased(graph: Graph, data: Tensor) -> Tensor:
+    """Return numbers of u64 as numbers of i64 in the same order."""
+    return graph.Add(graph.cast(data, i64), np.array(-(2**63), np.int64))
+
+
+@exports(NonZero, to="NonZero")
+def non_zero(graph: Graph, op: NonZero, data: Tensor) -> Tensor:
+    """Export as NonZero."""
+    if data.element_type not in (boolean, u8, f32, i32, i64):
+        data = graph.cast(data, boolean)
+    if data.rank == 0:
+        data = graph.Reshape(data, [1])
+    return graph.cast(graph.NonZero(data), op.output_type)
+
+
+@exports(
+    Unique,
+    to="Unique",
+    limits=_UNIQUE_LIMITS,
+)
+def unique(graph: Graph, op: Unique, data: Tensor, axis: Tensor | None = None) -> Sequence[Tensor]:
+    """Export as Unique."""
+    along = None if axis is None else int(graph.known(axis, "axis").item())
+    is_empty = data.shape.is_static and 0 in data.shape.to_tuple()
+    graph.require(along is None or not is_empty, "data of shape {} is empty, which ends onnxruntime", data.shape)
+    keys = _biased(graph, data) if data.element_type == u64 else data
+    values, *places, counts = graph.node("Unique", keys, outputs=4, axis=along, sorted=int(op.sorted))
+    if keys is not data:
+        values = graph.cast(graph.Sub(values, np.array(-(2**63), np.int64)), u64)
+    indices = (graph.cast(place, op.index_element_type) for place in places)
+    return values, *indices, graph.cast(counts, op.count_element_type)
