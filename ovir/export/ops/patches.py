@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from ovir.core.arrays import Array
+from ovir.core.element_types import ElementType, bf16, boolean, f16, f32, f64, i32
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, as_scalar, compute, reshaped, size_of, vector
+from ovir.export.sizes import (
+    Size,
+    as_list,
+    as_scalar,
+    compute,
+    expanded,
+    product,
+    reshaped,
+    size_of,
+    sizes_of,
+    vector,
+)
 from ovir.export.tensors import Tensor
 from ovir.kernels.windows import extent
-from ovir.ops.patches import ExtractImagePatches
+from ovir.ops.base.spatial import output_size
+from ovir.ops.patches import Col2Im, ExtractImagePatches
 
 
 @exports(ExtractImagePatches, to="Pad, Gather of rows and of columns, Transpose, Reshape")
@@ -52,3 +68,63 @@ class _Axis:
         if isinstance(self.count, int):
             return graph.constant(taps + np.arange(self.count) * self.stride)
         return graph.Add(graph.Mul(graph.Range(0, as_scalar(graph, self.count), 1), self.stride), taps)
+
+
+# --------------------------------------------------------------------------- Col2Im
+
+
+@exports(
+    Col2Im,
+    to="Col2Im; ScatterElements for other types than f32, f16 and bf16, and before opset 18",
+    limits="ScatterElements needs constant sizes.",
+)
+def col_to_image(graph: Graph, op: Col2Im, data: Tensor, image_size: Tensor, kernel_size: Tensor) -> Tensor:
+    """Export as Col2Im, or as a sum of the elements at their positions in the image."""
+    is_batched = graph.rank(data) == 3
+    if graph.opset < 18 or data.element_type not in (f32, f16, bf16):
+        sizes = graph.known(image_size, "output_size"), graph.known(kernel_size, "kernel_size")
+        return _summed_at_places(graph, op, data, *sizes)
+    made = graph.Col2Im(
+        data if is_batched else graph.Unsqueeze(data, [0]),
+        as_list(graph, image_size),
+        as_list(graph, kernel_size),
+        dilations=list(op.dilations),
+        pads=[*op.pads_begin, *op.pads_end],
+        strides=list(op.strides),
+    )
+    return made if is_batched else graph.Squeeze(made, [0])
+
+
+def _summed_at_places(graph: Graph, op: Col2Im, data: Tensor, image_size: Array, kernel_size: Array) -> Tensor:
+    *batch, blocks, _ = sizes_of(graph, data)
+    height, width = (int(size) for size in image_size)
+    taps = int(np.prod(kernel_size))
+    planes = product(graph, [*batch, compute(graph, "Div", blocks, taps)])
+    places = _places_in_image(op, (height, width), kernel_size)
+    computed = _summed_in(data.element_type)
+    parts = reshaped(graph, graph.cast(data, computed), [planes, places.size])
+    zero = graph.constant(np.zeros((1, 1), computed.to_dtype()), computed)
+    zeros = expanded(graph, zero, [planes, height * width + 1])
+    indices = expanded(graph, graph.constant(places.reshape(1, -1)), [planes, places.size])
+    summed = graph.Slice(graph.ScatterElements(zeros, indices, parts, axis=1, reduction="add"), [0], [-1], [1])
+    channels = compute(graph, "Div", blocks, taps)
+    return graph.cast(reshaped(graph, summed, [*batch, channels, height, width]), data.element_type)
+
+
+def _places_in_image(op: Col2Im, sizes: Sequence[int], kernel_size: Array) -> Array:
+    """Return the position in the image of each position of the kernel in each window; padding is behind the image."""
+    per_axis = []
+    for axis, (size, kernel) in enumerate(zip(sizes, kernel_size.tolist(), strict=True)):
+        numbers = (op.strides[axis], op.dilations[axis], op.pads_begin[axis], op.pads_end[axis])
+        windows = output_size(size, kernel, *numbers)
+        taps = np.arange(kernel)[:, np.newaxis] * op.dilations[axis] - op.pads_begin[axis]
+        per_axis.append(taps + np.arange(windows) * op.strides[axis])
+    rows, columns = per_axis[0][:, np.newaxis, :, np.newaxis], per_axis[1][np.newaxis, :, np.newaxis, :]
+    inside = (rows >= 0) & (rows < sizes[0]) & (columns >= 0) & (columns < sizes[1])
+    return np.where(inside, rows * sizes[1] + columns, sizes[0] * sizes[1]).astype(np.int64)
+
+
+def _summed_in(element_type: ElementType) -> ElementType:
+    if element_type == boolean:
+        return i32
+    return f32 if element_type.is_real and element_type != f64 else element_type
