@@ -1,0 +1,86 @@
+"""ROIAlign and ROIAlignRotated."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ovir.core.element_types import f32, f64, i64
+from ovir.export.graph import Graph
+from ovir.export.regions import Pixels, columns, listed, sampled, zero_unless
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.ops.roi_align import ROIAlign3, ROIAlign9, ROIAlignRotated
+
+_MODES = {"asymmetric": "output_half_pixel", "half_pixel_for_nn": "half_pixel", "half_pixel": "half_pixel"}
+
+
+@exports(
+    ROIAlign3,
+    ROIAlign9,
+    to="RoiAlign; gathered pixels for mode max and from opset 22 on",
+    limits="before opset 22, batch_indices may not hold -1 in mode avg",
+)
+def roi_align(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
+    """Export as RoiAlign; as gathered samples for mode max, which ONNX defines otherwise, and for later opsets, in
+    which onnxruntime has no kernel."""
+    if op.mode == "max" or graph.opset >= 22:
+        return _pooled(graph, op, data, rois, batch_indices)
+    if op.aligned_mode == "half_pixel":
+        rois = graph.Add(rois, 0.5)
+    return graph.RoiAlign(
+        data,
+        rois,
+        graph.cast(batch_indices, i64),
+        mode="avg",
+        output_height=op.pooled_h,
+        output_width=op.pooled_w,
+        sampling_ratio=op.sampling_ratio,
+        spatial_scale=op.spatial_scale,
+        coordinate_transformation_mode=_MODES[op.aligned_mode],
+    )
+
+
+@exports(ROIAlignRotated, to="gathered pixels")
+def roi_align_rotated(graph: Graph, op: ROIAlignRotated, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
+    """Export as means of gathered samples of turned regions."""
+    pixels, regions = _computed(graph, data, rois)
+    scale, half = pixels.number(float(np.float32(op.spatial_scale))), pixels.number(0.5)
+    center_x, center_y, width, height, angle = columns(graph, regions, range(5), 5)
+    center = [graph.Sub(graph.Mul(at, scale), half) for at in (center_y, center_x)]
+    size = [graph.Mul(side, scale) for side in (height, width)]
+    start = [graph.Mul(side, pixels.number(-0.5)) for side in size]
+    if op.clockwise_mode:
+        angle = graph.Neg(angle)
+    sine, cosine = graph.Sin(angle), graph.Cos(angle)
+
+    def turned(y: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        turned_y = graph.Sub(graph.Mul(y, cosine), graph.Mul(x, sine))
+        turned_x = graph.Add(graph.Mul(y, sine), graph.Mul(x, cosine))
+        return graph.Add(turned_y, center[0]), graph.Add(turned_x, center[1])
+
+    images, exists = listed(graph, batch_indices)
+    bins = op.pooled_h, op.pooled_w
+    made = sampled(pixels, images, start, size, bins, op.sampling_ratio, turn=turned)
+    return graph.cast(zero_unless(graph, made, exists), data.element_type)
+
+
+def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
+    pixels, regions = _computed(graph, data, rois)
+    scale = pixels.number(float(np.float32(op.spatial_scale)))
+    before = pixels.number(0.5 if op.aligned_mode == "half_pixel" else 0)
+    after = pixels.number(0 if op.aligned_mode == "asymmetric" else 0.5)
+    ends = graph.Sub(graph.Mul(graph.Add(regions, before), scale), after)
+    left, top, right, bottom = columns(graph, ends, range(4), 5)
+    size = [graph.Sub(bottom, top), graph.Sub(right, left)]
+    if op.aligned_mode == "asymmetric":
+        size = [graph.Max(side, pixels.number(1)) for side in size]
+    images, exists = listed(graph, batch_indices)
+    bins = op.pooled_h, op.pooled_w
+    made = sampled(pixels, images, [top, left], size, bins, op.sampling_ratio, largest=op.mode == "max")
+    return graph.cast(zero_unless(graph, made, exists), data.element_type)
+
+
+def _computed(graph: Graph, data: Tensor, rois: Tensor) -> tuple[Pixels, Tensor]:
+    """Return pixels and regions in the type in which they are computed."""
+    held = f64 if data.element_type == f64 else f32
+    return Pixels(graph, graph.cast(data, held)), graph.cast(rois, held)
