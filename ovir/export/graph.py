@@ -93,7 +93,7 @@ class Graph:
                 self.fail("{} of opset {} has no attribute '{}'", op_type, self.opset, name)
         formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
-        is_fixed = bool(inputs) and all(map(self._is_fixed, inputs))
+        is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))
         computed = {variable: self._computed(schema, variable, t, is_fixed) for variable, t in types.items()}
         values = [
             self._operand(schema, x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)
@@ -142,6 +142,7 @@ class Graph:
         held = self.held(element_type)
         if tensor.element_type == held:
             return tensor
+        self.held(tensor.element_type)  # which an input of a later opset may have, whose layer is refused
         if tensor.constant is not None and tensor.constant.size <= _SHARED and {held, tensor.element_type} <= _PLAIN:
             with np.errstate(all="ignore"):
                 return self.constant(tensor.constant.astype(held.to_dtype()), held)
@@ -187,6 +188,10 @@ class Graph:
         """Raise NotExportable."""
         raise NotExportable(filled(message, values) if values else message)
 
+    def is_fixed(self, x: Operand) -> bool:
+        """Return whether an input of a node is a constant, or computed of constants only."""
+        return not isinstance(x, Tensor) or x.value.const_value is not None or x.value in self._fixed
+
     def rank(self, tensor: Tensor, name: str = "data") -> int:
         """Return the rank of a tensor; raise NotExportable if it is unknown."""
         if tensor.rank is None:
@@ -227,9 +232,6 @@ class Graph:
             message = f"{schema.name} mixes {bound} and {own}"
             assert bound == own or spelled(variable) or variable in _heterogeneous(schema), message
         return types
-
-    def _is_fixed(self, x: Operand) -> bool:
-        return not isinstance(x, Tensor) or x.value.const_value is not None or x.value in self._fixed
 
     def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""

@@ -115,5 +115,6 @@ def reduced(
     if graph.opset >= since:
         listed: Tensor | list[int] = axes if isinstance(axes, Tensor) else list(axes)
         return graph.node(op_type, data, listed, keepdims=int(keep), noop_with_empty_axes=1)[0]
-    fixed = [int(axis) for axis in graph.known(axes, "axes").ravel()] if isinstance(axes, Tensor) else list(axes)
-    return graph.node(op_type, data, axes=fixed, keepdims=int(keep))[0] if fixed else data
+    if isinstance(axes, Tensor):
+        graph.fail("{} with computed axes needs opset {} of ONNX", op_type, since)
+    return graph.node(op_type, data, axes=list(axes), keepdims=int(keep))[0] if axes else data

@@ -6,6 +6,7 @@ import numpy as np
 
 from ovir.core.element_types import f64, i32
 from ovir.export.graph import Graph
+from ovir.export.layer_normalization import BIAS, SCALE, with_parameter
 from ovir.export.parts import aligned, saturated, truncated, wrapped
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -27,11 +28,14 @@ _RELATIONS = {Maximum: "Greater", Minimum: "Less"}
 _BY_ZERO = "onnxruntime refuses to divide an integer by 0, for which ovir gives 0"
 
 
-@exports(Add, to="Add")
+@exports(Add, to="Add; after LayerNormalization, its bias")
 @exports(Subtract, to="Sub")
 def arithmetic(graph: Graph, op: ArithmeticBase, a: Tensor, b: Tensor) -> Tensor:
     """Export as the operator that means the same."""
-    result = graph.node(_OPERATORS[type(op)], a, aligned(graph, op, a, b))[0]
+    b = aligned(graph, op, a, b)
+    if isinstance(op, Add) and (merged := with_parameter(graph, a, b, BIAS)):
+        return merged
+    result = graph.node(_OPERATORS[type(op)], a, b)[0]
     return wrapped(graph, result, op.output_types[0])
 
 
@@ -45,11 +49,13 @@ def extremum(graph: Graph, op: Maximum | Minimum, a: Tensor, b: Tensor) -> Tenso
     return graph.Where(graph.node(_RELATIONS[type(op)], b, a)[0], b, a)
 
 
-@exports(Multiply, to="Mul")
+@exports(Multiply, to="Mul; after LayerNormalization, its scale")
 def multiply(graph: Graph, op: Multiply, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mul; products of 8-bit integers are computed in 32 bits and saturate."""
     b = aligned(graph, op, a, b)
     element_type = op.output_types[0]
+    if merged := with_parameter(graph, a, b, SCALE):
+        return merged
     if element_type.is_integral and element_type.bits == 8:
         return saturated(graph, graph.Mul(graph.cast(a, i32), graph.cast(b, i32)), element_type)
     return wrapped(graph, graph.Mul(a, b), element_type)
