@@ -34,6 +34,8 @@ class OnnxRuntimeSession:
         self._runtime = onnxruntime
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
+        # Beside QuantizeLinear onnxruntime would quantize weights of f32 as well, which changes results by percents.
+        options.add_session_config_entry("session.disable_quant_qdq", "1")
         if threads is not None:
             options.intra_op_num_threads = threads
         data = ir.to_proto(exported.onnx).SerializeToString()
