@@ -1,10 +1,11 @@
 """Whole models: ovir against OpenVINO's CPU plugin (f32, latency mode), in turns in one process.
 
-    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--layers NAME] [--write]
+    python -m benchmarks.models [FOLDER] [--only REGEX] [--rounds N] [--engine ENGINE] [--layers NAME] [--write]
 
 FOLDER holds ``<name>/model.xml`` and ``<name>/inputs.npz``. Prints for each model the medians, their ratio and the
 largest difference between the bound and the unbound run, relative to the largest output; at the end the geometric means
-for models that take OpenVINO less and more than 2 ms. ``--layers`` prints which operations of one model take the time.
+for models that take OpenVINO less and more than 2 ms. With ``--engine onnxruntime``, ovir runs models in onnxruntime,
+and the difference is the one between both engines. ``--layers`` prints which operations of one model take the time.
 """
 
 from __future__ import annotations
@@ -37,10 +38,11 @@ SMALL = 0.002
 class Pair:
     """One model on both sides, with its inputs."""
 
-    def __init__(self, folder: Path, core: openvino.Core) -> None:
+    def __init__(self, folder: Path, core: openvino.Core, engine: str = "numpy") -> None:
         self.name = folder.name
         self.inputs = dict(np.load(folder / "inputs.npz"))
-        self.ours = ovir.compile_model(folder / "model.xml").create_infer_request()
+        self.path = folder / "model.xml"
+        self.ours = ovir.compile_model(self.path, engine=engine).create_infer_request()
         settings = {"INFERENCE_PRECISION_HINT": "f32", "PERFORMANCE_HINT": "LATENCY"}
         compiled = core.compile_model(core.read_model(folder / "model.xml"), "CPU", settings)
         self.theirs = compiled.create_infer_request()
@@ -55,8 +57,9 @@ class Pair:
         return self.theirs.infer(self.their_inputs, share_inputs=True, share_outputs=True)
 
     def error(self) -> float:
-        """Return the largest difference between an unbound and a bound run."""
-        unbound = [np.array(a) for a in self.run_ours().to_dict().values()]
+        """Return the largest difference between an unbound run with NumPy and a bound run."""
+        unbound = list(ovir.compile_model(self.path)(self.inputs).to_dict().values())
+        self.run_ours()
         self.run_ours()
         bound = list(self.run_ours().to_dict().values())
         return max((_difference(a, b) for a, b in zip(unbound, bound, strict=True)), default=0.0)
@@ -83,22 +86,22 @@ def _difference(a: Array, b: Array) -> float:
     return float(np.abs(a[finite] - b[finite]).max(initial=0) / max(np.abs(a[finite]).max(initial=0), 1e-30))
 
 
-def pairs(folder: Path, only: str) -> Iterator[Pair]:
+def pairs(folder: Path, only: str, engine: str = "numpy") -> Iterator[Pair]:
     """Yield the models that both sides run."""
     core = openvino.Core()
     for path in sorted(folder.glob("*/model.xml")):
         if re.search(only, path.parent.name):
             try:
-                yield Pair(path.parent, core)
+                yield Pair(path.parent, core, engine)
             except (RuntimeError, ovir.OvirError) as error:
                 print(f"{path.parent.name:<34} skipped: {str(error).splitlines()[0][:80]}")
 
 
-def measure(folder: Path, only: str, rounds: int) -> Figures:
+def measure(folder: Path, only: str, rounds: int, engine: str = "numpy") -> Figures:
     """Print and return the figures of all models."""
     print(f"{'model':<34}{'ovir ms':>10}{'openvino ms':>13}{'ratio':>8}{'error':>10}")
     found: Figures = {}
-    for pair in pairs(folder, only):
+    for pair in pairs(folder, only, engine):
         error = pair.error()
         times = in_turns({"ovir": pair.run_ours, "openvino": pair.run_theirs}, rounds)
         ours, theirs = statistics.median(times["ovir"]), statistics.median(times["openvino"])
@@ -155,16 +158,17 @@ def main() -> None:
     parser.add_argument("--only", default="", help="a regular expression for the names of models")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--write", action="store_true", help="write the figures to docs/performance.md")
+    parser.add_argument("--engine", default="numpy", help="the engine of ovir: numpy or onnxruntime")
     parser.add_argument("--layers", help="the name of one model")
     options = parser.parse_args()
     if options.layers:
         for pair in pairs(options.folder, f"^{options.layers}$"):
             layers(pair)
         return
-    found = measure(options.folder, options.only, options.rounds)
+    found = measure(options.folder, options.only, options.rounds, options.engine)
     means = summarize(found)
     if options.write:
-        write_figures("models", table(found, means))
+        write_figures("models" if options.engine == "numpy" else options.engine, table(found, means))
 
 
 if __name__ == "__main__":

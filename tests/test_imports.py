@@ -35,7 +35,7 @@ ALLOWED: dict[str, set[str]] = {
     "io": _TOOLS,
     "checks": _TOOLS,
     "engines": {*_BASE, "ir"},
-    "export": {*_INFERENCE, "kernels", "ir"},
+    "export": _TOOLS,
     "hybrid": {*_TOOLS, "export"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "engines", "export"},
     "cli": {*_TOOLS, "editing", "analysis", "io", "checks", "engines", "export", "hybrid", "debugging", "ovir"},

@@ -10,6 +10,8 @@ import onnx
 import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
+from ovir.core.element_types import bf16, f16, f32
+from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ExportError, InputError
@@ -24,7 +26,9 @@ from ovir.graph.names import default_name, take_name
 from ovir.graph.rt_info import RtInfo
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
+from ovir.runtime.decompression import find_decompressions
 
+NARROW = (f16, bf16)
 OLDEST_OPSET = 17
 """The lowest opset of ONNX that models are exported to."""
 
@@ -66,6 +70,9 @@ class _LayersExporter:
         self.node_names: set[str] = around.node_names if around else set()
         self.faults: dict[Layer, Diagnostic] = around.faults if around else {}
         """The layers that cannot be exported, those in bodies included."""
+        weights = find_decompressions(model, lambda layer: False, False)
+        self._decompressing = weights.absorbed | weights.folded.keys()
+        """The layers that decompress weights. They compute in f32 instead of f16, as on devices."""
         self.blocked: dict[Layer, Diagnostic] = {}
         """The layers of this graph that cannot be exported, because of themselves or of their bodies."""
 
@@ -131,7 +138,8 @@ class _LayersExporter:
     def _take(self, port: Port, made: Tensor, new: Iterable[ir.Value]) -> None:
         """Enter the tensor that an exporter returned for an output."""
         graph = self.graph
-        held = graph.held(port.element_type) if not port.element_type.is_dynamic else made.element_type
+        expected = self._computed(port).element_type
+        held = made.element_type if expected.is_dynamic else graph.held(expected)
         assert made.element_type == held, f"{port.layer.type} gave {made.element_type} instead of {held}"
         if made.value not in new or made.value.name is not None:
             made = graph.Identity(made)
@@ -151,7 +159,10 @@ class _LayersExporter:
             inputs.pop()
         if any(tensor is not None and tensor.element_type.is_dynamic for tensor in inputs):
             raise NotExportable("the element type of an input is unknown")
-        op = operator.applied([port.type for port in layer.inputs], [port.type for port in layer.outputs])
+        types = [self._computed(port) for port in layer.inputs]
+        if layer in self._decompressing:
+            inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
+        op = operator.applied(types, [self._computed(port) for port in layer.outputs])
         keywords = {}
         if "bodies" in inspect.signature(exporter.export).parameters:
             keywords["bodies"] = {
@@ -166,6 +177,12 @@ class _LayersExporter:
         if port not in self.tensors and is_known_size(port):
             self._name(port, self._known(self.graph.constant(port.type.constant, port.element_type), port))
         return self.tensors[port]
+
+    def _computed(self, port: Port) -> TensorType:
+        """Return the type in which a tensor is computed."""
+        if port.layer in self._decompressing and port.element_type in NARROW:
+            return TensorType(f32, port.shape)
+        return port.type
 
     def _add_state(self, layer: Layer, operator: ReadValueBase | AssignBase) -> None:
         raise NotExportable("a variable inside of a body cannot be exported")
@@ -201,6 +218,11 @@ class _ModelExporter(_LayersExporter):
     def export(self) -> Exported:
         """Export everything, and raise ExportError if that fails."""
         self.add_layers(_live(self.model))
+        for port in (*self.model.inputs, *self.model.outputs):
+            if port.shape.rank is None:
+                what = "input" if port.is_output else "output"
+                reason = NotExportable(f"the rank of this {what} is unknown, and ONNX requires it")
+                self._block(port.layer, reason)
         return self.assembled([(self.tensors[_source(port)], port.any_name) for port in self.model.outputs])
 
     def assembled(self, results: Sequence[tuple[Tensor, str]]) -> Exported:

@@ -33,7 +33,7 @@ class OnnxRuntimeSession:
 
         self._runtime = onnxruntime
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # errors are raised
         # Beside QuantizeLinear onnxruntime would quantize weights of f32 as well, which changes results by percents.
         options.add_session_config_entry("session.disable_quant_qdq", "1")
         if threads is not None:
@@ -52,7 +52,7 @@ class OnnxRuntimeSession:
                 feeds = {
                     name: array.astype(object) if array.dtype.kind == "T" else array for name, array in arrays.items()
                 }
-                return [np.asarray(array) for array in self._session.run(list(outputs), feeds)]
+                return [_plain(array) for array in self._session.run(list(outputs), feeds)]
             values = {name: self._value(array) for name, array in arrays.items()}
             return [_array(value) for value in self._session.run_with_ort_values(list(outputs), values)]
         except Exception as error:
@@ -87,7 +87,7 @@ class ReferenceSession:
             found = self._evaluator.run(list(outputs), dict(arrays))
         except Exception as error:  # an evaluation may raise anything
             raise RunError(diagnose(ENGINE, f"onnx.reference cannot run the model: {error}")) from None
-        return [np.asarray(array) for array in found]
+        return [_plain(np.asarray(array)) for array in found]
 
 
 _PLAIN = frozenset(t for t in ELEMENT_TYPES if t == string or (t.dtype is not None and t.dtype.isbuiltin == 1))
@@ -124,6 +124,11 @@ def _unpacked(packed: Array, bits: int, count: int) -> Array:
     """Return the codes in bytes of which each holds several."""
     codes = packed[:, np.newaxis] >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
     return np.asarray(codes.reshape(-1)[:count])
+
+
+def _plain(array: Array) -> Array:
+    """Return an array as ovir holds it: texts are no objects."""
+    return array.astype(string.to_dtype()) if array.dtype.kind == "O" else np.asarray(array)
 
 
 def _refused(what: str, error: Exception) -> RunError:

@@ -70,7 +70,7 @@ def tensor_iterator(
     """Export as Loop, which slices the inputs in its body."""
     sliced = [item for item in op.wiring["body"].inputs if item.axis is not None and item.external >= 0]
     count = _count_parts(graph, sliced[0], inputs[sliced[0].external]) if sliced else _unsliced(op.wiring["body"])
-    return _Iteration(graph, op, inputs, bodies["body"], None).export(count, None)
+    return _Iteration(graph, op, inputs, bodies["body"], None).export(count, graph.constant(True))
 
 
 def _unsliced(wiring: BodyMap) -> int:
@@ -96,7 +96,7 @@ class _Iteration:
     initial: list[Tensor] = field(default_factory=list)
     """The first values of the carried tensors."""
 
-    def export(self, count: Tensor | int, condition: Tensor | None) -> list[Tensor]:
+    def export(self, count: Tensor | int, condition: Tensor) -> list[Tensor]:
         wiring = self.op.wiring["body"]
         outer = self.graph.child()  # holds the nodes that prepare the parameters
         iteration = outer.input(i64, _SCALAR)
