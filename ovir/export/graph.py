@@ -95,9 +95,7 @@ class Graph:
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))
         computed = {variable: self._computed(schema, variable, t, is_fixed) for variable, t in types.items()}
-        values = [
-            self._operand(schema, x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)
-        ]
+        values = [self._operand(x, variable, types, computed) for x, variable in zip(inputs, formal, strict=True)]
         while values and values[-1] is None:
             values.pop()
         kept = {name: value for name, value in attributes.items() if value is not None}
@@ -108,7 +106,7 @@ class Graph:
         found = []
         for index, variable in enumerate(_formal(schema, schema.outputs, outputs)):
             given = element_type[index] if isinstance(element_type, Sequence) else element_type
-            made = given or computed.get(variable) or _only_type(schema, variable)
+            made = given or computed.get(variable) or spelled(variable)
             assert made is not None, f"{op_type} needs element_type="
             wanted = given or types.get(variable) or made
             tensor = self._tensor(node.outputs[index], made)
@@ -238,8 +236,8 @@ class Graph:
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, self.opset, variable)
         found = computed_as(element_type, allowed, kernels)
-        if schema.name == "Cast" and spelling(element_type) in allowed:
-            found = element_type  # a wider type would need a Cast
+        if schema.name == "Cast":  # another type would need another Cast
+            found = element_type if spelling(element_type) in allowed else None
         if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
             found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
         if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
@@ -251,12 +249,7 @@ class Graph:
         return found
 
     def _operand(
-        self,
-        schema: Any,
-        x: Operand,
-        variable: str,
-        types: Mapping[str, ElementType],
-        computed: Mapping[str, ElementType],
+        self, x: Operand, variable: str, types: Mapping[str, ElementType], computed: Mapping[str, ElementType]
     ) -> ir.Value | None:
         if x is None:
             return None
@@ -265,7 +258,7 @@ class Graph:
             return self.cast(x, target).value
         if isinstance(x, (np.ndarray, np.generic)):
             return self.cast(self.constant(x), computed[variable]).value
-        wanted = computed.get(variable) or _only_type(schema, variable)
+        wanted = computed.get(variable) or spelled(variable)
         if wanted is None:
             wanted = f32 if np.asarray(x).dtype.kind == "f" else i64
         return self.constant(np.asarray(x, wanted.to_dtype()), wanted).value
@@ -333,12 +326,6 @@ def _schema(op_type: str, opset: int) -> Any:
 
 def _heterogeneous(schema: Any) -> set[str]:
     return {p.type_str for p in schema.inputs if not p.is_homogeneous}
-
-
-def _only_type(schema: Any, variable: str) -> ElementType | None:
-    """Return the type of a type variable that allows a single one."""
-    allowed = _allowed(schema, variable)
-    return spelled(next(iter(allowed))) if len(allowed) == 1 else None
 
 
 def _allowed(schema: Any, variable: str) -> frozenset[str]:
