@@ -25,10 +25,10 @@ def embedding_bag_packed(
     graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag."""
-    rank = graph.rank(table, "emb_table")
     computed = _computed_in(table.element_type)
     rows = graph.cast(graph.Gather(table, indices), computed)
     if weights is not None:
+        rank = graph.rank(table, "emb_table")
         rows = graph.Mul(rows, _weights(graph, graph.cast(weights, computed), rank))
     sums = graph.ReduceSum(rows, [1], keepdims=0)
     if op.reduction == "mean":
@@ -115,4 +115,6 @@ def _weights(graph: Graph, factors: Tensor, rank: int) -> Tensor:
 
 def _computed_in(element_type: ElementType) -> ElementType:
     """Return the type in which rows are summed: narrow floating-point numbers are rounded once."""
-    return f32 if element_type.is_real and element_type not in (f32, f64) else element_type
+    if element_type.is_real:
+        return element_type if element_type == f64 else f32
+    return i64 if element_type.bits < 8 else element_type

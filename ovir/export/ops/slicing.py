@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ovir.core.dimensions import UNKNOWN
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import FIRST, LAST, Size, as_list, items, shape_of, vector
@@ -33,8 +34,11 @@ def _sliced(
 
 # --------------------------------------------------------------------------- SliceScatter
 
+Span = tuple[int, Size, Size]
+"""An axis, and where a slice of it begins and ends."""
 
-@exports(SliceScatter, to="Concat for one axis and step 1, else ScatterElements")
+
+@exports(SliceScatter, to="Slice and Concat for constant axes and steps of 1, else ScatterElements")
 def slice_scatter(
     graph: Graph,
     op: SliceScatter,
@@ -46,9 +50,9 @@ def slice_scatter(
     axes: Tensor | None = None,
 ) -> Tensor:
     """Export as Concat of the parts around the slice, or as ScatterElements at the positions of the slice."""
-    joined = _joined(graph, data, updates, start, stop, step, axes)
-    if joined is not None:
-        return joined
+    spans = _spans(graph, op, data, start, stop, step, axes)
+    if spans is not None:
+        return _joined(graph, data, updates, spans) if spans else updates
     shape = shape_of(graph, data)
     count = graph.ReduceProd(shape, keepdims=0)
     places = _sliced(graph, graph.Reshape(graph.Range(0, count, 1), shape, allowzero=1), start, stop, step, axes)
@@ -56,23 +60,37 @@ def slice_scatter(
     return graph.Reshape(graph.ScatterElements(*flat), shape, allowzero=1)
 
 
-def _joined(
-    graph: Graph, data: Tensor, updates: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None
-) -> Tensor | None:
-    """Return the parts of data around the updates, and these; None unless one part of one axis is replaced."""
-    known = [tensor.constant for tensor in (start, stop, step, *([axes] if axes is not None else []))]
-    if data.rank is None or any(array is None or array.size != 1 for array in known):
+def _spans(
+    graph: Graph, op: SliceScatter, data: Tensor, start: Tensor, stop: Tensor, step: Tensor, axes: Tensor | None
+) -> list[Span] | None:
+    """Return what is sliced; None unless all axes are known and all steps are 1."""
+    is_known = data.rank is not None and step.constant is not None and (axes is None or axes.constant is not None)
+    if not is_known or step.constant is None or any(number != 1 for number in step.constant):
         return None
-    first, last, stride, *along = (int(array.item()) for array in known if array is not None)
-    axis = (along[0] if along else 0) % data.rank
-    if stride != 1 or not data.shape[axis].is_static:
-        return None
-    begin, end, _ = slice(first, last).indices(data.shape[axis].length)
-    if end <= begin:
-        return data
-    before = graph.Slice(data, [0], [begin], [axis]) if begin else None
-    after = graph.Slice(data, [end], [LAST], [axis]) if end < data.shape[axis].length else None
-    parts = [part for part in (before, updates, after) if part is not None]
+    count = step.constant.size
+    along = range(count) if axes is None or axes.constant is None else axes.constant.tolist()
+    begins, ends = items(graph, start, "start", count), items(graph, stop, "stop", count)
+    return list(zip(op.normalize_axes(along, data.rank, "axes"), begins, ends, strict=True))
+
+
+def _joined(graph: Graph, data: Tensor, updates: Tensor, spans: Sequence[Span]) -> Tensor:
+    """Return data of which a slice is replaced by updates: axis by axis, what is before it, the slice, and the rest."""
+    (axis, begin, end), *others = spans
+    size = data.shape[axis]
+    if size.is_static and isinstance(begin, int) and isinstance(end, int):
+        begin, end, _ = slice(begin, end).indices(size.length)
+        end = max(begin, end)
+    if others:
+        slab = graph.Slice(data, vector(graph, [begin]), vector(graph, [end]), [axis])
+        updates = _joined(graph, graph.shaped(slab, data.shape.with_dim(axis, UNKNOWN)), updates, others)
+    before = graph.Slice(data, [0], vector(graph, [begin]), [axis])
+    if not size.is_static or isinstance(begin, Tensor) or isinstance(end, Tensor):
+        begin_of_rest = graph.Add(*(graph.Shape(part, start=axis, end=axis + 1) for part in (before, updates)))
+        return graph.Concat(before, updates, graph.Slice(data, begin_of_rest, [LAST], [axis]), axis=axis)
+    parts = [before] if begin else []
+    parts.append(updates)
+    if end < size.length:
+        parts.append(graph.Slice(data, [end], [LAST], [axis]))
     return graph.Concat(*parts, axis=axis) if len(parts) > 1 else updates
 
 
