@@ -157,11 +157,18 @@ def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:
 
 
 def kernel_types(op_type: str, opset: int, variable: str) -> frozenset[str] | None:
-    """Return the types of a type variable for which onnxruntime's CPU provider has kernels; None if it has none."""
-    for first, last, variables in _kernels().get(op_type, ()):
+    """Return the types of a type variable for which onnxruntime's CPU provider has kernels.
+
+    They are empty if there are kernels for other opsets only, and None for an operator without kernels, which may be a
+    function of others, or for a variable without a choice.
+    """
+    kernels = _kernels().get(op_type)
+    if kernels is None:
+        return None
+    for first, last, variables in kernels:
         if first <= opset <= last:
             return variables.get(variable)
-    return None
+    return frozenset()
 
 
 @cache
