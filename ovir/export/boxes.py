@@ -15,8 +15,10 @@ from ovir.export.tensors import Tensor
 LOWEST = float(np.finfo(np.float32).min)
 """The score threshold with which every finite score is a candidate. Scores of -inf are none."""
 NEVER = np.float32(-np.inf)
-ALL = 2**31 - 1
-"""A number of boxes that means no limit."""
+NOT_FINITE = "boxes and scores that are NaN or infinite may give other results"
+"""A limit of the operations that select boxes."""
+GAPS = "boxes shorter than a pixel that are less than a pixel apart count as overlapping"
+"""A limit where the last pixel belongs to a box: NonMaxSuppression knows lengths only, not gaps."""
 
 
 # --------------------------------------------------------------------------- moved and clipped

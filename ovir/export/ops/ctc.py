@@ -15,10 +15,12 @@ from ovir.export.sizes import Size, compute, expanded, reshaped, sizes_of, vecto
 from ovir.export.tensors import Tensor
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
+_LIMITS = "NaN may count as any number"
+
 # --------------------------------------------------------------------------- greedy decoders
 
 
-@exports(CTCGreedyDecoder, to="ArgMax, CumSum, ScatterElements")
+@exports(CTCGreedyDecoder, to="ArgMax, CumSum, ScatterElements", limits=_LIMITS)
 def greedy_decoder(graph: Graph, op: CTCGreedyDecoder, data: Tensor, sequence_mask: Tensor) -> Tensor:
     """Export as ArgMax; the place of each class in the output is how many classes are kept before it."""
     data = of_rank(graph, data, 3)
@@ -33,7 +35,7 @@ def greedy_decoder(graph: Graph, op: CTCGreedyDecoder, data: Tensor, sequence_ma
     return graph.cast(reshaped(graph, decoded, [batch, time, 1, 1]), data.element_type)
 
 
-@exports(CTCGreedyDecoderSeqLen, to="ArgMax, CumSum, ScatterElements")
+@exports(CTCGreedyDecoderSeqLen, to="ArgMax, CumSum, ScatterElements", limits=_LIMITS)
 def greedy_decoder_of_lengths(
     graph: Graph,
     op: CTCGreedyDecoderSeqLen,

@@ -8,7 +8,18 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import LOWEST, NEVER, Selection, clipped, corners, decoded, halves, selected, selection
+from ovir.export.boxes import (
+    LOWEST,
+    NEVER,
+    NOT_FINITE,
+    Selection,
+    clipped,
+    corners,
+    decoded,
+    halves,
+    selected,
+    selection,
+)
 from ovir.export.graph import Graph
 from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, ranks, top
 from ovir.export.registry import exports
@@ -19,7 +30,7 @@ from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, Detect
 _CENTER_SIZE = "caffe.PriorBoxParameter.CENTER_SIZE"
 
 
-@exports(DetectionOutput1, DetectionOutput8, to="NonMaxSuppression, TopK and parts of them")
+@exports(DetectionOutput1, DetectionOutput8, to="NonMaxSuppression, TopK", limits=NOT_FINITE)
 def detection_output(
     graph: Graph,
     op: DetectionOutputBase,

@@ -9,7 +9,7 @@ from math import log
 import numpy as np
 
 from ovir.core.element_types import ElementType, f32, f64, i32
-from ovir.export.boxes import Selection, corners, halves, moved, selected, selection
+from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
 from ovir.export.graph import Graph
 from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, top
 from ovir.export.registry import exports
@@ -63,7 +63,11 @@ def _computed(element_type: ElementType) -> ElementType:
 # --------------------------------------------------------------------------- features of regions
 
 
-@exports(ExperimentalDetectronROIFeatureExtractor, to="RoiAlign for each level")
+@exports(
+    ExperimentalDetectronROIFeatureExtractor,
+    to="RoiAlign for each level",
+    limits="onnxruntime has kernels of RoiAlign up to opset 21 only; infinite and NaN features spread further",
+)
 def roi_features(
     graph: Graph, op: ExperimentalDetectronROIFeatureExtractor, rois: Tensor, *features: Tensor
 ) -> Sequence[Tensor]:
@@ -98,7 +102,7 @@ def roi_features(
     return graph.cast(pooled, element_type), graph.Identity(rois)
 
 
-@exports(ExperimentalDetectronTopKROIs, to="TopK, Gather")
+@exports(ExperimentalDetectronTopKROIs, to="TopK, Gather", limits="a probability of NaN may count as any number")
 def top_rois(graph: Graph, op: ExperimentalDetectronTopKROIs, rois: Tensor, probabilities: Tensor) -> Tensor:
     """Export as TopK and Gather, padded with zeros."""
     count = size_of(graph, of_rank(graph, probabilities, 1), 0)
@@ -112,8 +116,8 @@ def top_rois(graph: Graph, op: ExperimentalDetectronTopKROIs, rois: Tensor, prob
 
 @exports(
     ExperimentalDetectronDetectionOutput,
-    to="NonMaxSuppression, TopK and parts of them",
-    limits="boxes shorter than a pixel that are less than a pixel apart count as overlapping",
+    to="NonMaxSuppression, TopK",
+    limits=f"{GAPS}; {NOT_FINITE}",
 )
 def detection_output(
     graph: Graph,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import LOWEST, NEVER, clipped, corners, halves, moved, selected, shifted
+from ovir.export.boxes import GAPS, LOWEST, NEVER, NOT_FINITE, clipped, corners, halves, moved, selected, shifted
 from ovir.export.graph import Graph
 from ovir.export.ranking import column, group_counts, of_rank, padded, picked, top
 from ovir.export.registry import exports
@@ -25,8 +25,8 @@ Edges = tuple[Tensor, Tensor]
 
 @exports(
     GenerateProposals,
-    to="NonMaxSuppression, TopK and parts of them",
-    limits="unless normalized, boxes shorter than a pixel that are less than a pixel apart count as overlapping",
+    to="NonMaxSuppression, TopK",
+    limits=f"unless normalized, {GAPS}; {NOT_FINITE}",
 )
 def generate_proposals(
     graph: Graph, op: GenerateProposals, im_info: Tensor, anchors: Tensor, deltas: Tensor, scores: Tensor
@@ -61,7 +61,7 @@ def generate_proposals(
     return graph.cast(boxes, element_type), graph.cast(picked(graph, values, image, place), element_type), counts
 
 
-@exports(ExperimentalDetectronGenerateProposalsSingleImage, to="NonMaxSuppression, TopK and parts of them")
+@exports(ExperimentalDetectronGenerateProposalsSingleImage, to="NonMaxSuppression, TopK", limits=NOT_FINITE)
 def generate_proposals_of_image(
     graph: Graph,
     op: ExperimentalDetectronGenerateProposalsSingleImage,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NEVER, Selection, halves
+from ovir.export.boxes import NEVER, NOT_FINITE, Selection, halves
 from ovir.export.graph import Graph
 from ovir.export.greedy import upright
 from ovir.export.image_nms import best_of_images, outputs, without_background
@@ -20,7 +20,7 @@ from ovir.export.tensors import Tensor
 from ovir.ops.matrix_nms import MatrixNms
 
 
-@exports(MatrixNms, to="Loop over the classes of all images, TopK")
+@exports(MatrixNms, to="Loop over the classes of all images, TopK", limits=NOT_FINITE)
 def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Sequence[Tensor]:
     """Export as a Loop that computes the overlaps of the candidates of each class, and TopK of the new scores."""
     scores = of_rank(graph, graph.cast(scores, f32), 3)

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import NEVER, Select, corners, halves, selected, selection
+from ovir.export.boxes import NEVER, NOT_FINITE, Select, corners, halves, selected, selection
 from ovir.export.graph import Graph
 from ovir.export.greedy import greedy, removing, upright, upright_overlap
 from ovir.export.image_nms import best_of_images, just_below, outputs, without_background
@@ -21,7 +21,7 @@ from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
 _TO = "NonMaxSuppression, TopK; a Loop if nms_eta is below 1"
 
 
-@exports(MulticlassNms8, MulticlassNms9, to=_TO)
+@exports(MulticlassNms8, MulticlassNms9, to=_TO, limits=NOT_FINITE)
 def multiclass_nms(
     graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, roisnum: Tensor | None = None
 ) -> Sequence[Tensor]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import halves, selected
+from ovir.export.boxes import NOT_FINITE, halves, selected
 from ovir.export.graph import Graph
 from ovir.export.greedy import greedy, removing, upright, upright_overlap
 from ovir.export.ranking import of_rank, order, padded, part
@@ -24,7 +24,7 @@ from ovir.ops.nms import (
 )
 
 
-@exports(NonMaxSuppression1, NonMaxSuppression3, NonMaxSuppression4, to="NonMaxSuppression, padded")
+@exports(NonMaxSuppression1, NonMaxSuppression3, NonMaxSuppression4, to="NonMaxSuppression, padded", limits=NOT_FINITE)
 def nms_padded(
     graph: Graph,
     op: NonMaxSuppression1,
@@ -47,7 +47,7 @@ def nms_padded(
     return graph.cast(padded(graph, triplets, rows, -1, 3), op.output_type)
 
 
-@exports(NonMaxSuppression5, NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop")
+@exports(NonMaxSuppression5, NonMaxSuppression9, to="NonMaxSuppression; for Soft-NMS a Loop", limits=NOT_FINITE)
 def nms(
     graph: Graph,
     op: NonMaxSuppression9,

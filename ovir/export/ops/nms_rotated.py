@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ovir.core.element_types import f32, f64
+from ovir.export.boxes import NOT_FINITE
 from ovir.export.graph import Graph
 from ovir.export.greedy import greedy, removing
 from ovir.export.ops.nms import by_score, class_limit, number, outputs
@@ -22,7 +23,7 @@ _TINY = 1e-290
 """The length across a box of an edge along it, so that divisions are safe."""
 
 
-@exports(NMSRotated, to="Loop over the selected boxes")
+@exports(NMSRotated, to="Loop over the selected boxes", limits=NOT_FINITE)
 def nms_rotated(
     graph: Graph,
     op: NMSRotated,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ovir.core.element_types import f32, i64
-from ovir.export.boxes import clipped, corners, decoded, halves, selected, shifted
+from ovir.export.boxes import GAPS, NOT_FINITE, clipped, corners, decoded, halves, selected, shifted
 from ovir.export.graph import Graph
 from ovir.export.ranking import column, counted, of_rank, part, picked, slots, top
 from ovir.export.registry import exports
@@ -15,16 +15,16 @@ from ovir.export.sizes import Size, compute, product, reshaped, sizes_of
 from ovir.export.tensors import Tensor
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
-LIMITS = "boxes shorter than a pixel that are less than a pixel apart count as overlapping"
+_LIMITS = f"{GAPS}; {NOT_FINITE}"
 
 
-@exports(Proposal1, to="NonMaxSuppression, TopK and parts of them", limits=LIMITS)
+@exports(Proposal1, to="NonMaxSuppression, TopK", limits=_LIMITS)
 def proposal(graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor) -> Tensor:
     """Export as the decoding of boxes, TopK and NonMaxSuppression."""
     return proposal_with_scores(graph, op, class_probs, bbox_deltas, image_shape)[0]
 
 
-@exports(Proposal4, to="NonMaxSuppression, TopK and parts of them", limits=LIMITS)
+@exports(Proposal4, to="NonMaxSuppression, TopK", limits=_LIMITS)
 def proposal_with_scores(
     graph: Graph, op: ProposalBase, class_probs: Tensor, bbox_deltas: Tensor, image_shape: Tensor
 ) -> Sequence[Tensor]:
