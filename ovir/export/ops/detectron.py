@@ -12,6 +12,7 @@ from ovir.core.element_types import ElementType, f32, f64, i32
 from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
 from ovir.export.graph import Graph
 from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, top
+from ovir.export.regions import Pixels, columns, sampled
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, product, reshaped, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
@@ -65,13 +66,13 @@ def _computed(element_type: ElementType) -> ElementType:
 
 @exports(
     ExperimentalDetectronROIFeatureExtractor,
-    to="RoiAlign for each level",
-    limits="onnxruntime has kernels of RoiAlign up to opset 21 only; infinite and NaN features spread further",
+    to="RoiAlign for each level; gathered pixels from opset 22 on, where onnxruntime has no kernel",
+    limits="features that are NaN or infinite may give other results",
 )
 def roi_features(
     graph: Graph, op: ExperimentalDetectronROIFeatureExtractor, rois: Tensor, *features: Tensor
 ) -> Sequence[Tensor]:
-    """Export as RoiAlign of the regions of each level of the pyramid, whose results are scattered into the output."""
+    """Export as the pooling of the regions of each level of the pyramid, scattered into the output."""
     element_type = rois.element_type
     computed = _computed(element_type)
     boxes = graph.cast(of_rank(graph, rois, 2), computed)
@@ -89,17 +90,30 @@ def roi_features(
     for number, (data, scale) in enumerate(zip(features, op.pyramid_scales, strict=False)):
         members = graph.Squeeze(graph.NonZero(graph.Equal(level, float(number))), [0])
         own = graph.Mul(graph.Gather(boxes, members, axis=0), float(np.float32(1) / np.float32(scale)))
-        found = graph.RoiAlign(
-            graph.cast(data, computed),
-            graph.Sub(own, 0.5) if op.aligned else own,
-            graph.Mul(members, 0),
+        own = graph.Sub(own, 0.5) if op.aligned else own
+        found = _pooled(graph, op, graph.cast(data, computed), own, graph.Mul(members, 0))
+        pooled = graph.ScatterND(pooled, graph.Unsqueeze(members, [1]), found)
+    return graph.cast(pooled, element_type), graph.Identity(rois)
+
+
+def _pooled(
+    graph: Graph, op: ExperimentalDetectronROIFeatureExtractor, data: Tensor, regions: Tensor, images: Tensor
+) -> Tensor:
+    """Return the features of regions in one feature map; sides are at least one pixel long."""
+    if graph.opset < 22:
+        return graph.RoiAlign(
+            data,
+            regions,
+            images,
             coordinate_transformation_mode="output_half_pixel",
             output_height=op.output_size,
             output_width=op.output_size,
             sampling_ratio=op.sampling_ratio,
         )
-        pooled = graph.ScatterND(pooled, graph.Unsqueeze(members, [1]), found)
-    return graph.cast(pooled, element_type), graph.Identity(rois)
+    pixels = Pixels(graph, data)
+    left, upper, right, lower = columns(graph, regions, range(4), 5)
+    size = [graph.Max(graph.Sub(lower, upper), 1.0), graph.Max(graph.Sub(right, left), 1.0)]
+    return sampled(pixels, images, [upper, left], size, (op.output_size, op.output_size), op.sampling_ratio)
 
 
 @exports(ExperimentalDetectronTopKROIs, to="TopK, Gather", limits="a probability of NaN may count as any number")
