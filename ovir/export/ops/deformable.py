@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
-from ovir.core.arrays import Array
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
-from ovir.export.windows import static_pads
-from ovir.kernels.windows import Window
-from ovir.ops.base.spatial import output_size
+from ovir.export.windows import Pads, static_pads
 from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
 
 
@@ -22,7 +18,7 @@ from ovir.ops.deformable import DeformableBase, DeformableConvolution1, Deformab
     DeformableConvolution1,
     DeformableConvolution8,
     to="DeformConv",
-    limits="without bilinear_interpolation_pad, data and filters need static spatial dimensions",
+    limits="without bilinear_interpolation_pad, the kernel must be static",
 )
 def deformable_convolution(
     graph: Graph, op: DeformableBase, data: Tensor, offsets: Tensor, filters: Tensor, mask: Tensor | None = None
@@ -30,14 +26,14 @@ def deformable_convolution(
     """Export as DeformConv, which interpolates between data and zero outside of it."""
     own = data.element_type
     held = f64 if own.is_integral or own == f64 else f32
-    pads = static_pads(op, data, [filters.shape[2], filters.shape[3]]) if data.rank is not None else None
+    pads = static_pads(op, data, [filters.shape[2], filters.shape[3]])
     if pads is None:
         graph.fail("auto_pad {} needs static spatial dimensions", op.auto_pad)
     graph.require(min(map(min, pads)) >= 0, "negative pads {} cannot be exported", pads)
     moved, weights = graph.cast(offsets, held), graph.cast(filters, held)
     scale = None if mask is None else graph.cast(mask, held)
     if not op.bilinear_interpolation_pad:
-        moved, inside = _within(graph, op, data, filters, moved)
+        moved, inside = _within(graph, op, data, filters, moved, pads)
         scale = inside if scale is None else graph.Mul(scale, inside)
     strides, dilations, _, _ = op.per_axis(2)
     made = graph.DeformConv(
@@ -55,36 +51,44 @@ def deformable_convolution(
     return graph.cast(graph.cast(made, i64) if own.is_integral else made, own)
 
 
-def _within(graph: Graph, op: DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+def _within(
+    graph: Graph, op: DeformableBase, data: Tensor, filters: Tensor, offsets: Tensor, pads: Pads
+) -> tuple[Tensor, Tensor]:
     """Return offsets that end at the border of data, and 1 for the positions that are inside of it and else 0."""
-    message = "without bilinear_interpolation_pad, the spatial dimensions of data {} and filters {} must be static"
-    known = data.shape.slice(2).is_static and filters.shape.slice(2).is_static
-    graph.require(known, message, data.shape, filters.shape)
-    sizes, kernel = (t.shape.slice(2).to_tuple() for t in (data, filters))
-    windows = op.windows(sizes, kernel)
-    dtype = offsets.element_type.to_dtype()
-    base, limits = _places(op, sizes, windows, dtype), np.array(sizes, dtype).reshape(1, 1, 1, 2, 1, 1)
-    split = [0, op.deformable_group, kernel[0] * kernel[1], 2, *base.shape[-2:]]
-    places = graph.Add(graph.Reshape(offsets, split), graph.constant(base))
-    inside = graph.And(
-        graph.GreaterOrEqual(places, graph.constant(np.zeros((), dtype))), graph.Less(places, graph.constant(limits))
-    )
-    nearest = graph.Min(places, graph.constant(limits - dtype.type(1)))
-    shape = graph.Shape(offsets)
+    kernel = filters.shape.slice(2)
+    graph.require(kernel.is_static, "the kernel of filters {} is unknown", filters.shape)
+    rows, columns = kernel.to_tuple()
+    taps, own = rows * columns, offsets.element_type
+    windows = graph.Shape(offsets, start=2)
+    base = _places(graph, op, offsets, (rows, columns), pads)
+    limits = graph.Reshape(graph.cast(graph.Shape(data, start=2), own), [1, 1, 1, 2, 1, 1])
+    none, one = (graph.constant(np.asarray(n, own.to_dtype()), own) for n in (0, 1))
+    split = graph.Concat(graph.constant([0, op.deformable_group, taps, 2]), windows, axis=0)
+    places = graph.Add(graph.Reshape(offsets, split), base)
+    inside = graph.And(graph.GreaterOrEqual(places, none), graph.Less(places, limits))
+    nearest = graph.Min(places, graph.Sub(limits, one))
     y, x = graph.node("Split", inside, [1, 1], outputs=2, axis=3)
     both = graph.cast(graph.And(y, x), offsets.element_type)
-    channels = [0, op.deformable_group * kernel[0] * kernel[1], *base.shape[-2:]]
-    return graph.Reshape(graph.Sub(nearest, graph.constant(base)), shape), graph.Reshape(both, channels)
+    channels = graph.Concat(graph.constant([0, op.deformable_group * taps]), windows, axis=0)
+    return graph.Reshape(graph.Sub(nearest, base), graph.Shape(offsets)), graph.Reshape(both, channels)
 
 
-def _places(op: DeformableBase, sizes: Sequence[int], windows: Sequence[Window], dtype: np.dtype[Any]) -> Array:
+def _places(graph: Graph, op: DeformableBase, offsets: Tensor, kernel: Sequence[int], pads: Pads) -> Tensor:
     """Return the unmoved positions of the taps, [1, 1, taps, axis, *windows]."""
+    strides, dilations, _, _ = op.per_axis(2)
+    shape = graph.Concat(graph.constant(list(kernel)), graph.Shape(offsets, start=2), axis=0)
     axes = []
-    for size, w in zip(sizes, windows, strict=True):
-        count = output_size(size, w.kernel, w.stride, w.dilation, w.pad_begin, w.pad_end)
-        axes.append(w.positions(count).T)  # [taps, windows]
-    y, x = axes
-    shape = len(y), len(x), y.shape[1], x.shape[1]
-    both = np.broadcast_to(y[:, None, :, None], shape), np.broadcast_to(x[None, :, None, :], shape)
-    taps = np.stack(both, axis=2).reshape(1, 1, shape[0] * shape[1], 2, *shape[2:])
-    return taps.astype(dtype)
+    for axis in range(2):
+        dim = offsets.shape[2 + axis]
+        if dim.is_static:
+            windows = graph.constant(np.arange(dim.length))
+        else:
+            count = graph.Gather(graph.Shape(offsets), graph.constant(2 + axis))
+            windows = graph.Range(graph.constant(0), count, graph.constant(1))
+        along = [-1 if place == 2 + axis else 1 for place in range(4)]
+        starts = graph.Sub(graph.Mul(graph.Reshape(windows, along), strides[axis]), pads[axis][0])
+        taps = np.arange(kernel[axis]).reshape([-1 if place == axis else 1 for place in range(4)]) * dilations[axis]
+        axes.append(graph.Unsqueeze(graph.Expand(graph.Add(starts, graph.constant(taps)), shape), [2]))
+    both = graph.Concat(*axes, axis=2)  # [rows, columns, axis, *windows]
+    flat = graph.Concat(graph.constant([1, 1, kernel[0] * kernel[1], 2]), graph.Shape(offsets, start=2), axis=0)
+    return graph.cast(graph.Reshape(both, flat), offsets.element_type)

@@ -1,0 +1,260 @@
+"""ROIPooling, PSROIPooling and DeformablePSROIPooling."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ovir.core.element_types import ElementType, f32, f64, i64
+from ovir.export.graph import Graph
+from ovir.export.regions import Pixels, columns, counted, greatest, listed, zero_unless
+from ovir.export.registry import exports
+from ovir.export.tensors import Tensor
+from ovir.kernels.blocked import lowest_finite
+from ovir.ops.roi_pooling import DeformablePSROIPooling, PSROIPooling, ROIPooling
+
+_NOT_FINITE = "NaN and infinities spread over sums of a plane"
+
+
+@exports(ROIPooling, to="gathered pixels")
+def roi_pooling(graph: Graph, op: ROIPooling, data: Tensor, rois: Tensor) -> Tensor:
+    """Export as the maximum of gathered pixels, or as interpolated pixels."""
+    held = _held(data)
+    pixels = Pixels(graph, graph.cast(data, held))
+    pool = _largest if op.method == "max" else _interpolated
+    regions = _Regions(graph, pixels, rois, op.spatial_scale)
+    return graph.cast(zero_unless(graph, pool(graph, op, pixels, regions), regions.exist), data.element_type)
+
+
+class _Regions:
+    """Regions [image, x1, y1, x2, y2] in the type of the pixels."""
+
+    def __init__(self, graph: Graph, pixels: Pixels, rois: Tensor, scale: float) -> None:
+        self.graph = graph
+        numbers = graph.Gather(rois, graph.constant(0), axis=1)
+        self.images, self.exist = listed(graph, numbers)
+        self.rois = graph.cast(rois, pixels.element_type)
+        self.scale = pixels.number(float(np.float32(scale)))
+
+    def corners(self, rank: int) -> tuple[list[Tensor], list[Tensor]]:
+        """Return starts and ends, y before x, [regions, 1, ...]."""
+        left, top, right, bottom = columns(self.graph, self.rois, range(1, 5), rank)
+        return [top, left], [bottom, right]
+
+
+def _held(data: Tensor) -> ElementType:
+    return f64 if data.element_type == f64 else f32
+
+
+def _rounded(graph: Graph, pixels: Pixels, x: Tensor) -> Tensor:
+    """Return x rounded half away from zero."""
+    return graph.Mul(graph.Sign(x), graph.Floor(graph.Add(graph.Abs(x), pixels.number(0.5))))
+
+
+def _along(axis: int, rank: int, *at: int) -> list[int]:
+    """Return a shape with -1 at one of two positions, and 1 elsewhere."""
+    return [-1 if place == at[axis] else 1 for place in range(rank)]
+
+
+def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) -> Tensor:
+    starts, ends = regions.corners(5)
+    far = 2.0**30
+    axes, present = [], []
+    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+        first, last = (
+            graph.cast(graph.Clip(_rounded(graph, pixels, graph.Mul(corner[axis], regions.scale)), -far, far), i64)
+            for corner in (starts, ends)
+        )
+        side = graph.Max(graph.Add(graph.Sub(last, first), 1), 1)
+        bins = counted(graph, count, i64, _along(axis, 5, 1, 2))
+        most = graph.Sub(size, 1)
+        begin = graph.Max(graph.Add(first, graph.Div(graph.Mul(bins, side), count)), 0)
+        above = graph.Div(graph.Add(graph.Mul(graph.Add(bins, 1), side), count - 1), count)
+        length = graph.Max(graph.Sub(graph.Min(graph.Add(first, above), size), begin), 0)
+        number = counted(graph, greatest(graph, length), i64, _along(axis, 5, 3, 4))
+        axes.append(graph.Max(graph.Min(graph.Add(begin, number), most), 0))
+        present.append(graph.Less(number, length))
+    images = graph.Reshape(regions.images, [-1, 1, 1, 1, 1])
+    place = graph.Add(graph.Mul(graph.Add(graph.Mul(images, pixels.height), axes[0]), pixels.width), axes[1])
+    exists = graph.Unsqueeze(graph.And(*present), [-1])
+    lowest = pixels.number(float(lowest_finite(pixels.element_type.to_dtype())))
+    values = graph.Where(exists, graph.Gather(pixels.rows, place), lowest)
+    if graph.opset >= 18:
+        found = graph.ReduceMax(values, [3, 4], keepdims=0)
+    else:
+        found = graph.ReduceMax(values, axes=[3, 4], keepdims=0)
+    has_pixels = graph.Greater(graph.ReduceSum(graph.cast(exists, f32), [3, 4], keepdims=0), 0.0)
+    return graph.Transpose(graph.Where(has_pixels, found, pixels.number(0)), perm=[0, 3, 1, 2])
+
+
+def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) -> Tensor:
+    starts, ends = regions.corners(3)
+    places = []
+    for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
+        most = pixels.real(graph.Sub(size, 1))
+        first, last = graph.Mul(starts[axis], most), graph.Mul(ends[axis], most)
+        if count == 1:
+            places.append(graph.Mul(graph.Mul(graph.Add(starts[axis], ends[axis]), pixels.number(0.5)), most))
+            continue
+        step = graph.Div(graph.Mul(graph.Sub(ends[axis], starts[axis]), most), pixels.number(count - 1))
+        numbers = counted(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
+        is_last = graph.constant(
+            (np.arange(count) == count - 1).reshape([count if n < 0 else n for n in _along(axis, 3, 1, 2)])
+        )
+        # Rounding must not move the last one outside.
+        places.append(graph.Where(is_last, last, graph.Add(graph.Mul(numbers, step), first)))
+    y, x = places
+    images = graph.Reshape(regions.images, [-1, 1, 1])
+    made = pixels.at(images, y, x, pixels.between(y, x, 0, -1))
+    return graph.Transpose(made, perm=[0, 3, 1, 2])
+
+
+# --------------------------------------------------------------------------- channels for each bin
+
+
+@exports(PSROIPooling, to="gathered pixels", limits="in mode average, " + _NOT_FINITE)
+def psroi_pooling(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> Tensor:
+    """Export as differences of sums over planes, or as means of interpolated pixels."""
+    held = graph.cast(data, _held(data))
+    pool = _average if op.mode == "average" else _bilinear
+    made, exist = pool(graph, op, held, rois)
+    return graph.cast(zero_unless(graph, made, exist), data.element_type)
+
+
+def _bilinear(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
+    parts = op.spatial_bins_y, op.spatial_bins_x
+    group, taps = op.group_size, parts[0] * parts[1]
+    planes = _planes(graph, data, [-1, op.output_dim])
+    pixels = Pixels(graph, planes)
+    regions = _Regions(graph, pixels, rois, op.spatial_scale)
+    starts, ends = regions.corners(5)
+    places = []
+    for axis, size in enumerate((pixels.height, pixels.width)):
+        most = pixels.real(graph.Sub(size, 1))
+        start = graph.Mul(starts[axis], regions.scale)
+        part = graph.Div(graph.Sub(graph.Mul(ends[axis], regions.scale), start), pixels.number(parts[axis]))
+        numbers = counted(graph, parts[axis], pixels.element_type, _along(axis, 5, 3, 4))
+        low = graph.Add(start, graph.Mul(numbers, part))
+        high = graph.Add(start, graph.Mul(graph.Add(numbers, pixels.number(1)), part))
+        if group == 1:
+            places.append(graph.Mul(graph.Mul(graph.Add(low, high), pixels.number(0.5)), most))
+            continue
+        step = graph.Div(graph.Mul(graph.Sub(high, low), most), pixels.number(group - 1))
+        bins = counted(graph, group, pixels.element_type, _along(axis, 5, 1, 2))
+        places.append(graph.Add(graph.Mul(bins, step), graph.Mul(low, most)))
+    y, x = places
+    images = graph.Reshape(graph.Mul(regions.images, taps), [-1, 1, 1, 1, 1])
+    numbers = graph.constant(np.arange(taps).reshape(1, 1, 1, *parts))
+    samples = pixels.at(graph.Add(images, numbers), y, x, pixels.between(y, x, 0, -1))
+    made = graph.Div(graph.ReduceSum(samples, [3, 4], keepdims=0), pixels.number(taps))
+    return graph.Transpose(made, perm=[0, 3, 1, 2]), regions.exist
+
+
+def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tuple[Tensor, Tensor]:
+    group, area = op.group_size, op.group_size**2
+    planes = graph.Reshape(
+        data, graph.Concat(graph.constant([0, op.output_dim, area]), graph.Shape(data, start=2), axis=0)
+    )
+    planes = graph.Transpose(planes, perm=[0, 2, 1, 3, 4])
+    sizes = graph.Concat(graph.constant([-1, op.output_dim]), graph.Shape(data, start=2), axis=0)
+    planes = graph.Reshape(planes, sizes)
+    pixels = Pixels(graph, planes)
+    regions = _Regions(graph, pixels, rois, op.spatial_scale)
+    # The sum of a box is a difference of sums from the corner of the plane, which are exact enough in f64.
+    sums = graph.Pad(graph.cast(planes, f64), [0, 0, 1, 1, 0, 0, 0, 0])
+    corners = Pixels(graph, graph.CumSum(graph.CumSum(sums, graph.constant(2)), graph.constant(3)))
+    starts, ends = regions.corners(3)
+    cuts, lengths = [], []
+    for axis, size in enumerate((pixels.height, pixels.width)):
+        start = graph.Mul(_rounded(graph, pixels, starts[axis]), regions.scale)
+        end = graph.Mul(_rounded(graph, pixels, graph.Add(ends[axis], pixels.number(1))), regions.scale)
+        step = graph.Div(graph.Max(graph.Sub(end, start), pixels.number(0.1)), pixels.number(group))
+        bins = counted(graph, group, pixels.element_type, _along(axis, 3, 1, 2))
+        low = graph.Floor(graph.Add(graph.Mul(bins, step), start))
+        high = graph.Ceil(graph.Add(graph.Mul(graph.Add(bins, pixels.number(1)), step), start))
+        most = pixels.real(size)
+        first, stop = (graph.cast(graph.Min(graph.Max(cut, pixels.number(0)), most), i64) for cut in (low, high))
+        cuts.append((first, graph.Max(stop, first)))
+        lengths.append(graph.Sub(cuts[-1][1], first))
+    bins_of = graph.constant(np.arange(area).reshape(1, group, group))
+    plane = graph.Add(graph.Reshape(graph.Mul(regions.images, area), [-1, 1, 1]), bins_of)
+    total = None
+    for row, column, operator in ((1, 1, "Add"), (0, 1, "Sub"), (1, 0, "Sub"), (0, 0, "Add")):
+        at = graph.Add(graph.Mul(plane, corners.height), cuts[0][row])
+        at = graph.Add(graph.Mul(at, corners.width), cuts[1][column])
+        found = graph.Gather(corners.rows, at)
+        total = found if total is None else getattr(graph, operator)(total, found)
+    assert total is not None
+    count = graph.Unsqueeze(graph.Max(graph.Mul(*lengths), 1), [-1])
+    made = graph.cast(graph.Div(total, graph.cast(count, f64)), data.element_type)
+    return graph.Transpose(made, perm=[0, 3, 1, 2]), regions.exist
+
+
+def _planes(graph: Graph, data: Tensor, leading: Sequence[int]) -> Tensor:
+    return graph.Reshape(data, graph.Concat(graph.constant(list(leading)), graph.Shape(data, start=2), axis=0))
+
+
+@exports(DeformablePSROIPooling, to="gathered pixels", limits="the number of channels of offsets must be static")
+def deformable_psroi_pooling(
+    graph: Graph, op: DeformablePSROIPooling, data: Tensor, rois: Tensor, offsets: Tensor | None = None
+) -> Tensor:
+    """Export as means of interpolated pixels."""
+    group, area = op.group_size, op.group_size**2
+    classes = 1
+    if offsets is not None:
+        graph.require(offsets.rank is not None and offsets.shape[1].is_static, "the number of classes is unknown")
+        classes = offsets.shape[1].length // 2
+    depth = op.output_dim // classes
+    held = graph.cast(data, _held(data))
+    used = graph.Slice(held, [0], [op.output_dim * area], [1])
+    spread = _planes(graph, used, [0, classes, depth, area])
+    planes = graph.Transpose(spread, perm=[0, 1, 3, 2, 4, 5])
+    pixels = Pixels(graph, _planes_of(graph, planes, depth))
+    regions = _Regions(graph, pixels, rois, op.spatial_scale)
+    starts, ends = regions.corners(6)
+    moves = _moves(graph, op, pixels, rois, offsets, classes)
+    half, places, taps = pixels.number(0.5), [], (op.spatial_bins_y, op.spatial_bins_x)
+    for axis in range(2):
+        start = graph.Sub(graph.Mul(_rounded(graph, pixels, starts[axis]), regions.scale), half)
+        end = graph.Add(_rounded(graph, pixels, ends[axis]), pixels.number(1))
+        end = graph.Sub(graph.Mul(end, regions.scale), half)
+        side = graph.Max(graph.Sub(end, start), pixels.number(0.1))
+        step = graph.Div(side, pixels.number(group))
+        first = graph.Add(graph.Mul(counted(graph, group, pixels.element_type, _along(axis, 6, 2, 3)), step), start)
+        if moves is not None:
+            first = graph.Add(first, graph.Mul(moves[axis], side))
+        within = counted(graph, taps[axis], pixels.element_type, _along(axis, 6, 4, 5))
+        places.append(graph.Add(first, graph.Mul(within, graph.Div(step, pixels.number(taps[axis])))))
+    y, x = places
+    valid = pixels.between(y, x, -0.5, -0.5)
+    numbers = graph.constant(np.arange(classes * area).reshape(1, classes, group, group, 1, 1))
+    images = graph.Reshape(graph.Mul(regions.images, classes * area), [-1, 1, 1, 1, 1, 1])
+    samples = graph.ReduceSum(pixels.at(graph.Add(images, numbers), y, x, valid), [4, 5], keepdims=0)
+    count = graph.Unsqueeze(graph.ReduceSum(valid, [4, 5], keepdims=0), [-1])
+    made = graph.Div(samples, graph.Max(count, pixels.number(1)))  # [regions, classes, bin, bin, channels]
+    pooled = graph.Reshape(graph.Transpose(made, perm=[0, 1, 4, 2, 3]), [-1, op.output_dim, group, group])
+    return graph.cast(zero_unless(graph, pooled, regions.exist), data.element_type)
+
+
+def _planes_of(graph: Graph, planes: Tensor, depth: int) -> Tensor:
+    """Return [images, classes, bins, channels, height, width] as [planes, channels, height, width]."""
+    return graph.Reshape(planes, graph.Concat(graph.constant([-1, depth]), graph.Shape(planes, start=4), axis=0))
+
+
+def _moves(
+    graph: Graph, op: DeformablePSROIPooling, pixels: Pixels, rois: Tensor, offsets: Tensor | None, classes: int
+) -> list[Tensor] | None:
+    """Return the moves along y and x relative to the region, [regions, classes, bin, bin, 1, 1]."""
+    if offsets is None:
+        return None
+    bins = (np.arange(op.group_size) * op.part_size // op.group_size).tolist()
+    sizes = [2 * classes, op.part_size, op.part_size]
+    if list(offsets.shape.slice(1)) != sizes:  # the first numbers count, whatever the shape
+        count = graph.Mul(graph.Shape(rois, end=1), prod(sizes))
+        offsets = graph.Slice(graph.Reshape(offsets, [-1]), [0], count, [0])
+    parts = graph.Reshape(graph.cast(offsets, pixels.element_type), [-1, classes, 2, op.part_size, op.part_size])
+    chosen = graph.Gather(graph.Gather(parts, bins, axis=3), bins, axis=4)
+    scaled = graph.Mul(chosen, pixels.number(float(np.float32(op.trans_std))))
+    return [graph.Unsqueeze(graph.Gather(scaled, graph.constant(axis), axis=2), [4, 5]) for axis in (1, 0)]
