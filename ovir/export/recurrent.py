@@ -9,21 +9,20 @@ import numpy as np
 
 from ovir.core.element_types import f64
 from ovir.export.graph import Graph
+from ovir.export.recurrent_steps import OFFSET, SLOPE, given, stepwise
 from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
 
 _ORDER = {4: (1, 3, 0, 2)}
 """The gates of OpenVINO in the order of ONNX: LSTM has i, o, f, c there. The others agree."""
 _NAMES = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid"}
-_SLOPE, _OFFSET = 0.2, 0.5
-"""alpha and beta of HardSigmoid in OpenVINO if they are missing."""
 
 
 def attributes(op: RecurrentBase, hidden: int, direction: str = "forward") -> dict[str, Any]:
     """Return the attributes of the operator."""
     names = [name.lower() for name in op.activations[: op.functions]]
-    alphas = [_given(op.activations_alpha, i, _SLOPE) for i, name in enumerate(names) if name == "hardsigmoid"]
-    betas = [_given(op.activations_beta, i, _OFFSET) for i, name in enumerate(names) if name == "hardsigmoid"]
+    alphas = [given(op.activations_alpha, i, SLOPE) for i, name in enumerate(names) if name == "hardsigmoid"]
+    betas = [given(op.activations_beta, i, OFFSET) for i, name in enumerate(names) if name == "hardsigmoid"]
     directions = 2 if direction == "bidirectional" else 1
     found: dict[str, Any] = {
         "hidden_size": hidden,
@@ -57,8 +56,8 @@ def steps(
     assert r is not None
     hidden = _hidden_size(graph, op, w, r)
     kind = "LSTM" if isinstance(op, LstmBase) else "GRU" if isinstance(op, GruBase) else "RNN"
-    graph.require(x.element_type != f64, "no engine runs {} of element type f64 with all attributes", kind)
-    graph.require(kind != "RNN" or not 0 < op.clip < np.inf, "onnxruntime ignores attribute clip {} of RNN", op.clip)
+    if x.element_type == f64 or (kind == "RNN" and 0 < op.clip < np.inf):  # onnxruntime has no f64, and ignores clip
+        return stepwise(graph, op, x, states, lengths, weights, direction)
     if b is not None:
         b = _both_biases(graph, op, b, hidden)
     inputs = x, *(_in_order(graph, op, t, hidden) for t in (w, r)), b, lengths, *states
@@ -98,7 +97,3 @@ def _both_biases(graph: Graph, op: RecurrentBase, bias: Tensor, hidden: int) -> 
         return graph.Concat(_in_order(graph, op, bias, hidden), zeros(op.gates), axis=1)
     first, last = graph.node("Split", bias, [op.gates * hidden, hidden], outputs=2, axis=1)
     return graph.Concat(first, zeros(op.gates - 1), last, axis=1)
-
-
-def _given(given: Sequence[float], index: int, default: float) -> float:
-    return given[index] if index < len(given) else default

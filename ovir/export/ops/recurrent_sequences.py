@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.dimensions import Dimension
+from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import i32
 from ovir.export.graph import Graph
 from ovir.export.recurrent import steps
@@ -15,7 +15,7 @@ from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence,
 _LIMITS = "the hidden size must be static"
 
 
-@exports(LSTMSequence, to="LSTM", limits=_LIMITS)
+@exports(LSTMSequence, to="LSTM; f64 as Loop", limits=_LIMITS)
 def lstm_sequence(
     graph: Graph, op: LSTMSequence, x: Tensor, h: Tensor, c: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
 ) -> list[Tensor]:
@@ -23,8 +23,8 @@ def lstm_sequence(
     return _sequence(graph, op, x, [h, c], lengths, [w, r, b])
 
 
-@exports(GRUSequence, to="GRU", limits=_LIMITS)
-@exports(RNNSequence, to="RNN", limits=_LIMITS)
+@exports(GRUSequence, to="GRU; f64 as Loop", limits=_LIMITS)
+@exports(RNNSequence, to="RNN; f64 and clip as Loop", limits=_LIMITS)
 def hidden_sequence(
     graph: Graph, op: SequenceBase, x: Tensor, h: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
 ) -> list[Tensor]:
@@ -35,10 +35,13 @@ def hidden_sequence(
 def _sequence(
     graph: Graph, op: SequenceBase, x: Tensor, states: Sequence[Tensor], lengths: Tensor, weights: Sequence[Tensor]
 ) -> list[Tensor]:
-    dims: Dimension | None = x.shape[1] if x.rank is not None else None
-    is_even = lengths.constant is not None and dims is not None and bool((lengths.constant == dims).all())
+    time: Dimension | None = x.shape[1] if x.rank is not None else None
+    is_even = lengths.constant is not None and time is not None and bool((lengths.constant == time).all())
     counted = None if is_even else graph.cast(lengths, i32)
-    placed = [graph.shaped(t, [op.directions, *t.shape.slice(1)]) if t.rank else t for t in weights]
+    placed = []
+    for weight, rank in zip(weights, (3, 3, 2), strict=True):
+        rest = list(weight.shape.slice(1)) if weight.rank is not None else [UNKNOWN] * (rank - 1)
+        placed.append(graph.shaped(weight, [op.directions, *rest]))
     by_time = graph.Transpose(x, perm=[1, 0, 2])
     before = [graph.Transpose(state, perm=[1, 0, 2]) for state in states]
     outputs, *after = steps(graph, op, by_time, before, counted, placed, op.direction)
