@@ -1,4 +1,4 @@
-"""The merge of LayerNormalization with the factors and terms behind it, which the operator has as inputs.
+"""LayerNormalization with the factors and terms behind it, which the operator has as inputs, and RMSNormalization.
 
 MVN becomes a LayerNormalization with a scale of ones. What multiplies its result takes the place of the ones, and what
 is added becomes the bias, so that one node computes all of it.
@@ -15,6 +15,7 @@ from ovir.export.tensors import Tensor
 
 SCALE, BIAS = 1, 2
 """The positions of the inputs of LayerNormalization."""
+_TAKES = {SCALE: ("LayerNormalization", "RMSNormalization"), BIAS: ("LayerNormalization",)}
 
 
 def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor | None:
@@ -24,7 +25,7 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
     """
     for normal, parameter in ((a, b), (b, a)):
         node = normal.value.producer()
-        if node is None or node.op_type != "LayerNormalization" or normal.element_type != f32:
+        if node is None or node.op_type not in _TAKES[position] or normal.element_type != f32:
             continue
         data, scale, *rest = node.inputs
         if rest or data is None or scale is None or (position == SCALE and not _is_ones(scale)):
@@ -33,10 +34,47 @@ def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor 
             continue
         sizes = parameter.shape.to_tuple()[-len(scale.shape or ()) :]
         shaped = parameter if parameter.rank == len(sizes) else _reshaped(graph, parameter, sizes)
-        inputs = [Tensor(data, f32), shaped if position == SCALE else Tensor(scale, f32)]
+        inputs = [Tensor(data, f32), shaped] if position == SCALE else [Tensor(data, f32), Tensor(scale, f32), shaped]
         attributes = {name: node.attributes[name].value for name in ("axis", "epsilon")}
-        return graph.LayerNormalization(*inputs, shaped if position == BIAS else None, **attributes)
+        return graph.node(node.op_type, *inputs, **attributes)[0]
     return None
+
+
+def root_mean_square(graph: Graph, a: Tensor, b: Tensor) -> Tensor | None:
+    """Return the RMSNormalization that the product of x and 1 / sqrt(mean(x^2) + eps) is, None for other products."""
+    if not graph.has("RMSNormalization"):
+        return None
+    for x, factor in ((a, b), (b, a)):
+        one, root = _inputs(factor.value, "Div")
+        mean, eps = _inputs(*_inputs(root, "Sqrt")[:1], "Add")
+        power, axes = _inputs(mean, "ReduceMean")
+        base, exponent = _inputs(power, "Pow")
+        numbers = [_number(value) for value in (one, eps, axes, exponent)]
+        if base is not x.value or None in numbers or x.element_type != f32 or x.rank is None:
+            continue
+        if numbers[0] == 1 and numbers[3] == 2 and numbers[2] in (-1, x.rank - 1) and x.shape[-1].is_static:
+            ones = np.ones(x.shape[-1].length, np.float32)
+            return graph.RMSNormalization(x, ones, axis=-1, epsilon=numbers[1])
+    return None
+
+
+def _inputs(value: ir.Value | None, op_type: str) -> tuple[ir.Value | None, ir.Value | None]:
+    """Return the first two inputs of the node that computes a tensor, None for what another operator computes."""
+    node = None if value is None else value.producer()
+    if node is None or node.op_type != op_type:
+        return None, None
+    first, second = (*node.inputs, None)[:2]
+    return first, second
+
+
+def _number(value: ir.Value | None) -> float | None:
+    """Return the number in a constant of one element, which may be converted from another type, else None."""
+    node = None if value is None else value.producer()
+    if node is not None and node.op_type == "Cast":
+        value = node.inputs[0]
+    if value is None or value.const_value is None or value.const_value.size != 1:
+        return None
+    return float(value.const_value.numpy().item())
 
 
 def _is_ones(value: ir.Value) -> bool:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.core.element_types import f64, i32
 from ovir.export.graph import Graph
-from ovir.export.layer_normalization import BIAS, SCALE, with_parameter
+from ovir.export.layer_normalization import BIAS, SCALE, root_mean_square, with_parameter
 from ovir.export.parts import aligned, saturated, truncated, wrapped
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -49,12 +49,12 @@ def extremum(graph: Graph, op: Maximum | Minimum, a: Tensor, b: Tensor) -> Tenso
     return graph.Where(graph.node(_RELATIONS[type(op)], b, a)[0], b, a)
 
 
-@exports(Multiply, to="Mul; after LayerNormalization, its scale")
+@exports(Multiply, to="Mul; after LayerNormalization, its scale; or RMSNormalization")
 def multiply(graph: Graph, op: Multiply, a: Tensor, b: Tensor) -> Tensor:
     """Export as Mul; products of 8-bit integers are computed in 32 bits and saturate."""
     b = aligned(graph, op, a, b)
     element_type = op.output_types[0]
-    if merged := with_parameter(graph, a, b, SCALE):
+    if merged := with_parameter(graph, a, b, SCALE) or root_mean_square(graph, a, b):
         return merged
     if element_type.is_integral and element_type.bits == 8:
         return saturated(graph, graph.Mul(graph.cast(a, i32), graph.cast(b, i32)), element_type)
