@@ -48,23 +48,28 @@ def gather_tree(
 
     child = graph.child()
     beam = child.input(i64, slice_shape)
+    # OpenVINO cannot read a Scan whose body uses tensors around it, so these are states as well.
+    limits = child.input(i64)
+    end = child.input(end_token.element_type, PartialShape([]))
     ids = child.input(step_ids.element_type, slice_shape)
     parents = child.input(step_ids.element_type, slice_shape)
     time = child.input(i64, PartialShape([]))
-    running = child.Less(time, lengths)
-    found = child.Where(running, child.GatherElements(ids, beam, axis=1), end_token)
+    running = child.Less(time, limits)
+    found = child.Where(running, child.GatherElements(ids, beam, axis=1), end)
     parent = child.cast(child.GatherElements(parents, beam, axis=1), i64)
-    next_beam = child.Where(running, parent, beam)
-    body = child.body([beam, ids, parents, time], [next_beam, found], "step")
+    states = [child.Where(running, parent, beam), child.Identity(limits), child.Identity(end)]
+    body = child.body([beam, limits, end, ids, parents, time], [*states, found], "step")
 
-    _, tokens = graph.node(
+    *_, tokens = graph.node(
         "Scan",
         first,
+        lengths,
+        end_token,
         step_ids,
         parent_ids,
         times,
-        outputs=2,
-        element_type=[i64, step_ids.element_type],
+        outputs=4,
+        element_type=[i64, i64, end_token.element_type, step_ids.element_type],
         body=body,
         num_scan_inputs=3,
         scan_input_directions=[1, 1, 1],
