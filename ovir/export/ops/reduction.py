@@ -41,12 +41,13 @@ _OPERATORS: dict[type[ReductionBase], str] = {
 }
 
 
+_LARGE = "onnxruntime computes integers beyond 2^53, and products of i32 that overflow, inexactly"
 _DYNAMIC_NOTHING = "no elements along axes of dynamic size are left to the engine"
 
 
-@exports(ReduceSum, to="ReduceSum")
+@exports(ReduceSum, to="ReduceSum", limits=_LARGE)
 @exports(ReduceMean, to="ReduceMean", limits=_DYNAMIC_NOTHING)
-@exports(ReduceProd, to="ReduceProd")
+@exports(ReduceProd, to="ReduceProd", limits=_LARGE)
 @exports(ReduceL1, to="ReduceL1")
 @exports(ReduceL2, to="ReduceL2")
 def reduction(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from ovir.ops.softmax import LogSoftmax, SoftMax1, SoftMax8
 
 
 @exports(SoftMax1, SoftMax8, to="Softmax")
-@exports(LogSoftmax, to="LogSoftmax")
+@exports(LogSoftmax, to="LogSoftmax", limits="slices with +inf are -inf instead of NaN")
 def softmax(graph: Graph, op: SoftMax1 | SoftMax8 | LogSoftmax, data: Tensor) -> Tensor:
     """Export as Softmax or LogSoftmax; a scalar gets an axis for it."""
     operator = graph.LogSoftmax if isinstance(op, LogSoftmax) else graph.Softmax

@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.element_types import f32, f64, i8
 from ovir.export.erf import erf, erfinv
 from ovir.export.graph import Graph
-from ovir.export.parts import of_reals, saturated
+from ovir.export.parts import of_reals, saturated, wrapped
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.kernels.blocked import integer_range
@@ -55,7 +55,8 @@ def absolute(graph: Graph, op: Abs, data: Tensor) -> Tensor:
 def negative(graph: Graph, op: Negative, data: Tensor) -> Tensor:
     """Export as Neg; unsigned integers as a difference from 0."""
     if data.element_type.kind == "unsigned":
-        return graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
+        difference = graph.Sub(np.zeros((), data.element_type.to_dtype()), data)
+        return wrapped(graph, difference, op.output_types[0])
     return graph.Neg(_above_least(graph, data))
 
 
