@@ -12,11 +12,11 @@ def as_computed(graph: Graph, data: Tensor) -> Tensor:
     return graph.cast(data, f64 if data.element_type == f64 else f32)
 
 
-def dft(graph: Graph, data: Tensor, axis: int, length: Operand = None, **attributes: int) -> Tensor:
+def dft(graph: Graph, data: Tensor, axis: int | Tensor, length: Operand = None, **attributes: int) -> Tensor:
     """Return the transform along an axis of complex numbers [..., 2], or of real ones [..., 1]; ``length`` is a
     scalar."""
     if graph.opset >= 20:
-        return graph.DFT(data, length, graph.constant(axis), **attributes)
+        return graph.DFT(data, length, axis if isinstance(axis, Tensor) else graph.constant(axis), **attributes)
     return graph.DFT(data, length, axis=axis, **attributes)
 
 

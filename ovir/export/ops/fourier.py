@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ovir.core.element_types import i64
 from ovir.export.fourier import as_computed, dft, inverse_real
 from ovir.export.graph import Graph
@@ -12,13 +14,17 @@ from ovir.ops.fourier import DFT, IDFT, IRDFT, RDFT, FourierBase
 _LIMITS = "axes must be constant"
 
 
-@exports(DFT, IDFT, to="DFT", limits=_LIMITS)
+@exports(DFT, IDFT, to="DFT", limits="before opset 20, axes must be constant")
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     """Export as DFT for each axis."""
     inverse = int(isinstance(op, IDFT))
     found = as_computed(graph, data)
-    for place, axis in enumerate(_axes(graph, op, data, axes, 1)):
-        found = dft(graph, found, axis, _length(graph, signal_size, place), inverse=inverse)
+    if axes.constant is None and graph.opset >= 20:
+        chosen: Sequence[int | Tensor] = _axes_in_run(graph, data, axes)
+    else:
+        chosen = _axes(graph, op, data, axes, 1)
+    for place, axis in enumerate(chosen):
+        found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=inverse)
     return graph.cast(found, data.element_type)
 
 
@@ -28,9 +34,9 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
     *others, last = _axes(graph, op, data, axes, 0)
     rank = graph.rank(data)
     pairs = graph.Unsqueeze(as_computed(graph, data), [rank])
-    found = dft(graph, pairs, last, _length(graph, signal_size, len(others)), onesided=1)
+    found = dft(graph, pairs, last, _length(graph, signal_size, len(others), pairs, last), onesided=1)
     for place, axis in enumerate(others):
-        found = dft(graph, found, axis, _length(graph, signal_size, place))
+        found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis))
     return graph.cast(found, data.element_type)
 
 
@@ -42,20 +48,39 @@ def inverse_real_fourier(
     *others, last = _axes(graph, op, data, axes, 1)
     found = as_computed(graph, data)
     for place, axis in enumerate(others):
-        found = dft(graph, found, axis, _length(graph, signal_size, place), inverse=1)
+        found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=1)
     found = graph.shaped(found, [-1] * graph.rank(data))
-    return graph.cast(inverse_real(graph, found, last, _length(graph, signal_size, len(others))), data.element_type)
+    length = _length(graph, signal_size, len(others), found, last, is_half=True)
+    return graph.cast(inverse_real(graph, found, last, length), data.element_type)
 
 
 def _axes(graph: Graph, op: FourierBase, data: Tensor, axes: Tensor, pairs: int) -> list[int]:
     return op.normalize_axes(graph.known(axes, "axes").tolist(), graph.rank(data) - pairs)
 
 
-def _length(graph: Graph, signal_size: Tensor | None, place: int) -> Tensor | None:
-    """Return the length of the signal along one of the axes as a scalar, None for the size of the data."""
+def _axes_in_run(graph: Graph, data: Tensor, axes: Tensor) -> list[Tensor]:
+    """Return the axes, of which only the number is known, as scalars."""
+    (count,) = graph.sizes(axes, "axes")
+    last = graph.rank(data) - 1
+    listed = graph.cast(axes, i64)
+    positive = graph.Where(graph.Less(listed, 0), graph.Add(listed, last), listed)
+    return [graph.Gather(positive, graph.constant(place)) for place in range(count)]
+
+
+def _length(
+    graph: Graph, signal_size: Tensor | None, place: int, data: Tensor, axis: int | Tensor, *, is_half: bool = False
+) -> Tensor | None:
+    """Return the length of the signal along one of the axes as a scalar, None for what the size of the data says.
+
+    ``is_half`` tells that the axis of the data holds half of the signal.
+    """
     if signal_size is None:
         return None
     if signal_size.constant is not None:
         length = int(signal_size.constant[place])
         return None if length == -1 else graph.constant(length)
-    return graph.cast(graph.Gather(signal_size, graph.constant(place)), i64)
+    given = graph.cast(graph.Gather(signal_size, graph.constant(place)), i64)
+    own = graph.Gather(graph.Shape(data), axis if isinstance(axis, Tensor) else graph.constant(axis))
+    if is_half:
+        own = graph.Mul(graph.Sub(own, 1), 2)
+    return graph.Where(graph.Equal(given, -1), own, given)
