@@ -91,6 +91,8 @@ class Graph:
         for name in attributes:
             if name not in schema.attributes:
                 self.fail("{} of opset {} has no attribute '{}'", op_type, self.opset, name)
+        if len(inputs) > schema.max_input:
+            self.fail("{} of opset {} takes {} inputs, not {}", op_type, self.opset, schema.max_input, len(inputs))
         formal = list(_formal(schema, schema.inputs, len(inputs)))
         types = self._bound_types(schema, formal, inputs)
         is_fixed = bool(inputs) and all(map(self.is_fixed, inputs))

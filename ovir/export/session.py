@@ -43,10 +43,15 @@ class OnnxRuntimeSession:
             self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime raises classes of its own, which share no public base
             raise _refused("compile", error) from None
+        self._dtypes = {end.name: _dtype(end.type) for end in self._session.get_inputs()}
         ends = (*self._session.get_inputs(), *self._session.get_outputs())
         self._is_plain = all(spelled(end.type) in _PLAIN for end in ends)
 
     def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
+        # An element type that ONNX lacks is held as a wider one.
+        arrays = {
+            name: a if a.dtype == self._dtypes[name] else a.astype(self._dtypes[name]) for name, a in arrays.items()
+        }
         try:
             if self._is_plain:
                 feeds = {
@@ -92,6 +97,13 @@ class ReferenceSession:
 
 _PLAIN = frozenset(t for t in ELEMENT_TYPES if t == string or (t.dtype is not None and t.dtype.isbuiltin == 1))
 """The types that onnxruntime takes as arrays of NumPy."""
+
+
+def _dtype(text: str) -> np.dtype[Any]:
+    """Return the type of the arrays for an input of onnxruntime."""
+    element_type = spelled(text)
+    assert element_type is not None, text
+    return element_type.to_dtype()
 
 
 def _array(value: Any) -> Array:

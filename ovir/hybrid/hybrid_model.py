@@ -36,7 +36,9 @@ class OnnxRuntimePart(Operator):
         return self._types
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        return tuple(self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs))
+        found = self._session.run(dict(zip(self._inputs, inputs, strict=True)), self._outputs)
+        dtypes = [tensor.element_type.to_dtype() for tensor in self._types]
+        return tuple(a if a.dtype == dtype else a.astype(dtype) for a, dtype in zip(found, dtypes, strict=True))
 
 
 class Shown(Operator):

@@ -9,6 +9,7 @@ from ovir.core.element_types import boolean, i64
 from ovir.core.shapes import PartialShape
 from ovir.export.bodies import Body, ExportableBody
 from ovir.export.graph import Graph
+from ovir.export.parts import reduced
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
@@ -181,7 +182,7 @@ class _Iteration:
         if expected.is_static:
             return graph.Reshape(moved, graph.constant(expected.to_tuple(), i64), allowzero=1)
         before, merged, after = graph.node("Split", graph.Shape(moved), [axis, 2, rank - axis - 1], outputs=3)
-        sizes = graph.Concat(before, graph.ReduceProd(merged, [0], keepdims=1), after, axis=0)
+        sizes = graph.Concat(before, reduced(graph, "ReduceProd", merged, [0]), after, axis=0)
         return graph.Reshape(moved, sizes, allowzero=1)
 
 

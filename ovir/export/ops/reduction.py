@@ -107,7 +107,10 @@ def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
     if axes.constant is not None and data.rank is not None:
         return op.axes(axes.constant, data.rank)
     listed = graph.cast(axes, i64)
-    return graph.Reshape(listed, [-1]) if axes.rank != 1 else listed
+    if axes.rank != 1:
+        listed = graph.Reshape(listed, [-1])
+    # onnxruntime ignores negative axes of tensors without elements.
+    return listed if data.rank is None else graph.Where(graph.Less(listed, 0), graph.Add(listed, data.rank), listed)
 
 
 def _is_of_nothing(op: ReductionBase, data: Tensor) -> bool:

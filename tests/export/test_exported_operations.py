@@ -1,0 +1,92 @@
+"""Random models of every operation version are exported, and compute what ovir computes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from fuzz.cases import VERSIONS, make_case
+
+import ovir
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
+
+from export_comparison import check_exported  # noqa: E402  (it imports these packages)
+
+from ovir.export.registry import exporter_of  # noqa: E402
+from ovir.export.table import rows, with_table  # noqa: E402
+from ovir.export.writing import default_opset  # noqa: E402
+from ovir.ops import find  # noqa: E402
+
+EXPORTED = [
+    (index, *version)
+    for index, version in enumerate(VERSIONS)
+    if (exporter := exporter_of(find(*version))) is not None and exporter.export is not None  # type: ignore[arg-type]
+]
+MODELS = 3
+"""Models of each operation version in each opset."""
+ATTEMPTS = 12
+"""Random models of which some are illegal, or have values for which runtimes may differ."""
+MOST_ELEMENTS = 1 << 14
+
+
+def _runs(model: ovir.Model, feeds: list[np.ndarray]) -> bool:
+    """Return whether ovir runs a model and all real numbers are finite and of ordinary size, as in a real model."""
+    if any(port.shape.size().lower > MOST_ELEMENTS for layer in model.layers for port in layer.outputs):
+        return False
+    try:
+        results = ovir.compile_model(model)(feeds).values()
+    except (ovir.OvirError, IndexError):
+        return False
+    return all(_is_ordinary(array) for array in (*feeds, *results))
+
+
+def _is_ordinary(array: np.ndarray) -> bool:
+    if array.dtype.kind in "iu":
+        return not array.size or np.abs(array.astype(np.float64)).max() < 1 << 30
+    if array.dtype.kind in "bTUO":
+        return True
+    return bool((np.abs(array.astype(np.float64)) < 1e4).all())
+
+
+@pytest.mark.parametrize("opset", [17, default_opset()])
+@pytest.mark.parametrize(("index", "kind", "birth"), EXPORTED, ids=lambda value: str(value))
+def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
+    compared, refused = 0, None
+    for attempt in range(ATTEMPTS):
+        case = make_case(index + attempt * len(VERSIONS))
+        try:
+            model = ovir.read_model(case.text, case.weights)
+        except ovir.OvirError:
+            continue
+        if not all(map(_is_ordinary, case.constants)) or not _runs(model, case.feeds):
+            continue
+        try:
+            difference = check_exported(model, case.feeds, opset)
+        except ovir.ExportError:  # the limits are in docs/onnx.md
+            continue
+        except ovir.RunError as error:  # neither onnxruntime nor onnx.reference has a kernel
+            refused = error
+            continue
+        assert difference is None, f"seed {index + attempt * len(VERSIONS)}: {difference}"
+        compared += 1
+        if compared == MODELS:
+            break
+    if not compared:
+        pytest.skip(f"no engine runs what is exported: {refused}" if refused else "no random model can be exported")
+
+
+def test_enough_operations_are_exported() -> None:
+    found = list(rows())
+    assert sum(target != "not exported" for _, target, _ in found) >= 225
+
+
+def test_what_is_not_exported_has_a_reason() -> None:
+    assert [name for name, target, limits in rows() if target == "not exported" and not limits] == []
+
+
+def test_table_in_the_documentation_is_current() -> None:
+    document = (Path(__file__).parents[2] / "docs" / "onnx.md").read_text(encoding="utf-8")
+    assert with_table(document) == document, "run python -m ovir.export.table docs/onnx.md"
