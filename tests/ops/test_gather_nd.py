@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from tensors import tensor
 
+import ovir
+from ovir import opset8 as ops
 from ovir.core.element_types import i32, i64
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
@@ -128,3 +130,9 @@ def test_gather_nd_of_an_empty_batch() -> None:
     data, indices = np.zeros((0, 3, 4)), np.zeros((0, 1), np.int64)
     assert GatherND8(batch_dims=1).run(data, indices).shape == (0, 4)
     assert GatherND5(batch_dims=1).run(data, indices).shape == (0, 4)
+
+
+def test_one_element_of_a_vector_again_and_again() -> None:
+    x = ops.parameter([4], np.float32, name="x")
+    compiled = ovir.compile_model(ovir.Model([ops.gather_nd(x, ops.constant(np.array([2])))], [x]))
+    assert [compiled(np.arange(4, dtype=np.float32) + call)[0].tolist() for call in range(4)] == [2, 3, 4, 5]

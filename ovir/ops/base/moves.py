@@ -97,6 +97,8 @@ def bind_positions(binder: Binder, memory: Array, table: Array, fill: Array, ord
 
     ``order`` is the order in memory of the output, if it has as many axes.
     """
+    if not table.ndim:
+        return False
     copies = _copies(table)
     if copies is None and table.size > _MOST_POSITIONS:
         return False
