@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import tempfile
 from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +19,7 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.types import data_type, spelled
+from ovir.export.writing import LARGEST_FILE, size_of_weights
 
 
 class Session(Protocol):
@@ -38,9 +42,8 @@ class OnnxRuntimeSession:
         options.add_session_config_entry("session.disable_quant_qdq", "1")
         if threads is not None:
             options.intra_op_num_threads = threads
-        data = ir.to_proto(exported.onnx).SerializeToString()
         try:
-            self._session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+            self._session = _open(exported, options)
         except Exception as error:  # onnxruntime raises classes of its own, which share no public base
             raise _refused("compile", error) from None
         self._dtypes = {end.name: _dtype(end.type) for end in self._session.get_inputs()}
@@ -97,6 +100,19 @@ class ReferenceSession:
 
 _PLAIN = frozenset(t for t in ELEMENT_TYPES if t == string or (t.dtype is not None and t.dtype.isbuiltin == 1))
 """The types that onnxruntime takes as arrays of NumPy."""
+
+
+def _open(exported: Exported, options: Any) -> Any:
+    """Return a session of onnxruntime; large weights go through a file, because a message of protobuf is limited."""
+    import onnxruntime
+
+    make = partial(onnxruntime.InferenceSession, sess_options=options, providers=["CPUExecutionProvider"])
+    if size_of_weights(exported) <= LARGEST_FILE:
+        return make(ir.to_proto(exported.onnx).SerializeToString())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.onnx"
+        ir.save(exported.onnx, path, external_data="model.onnx.data")
+        return make(path)
 
 
 def _dtype(text: str) -> np.dtype[Any]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Collection, Mapping
-from typing import Any
+from collections.abc import Collection
 
 from ovir.diagnostics.codes import NO_ENGINE, USAGE
-from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -71,16 +70,19 @@ class HybridModel(CompiledModel):
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
         from ovir.export.exporter import layers_without_export
         from ovir.export.writing import default_opset
-        from ovir.hybrid.hybrid_model import hybrid_model
+        from ovir.hybrid.hybrid_model import PartRefused, hybrid_model
         from ovir.hybrid.partition import find_parts
 
         opset = default_opset()
         shown = [layer for layer in model.layers if layer.key in keep]
-        excluded = layers_without_export(model, opset)
         ports = {port for layer in shown for port in layer.outputs}
-        self.parts = find_parts(model, excluded, ports)
-        self.numpy_layers: Mapping[Layer, Any] = excluded
-        return make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+        self.numpy_layers: dict[Layer, Diagnostic] = layers_without_export(model, opset)
+        while True:
+            self.parts = find_parts(model, self.numpy_layers, ports)
+            try:
+                return make_plan(hybrid_model(model, self.parts, shown, opset, self.threads), keep)
+            except PartRefused as refused:
+                self.numpy_layers.update(dict.fromkeys(refused.layers, refused.reason))
 
     def make_runner(self, variables: Variables) -> Runner:
         """Return what runs the same plan for inputs of all shapes."""

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import RunError
+from ovir.export.exported import Exported
 from ovir.export.exporter import export_part
 from ovir.export.session import OnnxRuntimeSession
 from ovir.graph.flat import restore
@@ -15,6 +19,16 @@ from ovir.graph.layers import Layer, Port, join, separate
 from ovir.graph.model import Model, independent
 from ovir.hybrid.partition import Part
 from ovir.ops.base.operator import Operator
+
+
+class PartRefused(Exception):  # noqa: N818  (another division of the model follows)
+    """A part that onnxruntime cannot compile."""
+
+    def __init__(self, layers: Collection[Layer], reason: Diagnostic) -> None:
+        super().__init__(reason.message)
+        self.layers = layers
+        """The layers that are at fault; all of the part if that is unknown."""
+        self.reason = reason
 
 
 class OnnxRuntimePart(Operator):
@@ -59,7 +73,7 @@ class Shown(Operator):
 def hybrid_model(
     model: Model, parts: Sequence[Part], shown: Collection[Layer], opset: int, threads: int | None
 ) -> Model:
-    """Return a copy of a model in which each part is one layer. Raise RunError if onnxruntime refuses a part."""
+    """Return a copy of a model in which each part is one layer. Raise PartRefused if onnxruntime cannot compile one."""
     replaced = {layer for part in parts for layer in part.layers}
     kept = [layer for layer in model.file_order if layer not in replaced and not layer.is_dead]
     copies = dict(zip(kept, restore(independent(kept, {})), strict=True))
@@ -84,11 +98,22 @@ def hybrid_model(
 
 def _part_layer(model: Model, part: Part, number: int, opset: int, threads: int | None) -> Layer:
     exported = export_part(model, part.exported, part.inputs, part.outputs, opset)
-    session = OnnxRuntimeSession(exported, threads=threads)
+    try:
+        session = OnnxRuntimeSession(exported, threads=threads)
+    except RunError as error:
+        raise PartRefused(_named_layers(error.diagnostic.message, exported, part), error.diagnostic) from None
     types = [port.type for port in part.outputs]
     operator = OnnxRuntimePart(session, exported.inputs, exported.outputs, types)
     name = f"part of {len(part.layers)} layers from '{part.layers[0].name}' on"
     return _layer(number, name, operator, [port.type for port in part.inputs], part.outputs, model.path)
+
+
+def _named_layers(message: str, exported: Exported, part: Part) -> list[Layer]:
+    """Return the layer whose node onnxruntime's message names, or all layers of the part."""
+    named = re.search(r"node with name '([^']*)'", message)
+    nodes = exported.onnx.graph.all_nodes() if named else ()
+    keys = {node.metadata_props.get("ovir.layer", "") for node in nodes if named and node.name == named[1]}
+    return [x for x in part.layers if any(f"{key}/".startswith(f"{x.key}/") for key in keys)] or part.layers
 
 
 def _shown_layer(old: Layer, tensors: Mapping[Port, Port]) -> Layer:

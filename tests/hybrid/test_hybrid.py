@@ -9,6 +9,8 @@ import pytest
 from builder import Net
 
 import ovir
+from ovir.diagnostics.codes import ENGINE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.hybrid.compiled import HybridModel, compile_model
 
 for package in ("onnx", "onnx_ir", "onnxruntime"):
@@ -99,3 +101,25 @@ def test_missing_package_is_named_with_the_command(monkeypatch: pytest.MonkeyPat
 def test_options_of_numpy_are_refused(option: dict[str, Any]) -> None:
     with pytest.raises(ovir.InputError, match=f"{next(iter(option))} needs the engine 'numpy'"):
         compile_model(model_with_gap(), engine="onnxruntime", **option)
+
+
+def test_what_onnxruntime_refuses_runs_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ovir.hybrid import hybrid_model
+
+    whole = hybrid_model.OnnxRuntimeSession
+
+    def refuse(exported: Any, **options: Any) -> Any:
+        if any(node.op_type == "LogSoftmax" and node.name == "side" for node in exported.onnx.graph):
+            text = (
+                "onnxruntime cannot compile: Could not find an implementation for LogSoftmax(13) node with name 'side'"
+            )
+            raise ovir.RunError(diagnose(ENGINE, text))
+        return whole(exported, **options)
+
+    monkeypatch.setattr(hybrid_model, "OnnxRuntimeSession", refuse)
+    model = model_with_gap()
+    compiled = compile_model(model, engine="onnxruntime")
+    assert sorted(layer.name for layer in compiled.numpy_layers) == ["side", "twice"]
+    array = np.random.default_rng(0).random((2, 4), np.float32)
+    for a, b in zip(compile_model(model)(array).values(), compiled(array).values(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)
