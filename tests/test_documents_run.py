@@ -28,12 +28,24 @@ DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT /
 SET_UP = {"README.md", "CONTRIBUTING.md"}
 """Their bash blocks install things: .ci/run runs those of README.md."""
 
+NEEDED = {
+    "onnx.md": ("onnx", "onnx_ir", "onnxruntime"),
+    "adding-an-export.md": ("onnx", "onnx_ir"),
+}
+"""The packages that the code of a document needs, of the extra `dev`."""
+
 EVERY_DOCUMENT = pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 
 
 @cache
 def text_of(path: Path) -> str:
     return path.read_text(encoding="utf-8")
+
+
+def require_packages(path: Path) -> None:
+    """Skip a test if a package is missing that the code of a document needs."""
+    for package in NEEDED.get(path.name, ()):
+        pytest.importorskip(package, reason=f"{path.name} needs {package}")
 
 
 def blocks(language: str) -> list[object]:
@@ -140,6 +152,7 @@ def printed(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("path", "code"), blocks("console"))
 def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
+    require_packages(path)
     commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
     assert commands.pop(0) == "", "a console block begins with a command"
     for block in commands:
@@ -151,6 +164,7 @@ def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> No
 
 @pytest.mark.parametrize(("path", "code"), blocks("python"))
 def test_python_runs(path: Path, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_packages(path)
     monkeypatch.setattr(registry, "_users", {})
     if "@operator(" in code:  # one that ovir has, shown as an example
         monkeypatch.setattr(registry, "_operations", {})

@@ -6,7 +6,16 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, add_shape, file_name, natural, open_model
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    file_name,
+    natural,
+    open_model,
+    raise_usage_error,
+)
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
@@ -35,7 +44,10 @@ def add_to(commands: Any) -> None:
     add_extension(parser)
     parser.add_argument("-o", "--output", type=file_name, metavar="MODEL.onnx", required=True, help="the file to write")
     parser.add_argument(
-        "--opset", type=int, metavar="N", help="the version of ONNX's operators, from 17 on (default: see above)"
+        "--opset",
+        type=int,
+        metavar="N",
+        help="the version of ONNX's operators, from 17 on (default: the newest that the installed onnxruntime runs)",
     )
     parser.add_argument(
         "--external-data", action="store_true", help="write the weights to MODEL.onnx.data (always above 2 GB)"
@@ -43,17 +55,24 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--verify",
         action="store_true",
-        help="run the model and the written file on the same inputs, and compare; the exit status is 1 if they differ",
+        help="run the model and its export on the same inputs, and compare; the exit status is 1 if they differ",
     )
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs of --verify (default: 0)")
     add_inputs(parser)
     add_json(parser)
 
 
+_OF_VERIFY = "input", "seed", "save_inputs"
+"""Options that say how the model and its export are compared."""
+
+
 def run(arguments: argparse.Namespace) -> int:
     from ovir.export.export_onnx import export_onnx, require_packages
 
     require_packages()
+    given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
+    if given and not arguments.verify:
+        raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export takes no inputs")
     load_extensions(arguments.extension)
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
@@ -87,6 +106,8 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
     if found is None:
         return
     say()
+    if found.reason is not None:
+        print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
     say(f"compared with {found.engine}: {'within' if found.within else 'beyond'} tolerance")
     rows = []
     for output in found.outputs:
@@ -114,5 +135,10 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
     }
     if found is not None:
         outputs = [output.to_dict() for output in found.outputs]
-        result["verification"] = {"engine": found.engine, "within": found.within, "outputs": outputs}
+        result["verification"] = {
+            "engine": found.engine,
+            "within": found.within,
+            "outputs": outputs,
+            "reason": found.reason,
+        }
     return result

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +23,7 @@ from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep
 
 CALLS_WITH_STATE = 2
-"""The number of calls in a row of a model with variables."""
+"""The number of calls in a row of a model whose variables keep their shapes."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +56,8 @@ class Verification:
     engine: str
     """Which engine has run the exported model."""
     outputs: list[VerifiedOutput]
+    reason: str | None = None
+    """Why onnxruntime has not run it; None if it has."""
 
     @property
     def within(self) -> bool:
@@ -69,25 +71,19 @@ def verify_export(
     """Run a model and its export on the same inputs, and compare the outputs and the new values of variables.
 
     onnxruntime runs the export if it is installed and has all kernels, otherwise the reference implementation of onnx.
-    A model with variables is called twice. Raise RunError if neither engine, or ovir itself, can run the model.
+    A model with variables is called twice if they keep their shapes; other variables grow, and the inputs of the second
+    call would have to grow with them. Raise RunError if neither engine, or ovir itself, can run the model.
     """
-    engine, session = _session(exported)
+    criterion = criterion or Criterion()
     try:
-        return Verification(engine, list(_compared(model, exported, inputs, session, criterion or Criterion())))
-    except RunError:
-        if isinstance(session, ReferenceSession):
-            raise
-        reference = ReferenceSession(exported)
-        return Verification(
-            "onnx.reference", list(_compared(model, exported, inputs, reference, criterion or Criterion()))
-        )
-
-
-def _session(exported: Exported) -> tuple[str, Session]:
-    try:
-        return "onnxruntime", OnnxRuntimeSession(exported)
-    except (ImportError, RunError):
-        return "onnx.reference", ReferenceSession(exported)
+        session: Session = OnnxRuntimeSession(exported)
+        return Verification("onnxruntime", list(_compared(model, exported, inputs, session, criterion)))
+    except ImportError:
+        reason = "onnxruntime is not installed"
+    except RunError as error:
+        reason = error.diagnostic.message
+    outputs = list(_compared(model, exported, inputs, ReferenceSession(exported), criterion))
+    return Verification("onnx.reference", outputs, reason)
 
 
 def _compared(
@@ -95,24 +91,27 @@ def _compared(
 ) -> Iterator[VerifiedOutput]:
     request = CompiledModel(model).create_infer_request()
     readers = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}
+    keys = [readers[name].key for name in exported.state_inputs]
+    kept = {value.name for value in exported.onnx.graph.inputs}
+    wanted = [*exported.outputs, *exported.state_outputs.values()]
     for call in range(CALLS_WITH_STATE if readers else 1):
         depths = _Depths()
-        keys = [readers[name].key for name in exported.state_inputs]
         results = request.infer(list(inputs), taps=keys, listeners=[depths])
-        feeds = dict(zip(exported.inputs, inputs, strict=True))
-        feeds |= {name: results.taps[key][0] for name, key in zip(exported.state_inputs.values(), keys, strict=True)}
-        kept = {value.name for value in exported.onnx.graph.inputs}
-        wanted = [*exported.outputs, *exported.state_outputs.values()]
+        states = [results.taps[key][0] for key in keys]
+        feeds = dict(zip((*exported.inputs, *exported.state_inputs.values()), (*inputs, *states), strict=True))
         found = session.run({name: array for name, array in feeds.items() if name in kept}, wanted)
-        values: Mapping[str, Array | None] = {variable.name: variable.value for variable in request.query_state()}
-        scales = [depths.found.of_port(port.source) for port in model.outputs if port.source is not None]
+        values = {variable.name: variable.value for variable in request.query_state()}
         references = [*results.values(), *(values[name] for name in exported.state_outputs)]
+        scales = [depths.found.of_port(port.source) for port in model.outputs if port.source is not None]
         scales += [depths.longest()] * len(exported.state_outputs)
         for name, actual, reference, scale in zip(wanted, found, references, scales, strict=True):
             assert reference is not None
             element_type = ElementType.from_dtype(reference.dtype)
             tolerance = criterion.tolerance(element_type, *scale)
             yield VerifiedOutput(name, element_type, call, criterion.compare(actual, reference, tolerance))
+        after = [values.get(name) for name in exported.state_inputs]
+        if any(new is not None and new.shape != old.shape for new, old in zip(after, states, strict=True)):
+            return
 
 
 class _Depths:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from pathlib import Path
 
-from ovir.diagnostics.codes import NO_ENGINE
+from ovir.diagnostics.codes import NO_ENGINE, USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.export.exported import Exported
 from ovir.graph.model import Model
+from ovir.ir.writing.pair import target_paths
 
 
 def export_onnx(
@@ -23,23 +23,27 @@ def export_onnx(
     """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
 
     ``opset`` is the version of ONNX's operators, at least 17; by default the newest that the installed onnxruntime
-    runs. With ``external_data``, and for weights above 2 GB in any case, the weights are written to a second file,
-    ``<path>.data``. Variables become pairs of inputs and outputs. The written file is checked with
+    runs. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB in any case, the weights are
+    written to a second file, ``<path>.data``. Variables become pairs of inputs and outputs. The file is checked with
     ``onnx.checker.check_model(full_check=True)``.
 
     Raise ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
-    WriteError if the file cannot be written. Raise InputError if a package is missing.
+    WriteError if the file cannot be written. Raise InputError for another ending, for an opset that is not known, and
+    if a package is missing.
     """
     require_packages()
     from ovir.export.exporter import export_model
-    from ovir.export.writing import default_opset, write
+    from ovir.export.writing import ONNX, default_opset, write
 
     if not isinstance(model, Model):
         from ovir.ir.reader import read_model  # only this convenience needs the reader
 
         model = read_model(model)
+    if opset is not None and type(opset) is not int:
+        raise InputError(diagnose(USAGE, f"opset must be an integer, got {opset!r}"))
+    target_paths(path, ONNX)  # refuses other endings, so that an IR is never overwritten
     exported = export_model(model, default_opset() if opset is None else opset)
-    write(exported, Path(path), external_data=external_data)
+    write(exported, path, external_data=external_data)
     return exported
 
 

@@ -128,7 +128,7 @@ class _LayersExporter:
             node.metadata_props["ovir.operation"] = f"{layer.type}, {layer.version}"
             node.name = take_name(f"{layer.key}/{node.op_type}", self.node_names)
         new = {value for node in graph.nodes[first:] for value in node.outputs}
-        for port, made in zip(layer.outputs, outputs, strict=False):
+        for port, made in zip(layer.outputs, outputs, strict=True):
             self._take(port, made, new)
         if last := graph.nodes[first:][-1:]:
             last[0].name = take_name(layer.key, self.node_names)
@@ -140,7 +140,8 @@ class _LayersExporter:
         graph = self.graph
         expected = self._computed(port).element_type
         held = made.element_type if expected.is_dynamic else graph.held(expected)
-        assert made.element_type == held, f"{port.layer.type} gave {made.element_type} instead of {held}"
+        if made.element_type != held:
+            raise NotExportable(f"its exporter returns a tensor of {made.element_type} instead of {held}")
         if made.value not in new or made.value.name is not None:
             made = graph.Identity(made)
             graph.nodes[-1].name = take_name(f"{port.layer.key}/Identity", self.node_names)
@@ -170,7 +171,11 @@ class _LayersExporter:
                 for key, body in layer.bodies.items()
             }
         found = exporter.export(self.graph, op, *inputs, **keywords)
-        return [found] if isinstance(found, Tensor) else found
+        outputs = [found] if isinstance(found, Tensor) else found
+        if len(outputs) != len(layer.outputs):
+            message = f"its exporter returns {len(outputs)} tensors, but the operation has {len(layer.outputs)} outputs"
+            raise NotExportable(message)
+        return outputs
 
     def _tensor(self, port: Port) -> Tensor:
         """Return the tensor of an output; sizes that inference knows need not be computed in the graph."""

@@ -88,7 +88,10 @@ class ReferenceSession:
     def __init__(self, exported: Exported) -> None:
         from onnx.reference import ReferenceEvaluator
 
-        self._evaluator = ReferenceEvaluator(ir.to_proto(exported.onnx))
+        try:
+            self._evaluator = ReferenceEvaluator(ir.to_proto(exported.onnx))
+        except Exception as error:  # it may raise anything
+            raise RunError(diagnose(ENGINE, f"onnx.reference cannot read the model: {error}")) from None
 
     def run(self, arrays: Mapping[str, Array], outputs: Sequence[str]) -> list[Array]:
         try:

@@ -3,38 +3,49 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx
 import onnx_ir as ir
 
-from ovir.diagnostics.codes import INTERNAL, UNWRITABLE
+from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import OWN_FAULT, ExportError, WriteError
+from ovir.diagnostics.errors import OWN_FAULT, ExportError
 from ovir.export.exported import Exported
+from ovir.ir.writing.pair import Kind, writing_pair
 
+ONNX = Kind("ONNX model", ".onnx", ".onnx.data", "weights")
 LARGEST_FILE = 2**31 - 2**20
 """The size from which weights do not fit into one protobuf message, with room for the nodes."""
 _NEWEST_KNOWN = 26
 """The newest opset that is released and that onnxruntime runs, for machines without onnxruntime."""
 
 
-def write(exported: Exported, path: Path, *, external_data: bool) -> None:
-    """Write a model next to its place, check it, and move it there."""
+def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bool) -> None:
+    """Write a model and check it; only then the files replace older ones.
+
+    The data file is named ``<path>.data``.
+    """
     separate = external_data or size_of_weights(exported) > LARGEST_FILE
-    data_name = f"{path.name}.data"
-    try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as folder:
-            written = Path(folder) / path.name
-            ir.save(exported.onnx, written, external_data=data_name if separate else None)
-            _check(written, str(path))
+    name = os.path.basename(os.fsdecode(path))
+    with writing_pair(path, ONNX, has_data=separate) as pair:
+        folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as temporary:
+            written = Path(temporary) / name
+            ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
+            _check(written, os.fsdecode(path))
+            _append(written, pair.text)
             if separate:
-                os.replace(written.with_name(data_name), path.with_name(data_name))
-            os.replace(written, path)
-    except OSError as error:
-        raise WriteError(diagnose(UNWRITABLE, f"cannot write: {error.strerror or error}", Place(str(path)))) from None
+                _append(written.with_name(f"{name}.data"), pair.data)
+
+
+def _append(source: Path, target: BinaryIO) -> None:
+    with source.open("rb") as file:
+        shutil.copyfileobj(file, target, 1 << 20)
 
 
 def size_of_weights(exported: Exported) -> int:

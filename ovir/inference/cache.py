@@ -47,7 +47,7 @@ class InferenceCache:
         key = self._key(op, inputs, op.value_inputs)
         found = self._found.get(key) if key is not None else None
         if found is None:
-            found = inferred(op.infer(*inputs))
+            found = inferred(_own_types(op.infer(*inputs), inputs) if not op.opset else op.infer(*inputs))
             if key is not None and _can_be_shared(op, inputs, found.outputs):
                 self._found[key] = found
         return found
@@ -97,6 +97,14 @@ class InferenceCache:
 def as_tuple(result: TensorType | tuple[TensorType, ...]) -> tuple[TensorType, ...]:
     """Return the outputs of ``infer`` as a tuple, even if there is only one."""
     return result if isinstance(result, tuple) else (result,)
+
+
+def _own_types(result: TensorType | tuple[TensorType, ...], inputs: Sequence[TensorType]) -> tuple[TensorType, ...]:
+    """Return the types that an operation of a user infers. The type of an input, returned as it is, keeps its shape but
+    not its known value, because the operation may compute something else."""
+    return tuple(
+        [tensor.with_value(None) if any(tensor is x for x in inputs) else tensor for tensor in as_tuple(result)]
+    )
 
 
 def inferred(result: TensorType | tuple[TensorType, ...]) -> Inferred:

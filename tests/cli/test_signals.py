@@ -53,7 +53,14 @@ def _start(folder: Path, *arguments: object, path: str = str(ROOT)) -> subproces
     (folder / "tmp").mkdir()
     environment = {**os.environ, "TMPDIR": str(folder / "tmp"), "PYTHONPATH": path, "OVIR_TEST_FAULT": "hang:Tanh"}
     command = [sys.executable, "-m", "ovir", *map(str, arguments)]
-    return subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    return subprocess.Popen(
+        command,
+        env=environment,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),  # which `nohup pytest` would leave ignored
+    )
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

@@ -77,5 +77,19 @@ def test_variables_become_inputs_and_outputs(tmp_path: Path) -> None:
 
 
 def test_folder_that_does_not_exist(tmp_path: Path) -> None:
-    with pytest.raises(ovir.WriteError, match="cannot write: No such file or directory"):
+    with pytest.raises(ovir.WriteError, match=r"the folder .*none does not exist"):
         ovir.export_onnx(softmax_net().model(), tmp_path / "none" / "model.onnx")
+
+
+@pytest.mark.parametrize("name", ["model.xml", "model.bin", "model"])
+def test_other_endings_are_refused_so_that_no_ir_is_overwritten(tmp_path: Path, name: str) -> None:
+    path = softmax_net().write(tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(ovir.InputError, match=r"must end in \.onnx"):
+        ovir.export_onnx(path, tmp_path / name)
+    assert path.read_bytes() == before
+
+
+def test_opset_that_is_no_integer(tmp_path: Path) -> None:
+    with pytest.raises(ovir.InputError, match="opset must be an integer, got '21'"):
+        ovir.export_onnx(softmax_net().model(), tmp_path / "model.onnx", "21")  # type: ignore[arg-type]
