@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph, Operand
+from ovir.export.sizes import size_of
 from ovir.export.tensors import Tensor
 
 
@@ -24,7 +25,7 @@ def to_length(graph: Graph, data: Tensor, axis: int, length: Tensor) -> Tensor:
     """Return data whose axis is cut or padded with zeros to a length, a tensor of one element."""
     rank = graph.rank(data)
     cut = graph.Slice(data, [0], length, [axis])
-    missing = graph.Sub(length, graph.Shape(cut, start=axis, end=axis + 1))
+    missing = graph.Sub(length, size_of(graph, cut, axis))
     pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, graph.constant([0] * (rank - axis)), axis=0)
     whole = graph.Slice(pads, [0], [2 * rank], [0])
     return graph.shaped(graph.Pad(cut, whole), [-1] * rank)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 
 Turn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -21,8 +22,7 @@ class Pixels:
     def __init__(self, graph: Graph, planes: Tensor) -> None:
         self.graph = graph
         self.element_type = planes.element_type
-        shape = graph.Shape(planes)
-        self.height, self.width = (graph.Gather(shape, graph.constant(axis)) for axis in (2, 3))
+        self.height, self.width = (scalar_size_of(graph, planes, axis) for axis in (2, 3))
         last = graph.Transpose(planes, perm=[0, 2, 3, 1])
         self.rows = graph.Reshape(last, graph.Concat(graph.constant([-1]), graph.Shape(last, start=3), axis=0))
 

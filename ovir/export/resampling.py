@@ -7,6 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.export.graph import Graph
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.kernels.resample_taps import Method, Taps
 
@@ -43,7 +44,7 @@ def resampled_in_run(
 
     ``merges`` tells whether antialias applies, None if the method tells.
     """
-    size = graph.Gather(graph.Shape(data), graph.constant(axis))
+    size = scalar_size_of(graph, data, axis)
     if scale is None:
         scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
     outputs = graph.cast(graph.Range(graph.constant(0), length, graph.constant(1)), f32)

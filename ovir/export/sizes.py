@@ -48,11 +48,16 @@ def product(graph: Graph, sizes: Sequence[Size]) -> Size:
 
 
 def size_of(graph: Graph, tensor: Tensor, axis: int) -> Size:
-    """Return the size of a dimension of a tensor of known rank."""
+    """Return the size of a dimension; negative axes count from the end."""
     dim = tensor.shape[axis]
     if dim.is_static:
         return dim.length
     return graph.Shape(tensor, start=axis, end=axis + 1 or None)
+
+
+def scalar_size_of(graph: Graph, tensor: Tensor, axis: int) -> Tensor:
+    """Return the size of a dimension as a tensor without dimensions, a constant if it is static."""
+    return as_scalar(graph, size_of(graph, tensor, axis))
 
 
 def sizes_of(graph: Graph, tensor: Tensor, name: str = "data") -> list[Size]:
@@ -86,8 +91,10 @@ def as_list(graph: Graph, tensor: Tensor) -> Tensor:
     return whole if tensor.rank == 1 else graph.shaped(graph.Reshape(whole, [-1]), [tensor.shape.size()])
 
 
-def as_scalar(graph: Graph, tensor: Tensor) -> Tensor:
-    """Return a tensor of one element without dimensions."""
+def as_scalar(graph: Graph, tensor: Size) -> Tensor:
+    """Return a number, or the one element of a tensor, as a tensor without dimensions."""
+    if isinstance(tensor, int):
+        return graph.constant(np.int64(tensor))
     if tensor.rank == 0:
         return tensor
     if tensor.constant is not None:

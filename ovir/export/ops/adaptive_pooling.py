@@ -9,6 +9,7 @@ import numpy as np
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.export.windows import sizes_of
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
@@ -60,7 +61,7 @@ def adaptive_max_pool(graph: Graph, op: AdaptiveMaxPool, data: Tensor, output_sh
         chosen = _position(graph, taps[axis], graph.Mod(rest, count), axes - 1 - axis)
         places = graph.Add(places, graph.Mul(chosen, scale))
         rest = graph.Div(rest, count)
-        scale = graph.Mul(scale, _size(graph, data, axis))
+        scale = graph.Mul(scale, scalar_size_of(graph, data, 2 + axis))
     values = _greatest(graph, flat)
     return [values, graph.cast(places, op.index_element_type)]
 
@@ -82,13 +83,6 @@ def _equal_windows(data: Tensor, output_shape: Tensor) -> list[int] | None:
     return [size // count for size, count in zip(sizes, counts, strict=True)] if fit else None
 
 
-def _size(graph: Graph, data: Tensor, axis: int) -> Tensor:
-    dim = data.shape[2 + axis]
-    if dim.is_static:
-        return graph.constant(dim.length)
-    return graph.Gather(graph.Shape(data), graph.constant(2 + axis))
-
-
 def _ends(graph: Graph, data: Tensor, output_shape: Tensor, axis: int) -> tuple[Tensor, Tensor]:
     """Return the first element of each window, and the element after its last one."""
     dim = data.shape[2 + axis]
@@ -97,7 +91,7 @@ def _ends(graph: Graph, data: Tensor, output_shape: Tensor, axis: int) -> tuple[
         numbers = np.arange(count + 1) * dim.length
         return graph.constant(numbers[:-1] // max(count, 1)), graph.constant(-(-numbers[1:] // max(count, 1)))
     wanted = graph.cast(graph.Gather(output_shape, graph.constant(axis)), i64)
-    size = _size(graph, data, axis)
+    size = scalar_size_of(graph, data, 2 + axis)
     starts = graph.Mul(graph.Range(graph.constant(0), wanted, graph.constant(1)), size)
     last = graph.Add(starts, graph.Add(size, graph.Sub(wanted, 1)))
     return graph.Div(starts, wanted), graph.Div(last, wanted)
@@ -111,7 +105,7 @@ def _shares(graph: Graph, data: Tensor, output_shape: Tensor, axis: int, element
         inside = (position >= starts.constant) & (position < stops.constant)
         shares = inside / np.maximum(stops.constant - starts.constant, 1)
         return graph.constant(shares.astype(element_type.to_dtype()))
-    positions = graph.Range(graph.constant(0), _size(graph, data, axis), graph.constant(1))
+    positions = graph.Range(graph.constant(0), scalar_size_of(graph, data, 2 + axis), graph.constant(1))
     column = graph.Unsqueeze(positions, [1])
     within = graph.And(graph.GreaterOrEqual(column, starts), graph.Less(column, stops))
     return graph.Div(graph.cast(within, element_type), graph.cast(graph.Sub(stops, starts), element_type))

@@ -11,6 +11,7 @@ from ovir.export.bodies import Body, ExportableBody
 from ovir.export.graph import Graph
 from ovir.export.parts import reduced
 from ovir.export.registry import exports
+from ovir.export.sizes import Size, size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.base.iteration import IterationBase, by_output
@@ -197,14 +198,7 @@ def _scalar(graph: Graph, tensor: Tensor, element_type: object) -> Tensor:
     return found if found.rank == 0 else graph.Reshape(found, graph.constant([], i64))
 
 
-def _length(graph: Graph, tensor: Tensor, axis: int) -> Tensor | int:
-    """Return the size of an axis as a number, or as a tensor of shape [1]."""
-    if tensor.rank is not None and tensor.shape[axis].is_static:
-        return tensor.shape[axis].length
-    return graph.Gather(graph.Shape(tensor), [axis])
-
-
-def _from_front(graph: Graph, position: int, length: Tensor | int) -> Tensor | int:
+def _from_front(graph: Graph, position: int, length: Size) -> Size:
     if position >= 0:
         return position
     return length + position if isinstance(length, int) else graph.Add(length, position)
@@ -212,7 +206,7 @@ def _from_front(graph: Graph, position: int, length: Tensor | int) -> Tensor | i
 
 def _count_parts(graph: Graph, item: InputMap, tensor: Tensor) -> Tensor:
     """Return the number of whole parts between start and end, as a scalar."""
-    length = _length(graph, tensor, item.axis or 0)
+    length = size_of(graph, tensor, item.axis or 0)
     first, last = (_from_front(graph, position, length) for position in (item.start, item.end))
     low, high = (first, last) if item.stride > 0 else (last, first)
     step = abs(item.stride)
@@ -227,7 +221,7 @@ def _part(graph: Graph, item: InputMap, tensor: Tensor, iteration: Tensor) -> Te
     """Return the part of a sliced input that an iteration reads."""
     axis = item.axis or 0
     back = item.part_size - 1 if item.stride < 0 else 0
-    first = _from_front(graph, item.start, _length(graph, tensor, axis))
+    first = _from_front(graph, item.start, size_of(graph, tensor, axis))
     moved = graph.Reshape(graph.Mul(iteration, item.stride) if item.stride != 1 else iteration, [1])
     offset = graph.Sub(first, back) if isinstance(first, Tensor) else first - back
     start = graph.Add(moved, offset) if isinstance(offset, Tensor) or offset else moved

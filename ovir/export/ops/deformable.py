@@ -9,6 +9,7 @@ import numpy as np
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.export.windows import Pads, static_pads
 from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
@@ -83,7 +84,7 @@ def _places(graph: Graph, op: DeformableBase, offsets: Tensor, kernel: Sequence[
         if dim.is_static:
             windows = graph.constant(np.arange(dim.length))
         else:
-            count = graph.Gather(graph.Shape(offsets), graph.constant(2 + axis))
+            count = scalar_size_of(graph, offsets, 2 + axis)
             windows = graph.Range(graph.constant(0), count, graph.constant(1))
         along = [-1 if place == 2 + axis else 1 for place in range(4)]
         starts = graph.Sub(graph.Mul(graph.Reshape(windows, along), strides[axis]), pads[axis][0])

@@ -8,6 +8,7 @@ from ovir.core.element_types import i64
 from ovir.export.fourier import as_computed, dft, inverse_real
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.fourier import DFT, IDFT, IRDFT, RDFT, FourierBase
 
@@ -80,7 +81,7 @@ def _length(
         length = int(signal_size.constant[place])
         return None if length == -1 else graph.constant(length)
     given = graph.cast(graph.Gather(signal_size, graph.constant(place)), i64)
-    own = graph.Gather(graph.Shape(data), axis if isinstance(axis, Tensor) else graph.constant(axis))
+    own = graph.Gather(graph.Shape(data), axis) if isinstance(axis, Tensor) else scalar_size_of(graph, data, axis)
     if is_half:
         own = graph.Mul(graph.Sub(own, 1), 2)
     return graph.Where(graph.Equal(given, -1), own, given)

@@ -7,6 +7,7 @@ from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.parts import swapped
 from ovir.export.registry import exports
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.linalg import Einsum, Inverse
 
@@ -34,7 +35,7 @@ def _filled_up(graph: Graph, x: Tensor, subscript: str, hidden: int) -> Tensor:
 def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     """Export as the elimination of one column after another, with the largest element of a column as its pivot."""
     rank = graph.rank(data)
-    size = graph.Squeeze(graph.Shape(data, start=rank - 1), [0])
+    size = scalar_size_of(graph, data, rank - 1)
     sides = graph.Shape(data, start=rank - 2)
     matrices = graph.Reshape(graph.cast(data, f32), graph.Concat([-1], sides, axis=0))
     identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)

@@ -121,7 +121,7 @@ def _padded_by_index(
         steps = graph.Range(0, as_scalar(graph, vector(graph, [length])), 1)
         places = _places(graph, mode, graph.Sub(steps, vector(graph, [begin])), size)
         if mode == "constant":
-            slab = [1 if i == axis else graph.Shape(data, start=i, end=i + 1) for i in range(len(sizes))]
+            slab = [1 if i == axis else size_of(graph, data, i) for i in range(len(sizes))]
             data = graph.Concat(data, graph.Expand(value, vector(graph, slab)), axis=axis)
         data = graph.Gather(data, places, axis=axis)
     return data

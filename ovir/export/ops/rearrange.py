@@ -64,7 +64,7 @@ def roll(graph: Graph, op: Roll, data: Tensor, shift: Tensor, axes: Tensor) -> T
     """Export as Concat of the two parts of each axis."""
     rank = graph.rank(data)
     for axis, distance in enumerate(_distances(graph, op, rank, shift, axes)):
-        size = size_of(graph, data, axis) if data.rank is not None else graph.Shape(data, start=axis, end=axis + 1)
+        size = size_of(graph, data, axis)
         front = compute(graph, "Mod", distance, compute(graph, "Max", size, 1))
         if front != 0:
             cut = vector(graph, [compute(graph, "Sub", size, front)])

@@ -12,7 +12,18 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import LAST, Size, as_list, as_scalar, product, reshaped, shape_of, sizes_of, vector
+from ovir.export.sizes import (
+    LAST,
+    Size,
+    as_list,
+    as_scalar,
+    product,
+    reshaped,
+    scalar_size_of,
+    shape_of,
+    sizes_of,
+    vector,
+)
 from ovir.export.tensors import Tensor
 from ovir.ops.scatter import (
     ScatterElementsUpdate3,
@@ -98,7 +109,7 @@ def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) 
     indices = graph.shaped(graph.cast(indices, i64), indices.shape)
     positions: Tensor | int = 0
     for i in range(rank):
-        count = graph.Squeeze(graph.Shape(indices, start=i, end=i + 1), [0])
+        count = scalar_size_of(graph, indices, i)
         steps = graph.Reshape(graph.Range(0, count, 1), [-1, *[1] * (rank - 1 - i)])
         size = vector(graph, [sizes[i]])
         wrapped = graph.Where(graph.Less(indices, 0), graph.Add(indices, size), indices)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
+from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
@@ -24,7 +25,7 @@ def region_yolo(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
         rest = None
     else:  # regions follow each other regardless of the batch
         flat = graph.Reshape(data, [-1])
-        count = graph.Mul(graph.Div(graph.Size(data), graph.Gather(graph.Shape(data), graph.constant(1))), channels)
+        count = graph.Mul(graph.Div(graph.Size(data), scalar_size_of(graph, data, 1)), channels)
         used = graph.Reshape(count, [1])
         area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
         shape = graph.Concat(graph.constant([-1, op.entries]), area, axis=0)
