@@ -9,8 +9,8 @@ import numpy as np
 from ovir.core.element_types import f32
 from ovir.export.boxes import NEVER, Selection
 from ovir.export.graph import Graph
-from ovir.export.ranking import counted, group_counts, order, picked, ranks
-from ovir.export.sizes import Size, compute
+from ovir.export.ranking import group_counts, order, picked, ranks
+from ovir.export.sizes import Size, compute, positions_below
 from ovir.export.tensors import Tensor
 from ovir.ops.base.image_nms import ImageNmsBase
 
@@ -19,7 +19,7 @@ def without_background(graph: Graph, op: ImageNmsBase, scores: Tensor, classes: 
     """Return scores [images, classes, boxes], -inf for the background."""
     if op.background_class < 0 or (isinstance(classes, int) and op.background_class >= classes):
         return scores
-    label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_class)
+    label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_class)
     return graph.shaped(graph.Where(label, NEVER, scores), scores.shape)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
-from ovir.export.sizes import Size, compute, expanded, vector
+from ovir.export.sizes import Size, compute, expanded, positions_below, vector
 from ovir.export.tensors import Tensor
 
 
@@ -34,13 +34,6 @@ def part(graph: Graph, data: Tensor, start: int, stop: Size, axis: int = 0) -> T
     return graph.Slice(data, [start], vector(graph, [stop]), [axis])
 
 
-def counted(graph: Graph, count: Size) -> Tensor:
-    """Return the numbers 0, 1, ... below ``count``, i64."""
-    if isinstance(count, int):
-        return graph.constant(np.arange(count))
-    return graph.Range(graph.constant(0, i64), graph.Squeeze(count), graph.constant(1, i64))
-
-
 def column(graph: Graph, rows: Tensor, index: int) -> Tensor:
     """Return a column of a matrix, 1-D."""
     return graph.Gather(rows, graph.constant(index, i64), axis=1)
@@ -58,7 +51,7 @@ def group_counts(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     """Return how many elements each of the groups 0, 1, ... has; ``groups`` is 1-D."""
     if count == 1:
         return graph.Shape(groups)
-    same = graph.Equal(graph.Unsqueeze(counted(graph, count), [1]), graph.Unsqueeze(groups, [0]))
+    same = graph.Equal(graph.Unsqueeze(positions_below(graph, count), [1]), graph.Unsqueeze(groups, [0]))
     return graph.ReduceSum(graph.cast(same, i64), [1], keepdims=0)
 
 
@@ -69,7 +62,7 @@ def group_starts(graph: Graph, counts: Tensor) -> Tensor:
 
 def ranks(graph: Graph, groups: Tensor, count: Size) -> Tensor:
     """Return the position of each element in its group; the numbers of the groups do not decrease."""
-    numbers = counted(graph, graph.Shape(groups))
+    numbers = positions_below(graph, graph.Shape(groups))
     if count == 1:
         return numbers
     starts = group_starts(graph, group_counts(graph, groups, count))

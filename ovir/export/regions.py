@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import Size, positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 
 Turn = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -83,12 +83,9 @@ def columns(graph: Graph, table: Tensor, numbers: Sequence[int], rank: int) -> l
     return [graph.Reshape(graph.Gather(table, graph.constant(n), axis=1), shape) for n in numbers]
 
 
-def counted(graph: Graph, count: int | Tensor, element_type: ElementType, shape: Sequence[int]) -> Tensor:
-    """Return the numbers from 0 on in a shape."""
-    if isinstance(count, int):
-        return graph.constant(np.arange(count).reshape(shape).astype(element_type.to_dtype()), element_type)
-    numbers = graph.cast(graph.Range(graph.constant(0), count, graph.constant(1)), element_type)
-    return graph.Reshape(numbers, list(shape))
+def positions_shaped(graph: Graph, count: Size, element_type: ElementType, shape: Sequence[int]) -> Tensor:
+    """Return the numbers 0, 1, ... below ``count`` in a shape."""
+    return graph.Reshape(graph.cast(positions_below(graph, count), element_type), list(shape))
 
 
 def zero_unless(graph: Graph, pooled: Tensor, exists: Tensor) -> Tensor:
@@ -129,9 +126,9 @@ def sampled(
         if not ratio:
             count = graph.Max(graph.Ceil(step), pixels.number(0))
             most = greatest(graph, count)
-        number = counted(graph, most, own, within)
+        number = positions_shaped(graph, most, own, within)
         used = graph.Min(number, graph.Sub(count, pixels.number(1)))
-        first = graph.Add(start[axis], graph.Mul(counted(graph, bins[axis], own, along), step))
+        first = graph.Add(start[axis], graph.Mul(positions_shaped(graph, bins[axis], own, along), step))
         inner = graph.Mul(graph.Div(step, count), graph.Add(used, pixels.number(0.5)))
         places.append(graph.Add(first, inner))
         counts.append(count)

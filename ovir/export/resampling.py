@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.export.graph import Graph
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.kernels.resample_taps import Method, Taps
 
@@ -47,7 +47,7 @@ def resampled_in_run(
     size = scalar_size_of(graph, data, axis)
     if scale is None:
         scale = graph.Div(graph.cast(length, f32), graph.cast(size, f32))
-    outputs = graph.cast(graph.Range(graph.constant(0), length, graph.constant(1)), f32)
+    outputs = graph.cast(positions_below(graph, length), f32)
     if method.is_pillow:
         weights = _pillow_weights(graph, method, size, length, outputs)
     else:
@@ -148,7 +148,7 @@ def _rounded(graph: Graph, mode: str, x: Tensor, scale: Tensor) -> Tensor:
 
 def _column(graph: Graph, size: Tensor) -> Tensor:
     """Return the positions of all elements as a column."""
-    numbers = graph.Range(graph.constant(0), size, graph.constant(1))
+    numbers = positions_below(graph, size)
     return graph.Unsqueeze(graph.cast(numbers, f32), [1])
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.searching import positions
+from ovir.export.sizes import positions_below
 from ovir.export.tensors import Tensor
 
 
@@ -25,7 +26,7 @@ class Runs:
         There are at least ``least`` positions for each run.
         """
         longest = graph.ReduceMax(graph.Concat(self.counts, np.array([least]), axis=0), keepdims=0)
-        steps = graph.Range(0, longest, 1)
+        steps = positions_below(graph, longest)
         exist = graph.Less(steps, graph.Unsqueeze(self.counts, [1]))
         return graph.Add(steps, graph.Unsqueeze(self.starts, [1])), exist
 
@@ -33,7 +34,7 @@ class Runs:
 def runs_of_ids(graph: Graph, ids: Tensor, count: Tensor) -> Runs:
     """Return the runs of equal ids, which are sorted, for the ids from 0 to ``count``, a scalar."""
     known = graph.shaped(graph.cast(ids, i64), ids.shape if ids.rank == 1 else [-1])
-    wanted = graph.shaped(graph.Range(0, graph.Add(count, 1), 1), [-1])
+    wanted = positions_below(graph, graph.Add(count, 1))
     limits = positions(graph, known, wanted, graph.Less)
     starts = graph.Slice(limits, [0], [-1])
     return Runs(starts, graph.Sub(graph.Slice(limits, [1], [2**63 - 1]), starts))

@@ -102,6 +102,13 @@ def as_scalar(graph: Graph, tensor: Size) -> Tensor:
     return graph.shaped(graph.Reshape(tensor, graph.constant(np.zeros(0, np.int64))), PartialShape([]))
 
 
+def positions_below(graph: Graph, count: Size) -> Tensor:
+    """Return the numbers 0, 1, ... below ``count``, i64; a tensor has one element."""
+    if isinstance(count, int):
+        return graph.constant(np.arange(count))
+    return graph.shaped(graph.Range(0, as_scalar(graph, count), 1), [UNKNOWN])
+
+
 def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
     """Return sizes as a one-dimensional tensor, a constant if all are known."""
     if len(sizes) == 1 and isinstance(sizes[0], Tensor):

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import positions_below, scalar_size_of, size_of
 from ovir.export.tensors import Tensor
 from ovir.export.windows import sizes_of
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
@@ -57,7 +57,7 @@ def adaptive_max_pool(graph: Graph, op: AdaptiveMaxPool, data: Tensor, output_sh
     first = graph.ArgMax(flat, axis=-1, keepdims=0)
     places, scale, rest = graph.constant(0), graph.constant(1), first
     for axis in reversed(range(axes)):
-        count = graph.Gather(graph.Shape(taps[axis]), graph.constant(1))
+        count = scalar_size_of(graph, taps[axis], 1)
         chosen = _position(graph, taps[axis], graph.Mod(rest, count), axes - 1 - axis)
         places = graph.Add(places, graph.Mul(chosen, scale))
         rest = graph.Div(rest, count)
@@ -92,7 +92,7 @@ def _ends(graph: Graph, data: Tensor, output_shape: Tensor, axis: int) -> tuple[
         return graph.constant(numbers[:-1] // max(count, 1)), graph.constant(-(-numbers[1:] // max(count, 1)))
     wanted = graph.cast(graph.Gather(output_shape, graph.constant(axis)), i64)
     size = scalar_size_of(graph, data, 2 + axis)
-    starts = graph.Mul(graph.Range(graph.constant(0), wanted, graph.constant(1)), size)
+    starts = graph.Mul(positions_below(graph, wanted), size)
     last = graph.Add(starts, graph.Add(size, graph.Sub(wanted, 1)))
     return graph.Div(starts, wanted), graph.Div(last, wanted)
 
@@ -105,7 +105,7 @@ def _shares(graph: Graph, data: Tensor, output_shape: Tensor, axis: int, element
         inside = (position >= starts.constant) & (position < stops.constant)
         shares = inside / np.maximum(stops.constant - starts.constant, 1)
         return graph.constant(shares.astype(element_type.to_dtype()))
-    positions = graph.Range(graph.constant(0), scalar_size_of(graph, data, 2 + axis), graph.constant(1))
+    positions = positions_below(graph, size_of(graph, data, 2 + axis))
     column = graph.Unsqueeze(positions, [1])
     within = graph.And(graph.GreaterOrEqual(column, starts), graph.Less(column, stops))
     return graph.Div(graph.cast(within, element_type), graph.cast(graph.Sub(stops, starts), element_type))
@@ -120,16 +120,15 @@ def _taps(graph: Graph, data: Tensor, output_shape: Tensor, axis: int) -> Tensor
     # A window covers at most so many elements.
     most = graph.Max(graph.Sub(stops, starts), graph.constant([1]))
     longest = graph.ReduceMax(most, keepdims=0)
-    numbers = graph.Range(graph.constant(0), longest, graph.constant(1))
+    numbers = positions_below(graph, longest)
     reached = graph.Add(graph.Unsqueeze(starts, [1]), numbers)
     return graph.Min(reached, graph.Unsqueeze(graph.Sub(stops, 1), [1]))
 
 
 def _position(graph: Graph, taps: Tensor, chosen: Tensor, after: int) -> Tensor:
     """Return the element that the chosen tap of each window reads; ``after`` axes of windows follow this one."""
-    windows = graph.Shape(taps, end=1)
-    numbers = graph.Range(graph.constant(0), graph.Squeeze(windows), graph.constant(1))
-    count = graph.Gather(graph.Shape(taps), graph.constant(1))
+    numbers = positions_below(graph, size_of(graph, taps, 0))
+    count = scalar_size_of(graph, taps, 1)
     row = graph.Reshape(graph.Mul(numbers, count), [-1] + [1] * after)
     return graph.Gather(graph.Reshape(taps, [-1]), graph.Add(chosen, row))
 

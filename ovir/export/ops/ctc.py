@@ -9,9 +9,9 @@ from ovir.export.boxes import NEVER
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
 from ovir.export.parts import reduced
-from ovir.export.ranking import compacted, counted, filling, of_rank, part
+from ovir.export.ranking import compacted, filling, of_rank, part
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, expanded, reshaped, sizes_of, vector
+from ovir.export.sizes import Size, compute, expanded, positions_below, reshaped, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen, CTCLoss
 
@@ -64,7 +64,7 @@ def _blank(graph: Graph, blank_index: Tensor | None, classes: Size) -> Tensor:
 
 def _within(graph: Graph, time: Size, lengths: Tensor) -> Tensor:
     """Return which steps of each sequence are within its length, [batch, time]."""
-    return graph.Less(counted(graph, time), graph.Unsqueeze(graph.cast(lengths, i64), [1]))
+    return graph.Less(positions_below(graph, time), graph.Unsqueeze(graph.cast(lengths, i64), [1]))
 
 
 def _kept(
@@ -132,7 +132,7 @@ def _targets(
     time = sizes[1]
     kept = _within(graph, time, label_length)
     if op.unique:
-        numbers = counted(graph, time)
+        numbers = positions_below(graph, time)
         earlier = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
         same = graph.Equal(graph.Unsqueeze(labels, [1]), graph.Unsqueeze(labels, [2]))
         again = graph.And(graph.And(same, earlier), graph.Unsqueeze(kept, [1]))

@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import positions_below, size_of
 from ovir.export.tensors import Tensor
 from ovir.export.windows import Pads, static_pads
 from ovir.ops.deformable import DeformableBase, DeformableConvolution1, DeformableConvolution8
@@ -80,12 +80,7 @@ def _places(graph: Graph, op: DeformableBase, offsets: Tensor, kernel: Sequence[
     shape = graph.Concat(graph.constant(list(kernel)), graph.Shape(offsets, start=2), axis=0)
     axes = []
     for axis in range(2):
-        dim = offsets.shape[2 + axis]
-        if dim.is_static:
-            windows = graph.constant(np.arange(dim.length))
-        else:
-            count = scalar_size_of(graph, offsets, 2 + axis)
-            windows = graph.Range(graph.constant(0), count, graph.constant(1))
+        windows = positions_below(graph, size_of(graph, offsets, 2 + axis))
         along = [-1 if place == 2 + axis else 1 for place in range(4)]
         starts = graph.Sub(graph.Mul(graph.Reshape(windows, along), strides[axis]), pads[axis][0])
         taps = np.arange(kernel[axis]).reshape([-1 if place == axis else 1 for place in range(4)]) * dilations[axis]

@@ -21,9 +21,9 @@ from ovir.export.boxes import (
     selection,
 )
 from ovir.export.graph import Graph
-from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, ranks, top
+from ovir.export.ranking import filling, of_rank, order, padded, part, picked, ranks, top
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, product, reshaped, size_of, vector
+from ovir.export.sizes import Size, compute, positions_below, product, reshaped, size_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.detection_output import DetectionOutput1, DetectionOutput8, DetectionOutputBase
 
@@ -95,7 +95,7 @@ def _with_background(
     images, classes, priors = sizes
     second = part(graph, reshaped(graph, objectness, [images, 1, priors, 2]), 1, 2, axis=3)
     is_background = graph.Less(graph.Squeeze(second, [3]), float(np.float32(op.objectness_score)))
-    label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_label_id)
+    label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_label_id)
     return graph.shaped(graph.Where(is_background, graph.cast(label, f32), scores), scores.shape)
 
 
@@ -164,7 +164,7 @@ def _selected(
         classes = compute(graph, "Sub", classes, 1)
         boxes = boxes if op.share_location else part(graph, boxes, 1, sizes[1], axis=1)
     elif op.background_label_id > 0:
-        label = graph.Equal(graph.Unsqueeze(counted(graph, classes), [1]), op.background_label_id)
+        label = graph.Equal(graph.Unsqueeze(positions_below(graph, classes), [1]), op.background_label_id)
         scores = graph.Where(label, NEVER, scores)
     boxes = graph.Squeeze(boxes, [1]) if op.share_location else boxes
     most = op.keep_top_k[0] if op.keep_top_k[0] >= 0 else priors
@@ -177,7 +177,7 @@ def _best_classes(graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: 
     """Return the scores of the best class of each prior, other than 0, -inf for all others; only the ``top_k`` best of
     an image remain."""
     images, classes, priors = sizes
-    labels = graph.Unsqueeze(counted(graph, classes), [1])
+    labels = graph.Unsqueeze(positions_below(graph, classes), [1])
     ignored = graph.Or(graph.Equal(labels, 0), graph.Equal(labels, op.background_label_id))
     known = graph.Where(graph.Or(ignored, graph.Not(graph.Greater(scores, -1.0))), -1.0, scores)
     best = graph.ArgMax(known, axis=1, keepdims=1)

@@ -11,10 +11,10 @@ import numpy as np
 from ovir.core.element_types import ElementType, f32, f64, i32
 from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
 from ovir.export.graph import Graph
-from ovir.export.ranking import counted, filling, of_rank, order, padded, part, picked, top
+from ovir.export.ranking import filling, of_rank, order, padded, part, picked, top
 from ovir.export.regions import Pixels, columns, sampled
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, expanded, product, reshaped, size_of, sizes_of, vector
+from ovir.export.sizes import Size, compute, expanded, positions_below, product, reshaped, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.detectron import (
     ExperimentalDetectronDetectionOutput,
@@ -54,7 +54,7 @@ def _middles(graph: Graph, count: Size, stride: float, pixels: Size) -> Tensor:
     if not step:
         size = graph.cast(vector(graph, [pixels]), f32)
         step = graph.Div(size, graph.cast(vector(graph, [compute(graph, "Max", count, 1)]), f32))
-    return graph.Mul(graph.Add(graph.cast(counted(graph, count), f32), 0.5), step)
+    return graph.Mul(graph.Add(graph.cast(positions_below(graph, count), f32), 0.5), step)
 
 
 def _computed(element_type: ElementType) -> ElementType:
@@ -194,5 +194,5 @@ def _best(graph: Graph, found: Selection, most: int) -> Selection:
     by_place = order(graph, found.place)
     best = picked(graph, by_place, order(graph, picked(graph, found.score, by_place), descending=True))
     count = graph.Shape(found.score)
-    chosen = graph.Where(graph.Greater(count, most), best, counted(graph, count))
+    chosen = graph.Where(graph.Greater(count, most), best, positions_below(graph, count))
     return found.taken(graph, part(graph, chosen, 0, most))

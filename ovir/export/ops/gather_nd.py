@@ -7,7 +7,7 @@ from ovir.core.element_types import i64
 from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import LAST, reshaped, scalar_size_of, sizes_of, vector
+from ovir.export.sizes import LAST, positions_below, reshaped, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.gather_nd import GatherND5, GatherND8, GatherTree
 
@@ -39,10 +39,9 @@ def gather_tree(
     graph: Graph, op: GatherTree, step_ids: Tensor, parent_ids: Tensor, max_seq_len: Tensor, end_token: Tensor
 ) -> Tensor:
     """Export as a Scan over the steps from the last one, which follows the parents of each beam."""
-    time_count = scalar_size_of(graph, step_ids, 0)
-    times = graph.Range(0, time_count, 1)
+    times = positions_below(graph, size_of(graph, step_ids, 0))
     lengths = graph.Unsqueeze(graph.cast(max_seq_len, i64), [1])
-    beams = graph.Range(0, scalar_size_of(graph, step_ids, 2), 1)
+    beams = positions_below(graph, size_of(graph, step_ids, 2))
     first = graph.Expand(beams, graph.Shape(step_ids, start=1, end=3))
     slice_shape = PartialShape(step_ids.shape.dims[1:]) if step_ids.rank else step_ids.shape
 

@@ -7,7 +7,7 @@ import numpy as np
 from ovir.core.element_types import boolean, f64, i32, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import as_list, as_scalar
+from ovir.export.sizes import as_list, as_scalar, positions_below
 from ovir.export.tensors import Tensor
 from ovir.ops.generate import Eye, OneHot1, OneHot16, Range1, Range4, RangeBase
 
@@ -29,8 +29,8 @@ def eye(
 ) -> Tensor:
     """Export as a comparison of the number of each row, shifted by the diagonal, with the number of each column."""
     height, width, shift = (as_scalar(graph, graph.cast(tensor, i64)) for tensor in (rows, columns, diagonal))
-    down = graph.Add(graph.Range(0, height, 1), shift)
-    matrix = graph.cast(graph.Equal(graph.Unsqueeze(down, [1]), graph.Range(0, width, 1)), op.output_type)
+    down = graph.Add(positions_below(graph, height), shift)
+    matrix = graph.cast(graph.Equal(graph.Unsqueeze(down, [1]), positions_below(graph, width)), op.output_type)
     if batch_shape is None or batch_shape.shape.size() == 0:
         return matrix
     sizes = (graph.Reshape(size, [1]) for size in (height, width))

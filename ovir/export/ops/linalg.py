@@ -7,7 +7,7 @@ from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.parts import swapped
 from ovir.export.registry import exports
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.linalg import Einsum, Inverse
 
@@ -54,7 +54,7 @@ def _eliminated(graph: Graph, matrices: Tensor, size: Tensor) -> Tensor:
     step = body.input(i64, PartialShape([]))
     condition = body.input(boolean, PartialShape([]))
     state = body.input(f32, PartialShape([-1, -1, -1]))
-    rows = body.Unsqueeze(body.Range(0, size, 1), [0])
+    rows = body.Unsqueeze(positions_below(body, size), [0])
     column = body.Gather(state, step, axis=2)
     candidates = body.Where(body.Less(rows, step), -1, body.Abs(column))
     pivot = body.ArgMax(candidates, axis=1, keepdims=1)

@@ -13,9 +13,9 @@ from ovir.export.greedy import upright
 from ovir.export.image_nms import best_of_images, outputs, without_background
 from ovir.export.loops import Step, loop
 from ovir.export.parts import reduced
-from ovir.export.ranking import column, counted, filling, of_rank, part, picked, top
+from ovir.export.ranking import column, filling, of_rank, part, picked, top
 from ovir.export.registry import exports
-from ovir.export.sizes import compute, expanded, product, reshaped, sizes_of, vector
+from ovir.export.sizes import compute, expanded, positions_below, product, reshaped, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.matrix_nms import MatrixNms
 
@@ -58,7 +58,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
 
 def _decay(graph: Graph, op: MatrixNms, table: Tensor) -> Tensor:
     """Return what the scores of candidates [n, 5] in descending order are multiplied by, [n]."""
-    numbers = counted(graph, part(graph, graph.Shape(table), 0, 1))
+    numbers = positions_below(graph, part(graph, graph.Shape(table), 0, 1))
     is_better = graph.Less(graph.Unsqueeze(numbers, [0]), graph.Unsqueeze(numbers, [1]))
     overlap = graph.Where(is_better, _overlaps(graph, op, table), 0.0)
     greatest = graph.Transpose(reduced(graph, "ReduceMax", overlap, [1]), perm=[1, 0])

@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.element_types import string
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, as_list, as_scalar, compute, items, size_of, sizes_of, vector
+from ovir.export.sizes import Size, as_list, as_scalar, compute, items, positions_below, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.movement import Concat, Pad1, Pad12, Split, VariadicSplit
 
@@ -118,7 +118,7 @@ def _padded_by_index(
         if begin == end == 0:
             continue
         length = compute(graph, "Max", compute(graph, "Add", size, begin, end), 0)
-        steps = graph.Range(0, as_scalar(graph, vector(graph, [length])), 1)
+        steps = positions_below(graph, length)
         places = _places(graph, mode, graph.Sub(steps, vector(graph, [begin])), size)
         if mode == "constant":
             slab = [1 if i == axis else size_of(graph, data, i) for i in range(len(sizes))]

@@ -12,9 +12,9 @@ from ovir.export.boxes import NEVER, NOT_FINITE, Select, corners, halves, select
 from ovir.export.graph import Graph
 from ovir.export.greedy import greedy, removing, upright, upright_overlap
 from ovir.export.image_nms import best_of_images, just_below, outputs, without_background
-from ovir.export.ranking import counted, of_rank, picked
+from ovir.export.ranking import of_rank, picked
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, expanded, reshaped, size_of, sizes_of, vector
+from ovir.export.sizes import Size, expanded, positions_below, reshaped, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.multiclass_nms import MulticlassNms8, MulticlassNms9
 
@@ -49,7 +49,7 @@ def _of_shares(graph: Graph, op: MulticlassNms8, boxes: Tensor, scores: Tensor, 
     images = size_of(graph, of_rank(graph, roisnum, 1), 0)
     shares = graph.Unsqueeze(graph.Max(graph.cast(roisnum, i64), 0), [1])
     ends = graph.CumSum(shares, graph.constant(0, i64))
-    number = counted(graph, count)
+    number = positions_below(graph, count)
     own = graph.And(graph.Less(number, ends), graph.GreaterOrEqual(number, graph.Sub(ends, shares)))
     dense = graph.Where(graph.Unsqueeze(own, [1]), graph.Unsqueeze(scores, [0]), NEVER)
     dense = without_background(graph, op, reshaped(graph, dense, [images, classes, count]), classes)

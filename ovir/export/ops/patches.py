@@ -13,9 +13,9 @@ from ovir.export.registry import exports
 from ovir.export.sizes import (
     Size,
     as_list,
-    as_scalar,
     compute,
     expanded,
+    positions_below,
     product,
     reshaped,
     size_of,
@@ -67,7 +67,7 @@ class _Axis:
         taps = np.arange(self.kernel)[:, np.newaxis] * self.rate
         if isinstance(self.count, int):
             return graph.constant(taps + np.arange(self.count) * self.stride)
-        return graph.Add(graph.Mul(graph.Range(0, as_scalar(graph, self.count), 1), self.stride), taps)
+        return graph.Add(graph.Mul(positions_below(graph, self.count), self.stride), taps)
 
 
 # --------------------------------------------------------------------------- Col2Im

@@ -12,6 +12,7 @@ from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.pools import PoolWindows
 from ovir.export.registry import exports
+from ovir.export.sizes import positions_below
 from ovir.export.tensors import Tensor
 from ovir.kernels.blocked import lowest_finite
 from ovir.kernels.windows import Window
@@ -100,7 +101,7 @@ def _firsts(graph: Graph, data: Tensor) -> Tensor:
     """Return the position of the first element of each plane of data, [N, C, 1, ...]."""
     shape = graph.Concat(graph.Shape(data, start=0, end=2), graph.constant([1] * (graph.rank(data) - 2)), axis=0)
     planes = graph.ReduceProd(shape, keepdims=0)
-    numbers = graph.Range(graph.constant(0), planes, graph.constant(1))
+    numbers = positions_below(graph, planes)
     return graph.Reshape(graph.Mul(numbers, _size_from(graph, data, 2)), shape)
 
 

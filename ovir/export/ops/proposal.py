@@ -9,9 +9,9 @@ import numpy as np
 from ovir.core.element_types import f32, i64
 from ovir.export.boxes import GAPS, NOT_FINITE, clipped, corners, decoded, halves, selected, shifted
 from ovir.export.graph import Graph
-from ovir.export.ranking import column, counted, of_rank, part, picked, slots, top
+from ovir.export.ranking import column, of_rank, part, picked, slots, top
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, product, reshaped, sizes_of
+from ovir.export.sizes import Size, compute, positions_below, product, reshaped, sizes_of
 from ovir.export.tensors import Tensor
 from ovir.ops.proposal import Proposal1, Proposal4, ProposalBase, anchors
 
@@ -98,7 +98,7 @@ def _anchors(graph: Graph, op: ProposalBase, rows: Size, columns: Size, extent: 
     """Return the lower and upper edges of the anchors, [rows, columns, K, 2]."""
     edges = anchors(op.base_size, op.ratio, op.scale, (1, 1, op.feat_stride), is_tensorflow=op.is_tensorflow)
     down, along = (
-        graph.Mul(graph.cast(counted(graph, count), f32), float(op.feat_stride)) for count in (rows, columns)
+        graph.Mul(graph.cast(positions_below(graph, count), f32), float(op.feat_stride)) for count in (rows, columns)
     )
     places = graph.Reshape(down, [-1, 1, 1]), graph.Reshape(along, [1, -1, 1])
     if not op.is_tensorflow:
@@ -122,7 +122,7 @@ def _slotted(
 ) -> tuple[Tensor, Tensor]:
     """Return the rows of all images and their scores; the first missing row of an image begins with -1."""
     index, filled, is_end = slots(graph, image, images, op.post_nms_topn)
-    number = graph.Where(filled, graph.cast(graph.Unsqueeze(counted(graph, images), [1]), f32), 0.0)
+    number = graph.Where(filled, graph.cast(graph.Unsqueeze(positions_below(graph, images), [1]), f32), 0.0)
     number = graph.Where(is_end, -1.0, number)
     rows = product(graph, [images, op.post_nms_topn])
     index, number = reshaped(graph, index, [rows]), reshaped(graph, number, [rows, 1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.graph import Graph
-from ovir.export.regions import Pixels, columns, counted, greatest, listed, zero_unless
+from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.kernels.blocked import lowest_finite
@@ -68,12 +68,12 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
             for corner in (starts, ends)
         )
         side = graph.Max(graph.Add(graph.Sub(last, first), 1), 1)
-        bins = counted(graph, count, i64, _along(axis, 5, 1, 2))
+        bins = positions_shaped(graph, count, i64, _along(axis, 5, 1, 2))
         most = graph.Sub(size, 1)
         begin = graph.Max(graph.Add(first, graph.Div(graph.Mul(bins, side), count)), 0)
         above = graph.Div(graph.Add(graph.Mul(graph.Add(bins, 1), side), count - 1), count)
         length = graph.Max(graph.Sub(graph.Min(graph.Add(first, above), size), begin), 0)
-        number = counted(graph, greatest(graph, length), i64, _along(axis, 5, 3, 4))
+        number = positions_shaped(graph, greatest(graph, length), i64, _along(axis, 5, 3, 4))
         axes.append(graph.Max(graph.Min(graph.Add(begin, number), most), 0))
         present.append(graph.Less(number, length))
     images = graph.Reshape(regions.images, [-1, 1, 1, 1, 1])
@@ -99,7 +99,7 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
             places.append(graph.Mul(graph.Mul(graph.Add(starts[axis], ends[axis]), pixels.number(0.5)), most))
             continue
         step = graph.Div(graph.Mul(graph.Sub(ends[axis], starts[axis]), most), pixels.number(count - 1))
-        numbers = counted(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
+        numbers = positions_shaped(graph, count, pixels.element_type, _along(axis, 3, 1, 2))
         is_last = graph.constant(
             (np.arange(count) == count - 1).reshape([count if n < 0 else n for n in _along(axis, 3, 1, 2)])
         )
@@ -135,14 +135,14 @@ def _bilinear(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tup
         most = pixels.real(graph.Sub(size, 1))
         start = graph.Mul(starts[axis], regions.scale)
         part = graph.Div(graph.Sub(graph.Mul(ends[axis], regions.scale), start), pixels.number(parts[axis]))
-        numbers = counted(graph, parts[axis], pixels.element_type, _along(axis, 5, 3, 4))
+        numbers = positions_shaped(graph, parts[axis], pixels.element_type, _along(axis, 5, 3, 4))
         low = graph.Add(start, graph.Mul(numbers, part))
         high = graph.Add(start, graph.Mul(graph.Add(numbers, pixels.number(1)), part))
         if group == 1:
             places.append(graph.Mul(graph.Mul(graph.Add(low, high), pixels.number(0.5)), most))
             continue
         step = graph.Div(graph.Mul(graph.Sub(high, low), most), pixels.number(group - 1))
-        bins = counted(graph, group, pixels.element_type, _along(axis, 5, 1, 2))
+        bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 5, 1, 2))
         places.append(graph.Add(graph.Mul(bins, step), graph.Mul(low, most)))
     y, x = places
     images = graph.Reshape(graph.Mul(regions.images, taps), [-1, 1, 1, 1, 1])
@@ -171,7 +171,7 @@ def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tupl
         start = graph.Mul(_rounded(graph, pixels, starts[axis]), regions.scale)
         end = graph.Mul(_rounded(graph, pixels, graph.Add(ends[axis], pixels.number(1))), regions.scale)
         step = graph.Div(graph.Max(graph.Sub(end, start), pixels.number(0.1)), pixels.number(group))
-        bins = counted(graph, group, pixels.element_type, _along(axis, 3, 1, 2))
+        bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 3, 1, 2))
         low = graph.Floor(graph.Add(graph.Mul(bins, step), start))
         high = graph.Ceil(graph.Add(graph.Mul(graph.Add(bins, pixels.number(1)), step), start))
         most = pixels.real(size)
@@ -222,10 +222,11 @@ def deformable_psroi_pooling(
         end = graph.Sub(graph.Mul(end, regions.scale), half)
         side = graph.Max(graph.Sub(end, start), pixels.number(0.1))
         step = graph.Div(side, pixels.number(group))
-        first = graph.Add(graph.Mul(counted(graph, group, pixels.element_type, _along(axis, 6, 2, 3)), step), start)
+        bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 6, 2, 3))
+        first = graph.Add(graph.Mul(bins, step), start)
         if moves is not None:
             first = graph.Add(first, graph.Mul(moves[axis], side))
-        within = counted(graph, taps[axis], pixels.element_type, _along(axis, 6, 4, 5))
+        within = positions_shaped(graph, taps[axis], pixels.element_type, _along(axis, 6, 4, 5))
         places.append(graph.Add(first, graph.Mul(within, graph.Div(step, pixels.number(taps[axis])))))
     y, x = places
     valid = pixels.between(y, x, -0.5, -0.5)

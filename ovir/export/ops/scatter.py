@@ -17,10 +17,11 @@ from ovir.export.sizes import (
     Size,
     as_list,
     as_scalar,
+    positions_below,
     product,
     reshaped,
-    scalar_size_of,
     shape_of,
+    size_of,
     sizes_of,
     vector,
 )
@@ -56,7 +57,7 @@ def scatter_update(
     if before == 1:
         found = graph.ScatterND(reshaped(graph, data, [size, after]), graph.Unsqueeze(flat, [-1]), merged)
     else:
-        rows = graph.Range(0, as_scalar(graph, vector(graph, [before])), 1)
+        rows = positions_below(graph, before)
         grid = vector(graph, [before, count, 1])
         columns = (graph.Expand(graph.Unsqueeze(part, axes), grid) for part, axes in ((rows, [1, 2]), (flat, [1])))
         tuples = graph.Concat(*columns, axis=2)
@@ -109,8 +110,7 @@ def _positions_along(graph: Graph, data: Tensor, indices: Tensor, axis: Tensor) 
     indices = graph.shaped(graph.cast(indices, i64), indices.shape)
     positions: Tensor | int = 0
     for i in range(rank):
-        count = scalar_size_of(graph, indices, i)
-        steps = graph.Reshape(graph.Range(0, count, 1), [-1, *[1] * (rank - 1 - i)])
+        steps = graph.Reshape(positions_below(graph, size_of(graph, indices, i)), [-1, *[1] * (rank - 1 - i)])
         size = vector(graph, [sizes[i]])
         wrapped = graph.Where(graph.Less(indices, 0), graph.Add(indices, size), indices)
         own = graph.Where(graph.Equal(at, i), wrapped, steps)

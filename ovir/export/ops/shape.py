@@ -8,7 +8,7 @@ from ovir.core.dimensions import Dimension
 from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, as_list, compute, shape_of, sizes_of, vector
+from ovir.export.sizes import Size, as_list, compute, positions_below, shape_of, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.shape import Reshape, ShapeOf1, ShapeOf3, Squeeze1, Squeeze15, Transpose, Unsqueeze
 
@@ -141,6 +141,6 @@ def _transposed_in_run(graph: Graph, data: Tensor, order: Tensor) -> Tensor:
     for axis in range(rank):
         taken = graph.Gather(axes, axis)
         size, stride = (graph.Gather(vector(graph, of_data), taken) for of_data in (sizes, strides))
-        steps = graph.Mul(graph.Range(0, size, 1), stride)
+        steps = graph.Mul(positions_below(graph, size), stride)
         places = graph.Add(graph.Reshape(steps, [-1, *[1] * (rank - 1 - axis)]), places)
     return graph.Gather(graph.Reshape(data, [-1]), places)

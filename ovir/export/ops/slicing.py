@@ -10,7 +10,7 @@ import numpy as np
 from ovir.core.dimensions import UNKNOWN
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import FIRST, LAST, Size, as_list, items, shape_of, vector
+from ovir.export.sizes import FIRST, LAST, Size, as_list, items, positions_below, shape_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.slicing import Slice, SliceScatter, StridedSlice
 
@@ -55,7 +55,7 @@ def slice_scatter(
         return _joined(graph, data, updates, spans) if spans else updates
     shape = shape_of(graph, data)
     count = graph.ReduceProd(shape, keepdims=0)
-    places = _sliced(graph, graph.Reshape(graph.Range(0, count, 1), shape, allowzero=1), start, stop, step, axes)
+    places = _sliced(graph, graph.Reshape(positions_below(graph, count), shape, allowzero=1), start, stop, step, axes)
     flat = (graph.Reshape(tensor, [-1]) for tensor in (data, places, updates))
     return graph.Reshape(graph.ScatterElements(*flat), shape, allowzero=1)
 
