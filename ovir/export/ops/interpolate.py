@@ -60,10 +60,8 @@ class _Axis:
     size: int | None
     length: int | None
     scale: float | None
-
-    @property
-    def is_static(self) -> bool:
-        return None not in (self.size, self.length, self.scale)
+    stays: bool
+    """Whether the scale is known to be 1, so that the elements stay, whatever the size is."""
 
     @property
     def keeps(self) -> bool:
@@ -89,7 +87,8 @@ class _Resizing:
         if any((*begin, *end)):
             data = graph.shaped(graph.Pad(data, [*begin, *end]), dims)
         self.data = data
-        self.axes = [self._axis(number, place) for place, number in enumerate(axes)]
+        every = [self._axis(number, place) for place, number in enumerate(axes)]
+        self.axes = [axis for axis in every if not axis.stays]
         shrinks = any(axis.scale is not None and axis.scale < 1 for axis in self.axes)
         may_shrink = shrinks or any(axis.scale is None for axis in self.axes)
         antialias = method.mode == "linear" and method.antialias and may_shrink
@@ -127,9 +126,7 @@ class _Resizing:
             scale = None if self.target.constant is None else float(np.float32(self.target.constant[place]))
         elif size is not None and length is not None:
             scale = float(np.float32(length) / np.float32(max(size, 1)))
-        if scale == 1 and size is None:
-            size = length = -1  # whatever it is, it stays
-        return _Axis(number, place, size, length, scale)
+        return _Axis(number, place, size, length, scale, stays=scale == 1)
 
     def _has_resize(self) -> bool:
         """Return whether Resize does the same, and onnxruntime has a kernel for it."""
