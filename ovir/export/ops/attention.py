@@ -16,6 +16,8 @@ from ovir.ops.attention import ScaledDotProductAttention
 
 _SMALL = 1 << 16
 """The number of elements up to which a causal mask is stored."""
+_ABSORBED = 1e3
+"""The number below which adding it to the scores does not change their differences much."""
 
 
 @exports(
@@ -36,7 +38,7 @@ def attention(
     """Export as Attention where it takes such inputs, else as products and a softmax."""
     element_type = query.element_type
     wide = f64 if element_type == f64 else f32
-    if op.causal or (mask is not None and _is_neutral(mask)):
+    if op.causal or (mask is not None and _is_neutral(mask, sink)):
         mask = None
     query, key, value = (graph.shaped(graph.cast(t, wide), t.shape) for t in (query, key, value))
     if mask is not None and mask.element_type != boolean:
@@ -58,10 +60,16 @@ def attention(
     return graph.cast(graph.MatMul(weights, value), element_type)
 
 
-def _is_neutral(mask: Tensor) -> bool:
-    """Return whether a mask adds the same finite number to all scores, which changes no weight."""
+def _is_neutral(mask: Tensor, sink: Tensor | None) -> bool:
+    """Return whether a mask changes no weight.
+
+    It is 0 or true, or adds the same number to all scores. The latter changes the weight of a sink, and a large number
+    would round the scores away.
+    """
     number = scalar(mask)
-    return number is not None and (number == 1 if mask.element_type == boolean else bool(np.isfinite(number)))
+    if number is None or mask.element_type == boolean:
+        return number == 1
+    return number == 0 or (sink is None and abs(number) < _ABSORBED)
 
 
 # ----- Attention
