@@ -22,23 +22,14 @@ Function = Callable[[Tensor], Tensor]
 # ----- integers and real numbers
 
 
-def of_reals(graph: Graph, data: Tensor, function: Function, saturating: bool = False) -> Tensor:
-    """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32.
-
-    With ``saturating``, results that do not fit in 8 bits become the nearest integer that does.
-    """
+def of_reals(graph: Graph, data: Tensor, function: Function) -> Tensor:
+    """Return a real function of data: integers are computed in f64 and rounded, and narrow real numbers in f32."""
     element_type = data.element_type
     if not element_type.is_real:
-        result = graph.Round(function(graph.cast(data, f64)))
-        return as_integers(graph, result, element_type, saturating and element_type.bits == 8)
+        return graph.cast(graph.Round(function(graph.cast(data, f64))), element_type)
     if element_type in (f32, f64):
         return function(data)
     return graph.cast(function(graph.cast(data, f32)), element_type)
-
-
-def as_integers(graph: Graph, data: Tensor, element_type: ElementType, saturating: bool = True) -> Tensor:
-    """Return numbers of a wider type truncated to integers; ``saturating``: clipped to the range of their type."""
-    return saturated(graph, data, element_type) if saturating else graph.cast(data, element_type)
 
 
 def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
@@ -70,9 +61,10 @@ def aligned(graph: Graph, op: ElementwiseBase, a: Tensor, b: Tensor) -> Tensor:
         return b
     rank, count = graph.rank(a, "a"), graph.rank(b, "b")
     extra = rank - op.axis - count
-    if extra < 0:  # sizes of 1 beyond the rank of a
-        return graph.Squeeze(b, list(range(count + extra, count)))
-    return with_trailing(graph, b, extra)
+    if extra >= 0:
+        return with_trailing(graph, b, extra)
+    beyond = list(range(max(count + extra, 0), count))  # sizes of 1 beyond the rank of a
+    return graph.Squeeze(b, beyond) if beyond else b
 
 
 def with_trailing(graph: Graph, data: Tensor, count: int) -> Tensor:

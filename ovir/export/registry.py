@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -65,11 +65,6 @@ def exporter_of(operation: type[Operator]) -> Exporter | None:
             if error.name != name:
                 raise
     return _exporters.get(operation)
-
-
-def all_exporters() -> Iterator[tuple[type[Operator], Exporter]]:
-    """Yield the exporters of the modules imported so far."""
-    yield from _exporters.items()
 
 
 _OPERATIONS = "ovir.ops."
