@@ -20,11 +20,18 @@ FIRST = -(2**63)
 LAST = 2**63 - 1
 """Positions before the first and behind the last element of any dimension."""
 
+
+def _truncated(a: int, b: int) -> int:
+    """Return a quotient rounded towards 0, as ONNX divides integers."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
 _COMPUTED: dict[str, Callable[[int, int], int]] = {
     "Add": operator.add,
     "Sub": operator.sub,
     "Mul": operator.mul,
-    "Div": operator.floordiv,
+    "Div": _truncated,
     "Mod": operator.mod,
     "Max": max,
     "Min": min,
