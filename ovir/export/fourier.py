@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph, Operand
-from ovir.export.sizes import size_of
+from ovir.export.sizes import compute, size_of, vector
 from ovir.export.tensors import Tensor
 
 
@@ -26,9 +26,9 @@ def to_length(graph: Graph, data: Tensor, axis: int, length: Tensor) -> Tensor:
     rank = graph.rank(data)
     cut = graph.Slice(data, [0], length, [axis])
     missing = graph.Sub(length, size_of(graph, cut, axis))
-    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, graph.constant([0] * (rank - axis)), axis=0)
-    whole = graph.Slice(pads, [0], [2 * rank], [0])
-    return graph.shaped(graph.Pad(cut, whole), [-1] * rank)
+    behind = [graph.constant([0] * (rank - axis - 1))] if axis < rank - 1 else []
+    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, *behind, axis=0)
+    return graph.shaped(graph.Pad(cut, pads), [-1] * rank)
 
 
 def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | None) -> Tensor:
@@ -37,7 +37,11 @@ def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | N
     ``length`` is a scalar; without it the length is 2 * (size - 1).
     """
     rank = graph.rank(half)
+    wanted: Tensor | None = None
+    may_be_empty = length is None and half.shape[axis].contains(1)  # one element makes another one below
     if length is None:
+        if may_be_empty:
+            wanted = vector(graph, [compute(graph, "Mul", compute(graph, "Sub", size_of(graph, half, axis), 1), 2)])
         start = graph.constant([-2])
     else:
         wanted = graph.cast(graph.Reshape(length if isinstance(length, Tensor) else graph.constant(length), [1]), i64)
@@ -48,4 +52,7 @@ def inverse_real(graph: Graph, half: Tensor, axis: int, length: int | Tensor | N
     signs = graph.cast(graph.constant([1, -1]), half.element_type)
     whole = graph.Concat(half, graph.Mul(others, signs), axis=axis)
     made = dft(graph, graph.shaped(whole, [-1] * rank), axis, inverse=1)
-    return graph.shaped(graph.Gather(made, graph.constant(0), axis=rank - 1), [-1] * (rank - 1))
+    found = graph.Gather(made, graph.constant(0), axis=rank - 1)
+    if may_be_empty:
+        found = graph.Slice(found, [0], wanted, [axis])
+    return graph.shaped(found, [-1] * (rank - 1))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import reduced
 from ovir.export.sizes import Size, positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 
@@ -24,7 +25,10 @@ class Pixels:
         self.element_type = planes.element_type
         self.height, self.width = (scalar_size_of(graph, planes, axis) for axis in (2, 3))
         last = graph.Transpose(planes, perm=[0, 2, 3, 1])
-        self.rows = graph.Reshape(last, graph.Concat(graph.constant([-1]), graph.Shape(last, start=3), axis=0))
+        count = graph.constant([-1])
+        if planes.shape[1].contains(0):  # the number of pixels does not follow from that of elements
+            count = reduced(graph, "ReduceProd", graph.Shape(last, end=3), [0])
+        self.rows = graph.Reshape(last, graph.Concat(count, graph.Shape(last, start=3), axis=0), allowzero=1)
 
     def number(self, value: float) -> Tensor:
         """Return a constant of the pixels' type."""

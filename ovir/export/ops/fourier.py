@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import i64
 from ovir.export.fourier import as_computed, dft, inverse_real
 from ovir.export.graph import Graph
@@ -50,7 +51,8 @@ def inverse_real_fourier(
     found = as_computed(graph, data)
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=1)
-    found = graph.shaped(found, [-1] * graph.rank(data))
+    dims = [dim if axis == last else UNKNOWN for axis, dim in enumerate(data.shape)]
+    found = graph.shaped(found, dims)
     length = _length(graph, signal_size, len(others), found, last, is_half=True)
     return graph.cast(inverse_real(graph, found, last, length), data.element_type)
 

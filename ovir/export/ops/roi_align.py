@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
@@ -23,7 +25,7 @@ _MODES = {"asymmetric": "output_half_pixel", "half_pixel_for_nn": "half_pixel", 
 def roi_align(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indices: Tensor) -> Tensor:
     """Export as RoiAlign; as gathered samples for mode max, which ONNX defines otherwise, and for later opsets, in
     which onnxruntime has no kernel."""
-    if op.mode == "max" or graph.opset >= 22:
+    if op.mode == "max" or graph.opset >= 22 or isnan(op.spatial_scale):
         return _pooled(graph, op, data, rois, batch_indices)
     if op.aligned_mode == "half_pixel":
         rois = graph.Add(rois, 0.5)
