@@ -12,7 +12,7 @@ from ovir.export.sizes import LAST, as_list, inverse, vector, with_axis_first
 from ovir.export.tensors import Tensor
 from ovir.ops.gather import Gather1, Gather7, Gather8, GatherBase, GatherElements
 
-_LIMITS = "Indices outside of the data are an error, unless they are constant."
+_LIMITS = "Indices outside of the data are an error, unless they and the size of the axis (not 0) are known."
 
 
 @exports(Gather1, Gather7, Gather8, to="Gather; GatherND with batch_dims", limits=_LIMITS)

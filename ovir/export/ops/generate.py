@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ovir.core.element_types import boolean, f64, i32, i64
+from ovir.core.element_types import boolean, f32, f64, i32, i64, string
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.sizes import as_list, as_scalar, positions_below
@@ -46,8 +46,11 @@ def one_hot(graph: Graph, op: OneHot1, indices: Tensor, depth: Tensor, on_value:
     is_counted = indices.element_type.kind == "unsigned"
     if not (may_wrap or is_counted or (indices.constant is not None and (indices.constant >= 0).all())):
         chosen = graph.Where(graph.Less(chosen, 0), size, chosen)
-    if on_value.element_type == f64:  # onnxruntime has no kernel
+    own = on_value.element_type
+    if own == f64:  # onnxruntime has no kernel
         is_on = graph.cast(graph.OneHot(chosen, size, np.array([0, 1], np.float32), axis=op.axis), boolean)
         return graph.Where(is_on, on_value, off_value)
     pair = graph.Concat(*(graph.Reshape(value, [1]) for value in (off_value, on_value)), axis=0)
-    return graph.OneHot(chosen, size, pair, axis=op.axis)
+    if own != string:  # onnxruntime has kernels for indices of i64 beside values of i64, f32 and string
+        pair = graph.cast(pair, f32 if own.is_real else i64)
+    return graph.cast(graph.OneHot(chosen, size, pair, axis=op.axis), own)

@@ -10,16 +10,19 @@ from ovir.export.tensors import Tensor
 from ovir.ops.lrn import LRN
 
 
-@exports(LRN, to="LRN along the channels; else Mul, AveragePool, Pow and Div")
+@exports(LRN, to="LRN along the channels with positive alpha and beta; else Mul, AveragePool, Pow and Div")
 def lrn(graph: Graph, op: LRN, data: Tensor, axes: Tensor) -> Tensor:
-    """Export as LRN along the second of at least three dimensions; other windows are summed by AveragePool."""
+    """Export as LRN along the second of four dimensions; other windows are summed by AveragePool.
+
+    onnxruntime takes no LRN whose alpha or beta is not positive.
+    """
     rank = graph.rank(data)
     along = op.axes(graph.known(axes, "axes"), rank)
     window = (op.size - 1) // 2 * 2 + 1  # the sizes of windows are odd
     factor = op.alpha / float(op.size) ** len(along) * float(window) ** len(along)
 
     def function(x: Tensor) -> Tensor:
-        if along == [1] and rank == 4 and x.element_type == f32:
+        if along == [1] and rank == 4 and x.element_type == f32 and factor > 0 and op.beta > 0:
             return graph.LRN(x, alpha=factor, beta=op.beta, bias=op.bias, size=window)
         square = graph.Mul(x, x)
         for axis in along:

@@ -1,0 +1,122 @@
+"""Exports that once failed, or that computed something else than ovir: rare attributes, empty tensors, odd shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
+
+from export_comparison import check_exported  # noqa: E402  (it imports these packages)
+
+from ovir.export.exporter import export_model  # noqa: E402
+from ovir.export.graph import Graph  # noqa: E402
+from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+from ovir.export.sizes import compute  # noqa: E402
+from ovir.export.writing import default_opset  # noqa: E402
+
+RANDOM = np.random.default_rng(5)
+both_opsets = pytest.mark.parametrize("opset", [17, default_opset()])
+
+
+def check(net: Net, last: tuple[int, int], feeds: list[np.ndarray], opset: int) -> None:
+    """Export what is computed by the last operation, and require onnxruntime to compute what ovir computes."""
+    net.result(last)
+    model = net.model()
+    exported = export_model(model, opset)
+    OnnxRuntimeSession(exported).run(dict(zip(exported.inputs, feeds, strict=True)), exported.outputs)
+    assert check_exported(model, feeds, opset) is None
+
+
+@both_opsets
+@pytest.mark.parametrize("scales", [[1, 1, 0.5, 0.5], [1, 1, 1, 0.5], [1, 1, 2, 0.5]])
+def test_antialias_keeps_axes_of_scale_1(scales: list[float], opset: int) -> None:
+    net = Net()
+    data = net.parameter("x", "?,2,8,8")
+    sizes, factors, axes = net.const([1, 2, 4, 4]), net.const(np.array(scales, np.float32)), net.const([0, 1, 2, 3])
+    made = net.op("Interpolate", data, sizes, factors, axes, opset=4, mode="linear", antialias="true",
+                  shape_calculation_mode="scales", coordinate_transformation_mode="half_pixel")  # fmt: skip
+    check(net, made, [RANDOM.random((3, 2, 8, 8), np.float32)], opset)
+
+
+@both_opsets
+@pytest.mark.parametrize("has_sink", [False, True])
+@pytest.mark.parametrize("mask", [[[0.0]], [[2.0]], [[-3.4e38]]])
+def test_attention_with_a_mask_of_one_element(mask: list[list[float]], has_sink: bool, opset: int) -> None:
+    net = Net()
+    shape = "1,2,3,4"
+    query, key, value = (net.parameter(name, shape) for name in ("q", "k", "v"))
+    inputs = [query, key, value, net.const(np.array(mask, np.float32))]
+    if has_sink:
+        inputs += [net.const(np.array(0.5, np.float32)), net.const(np.ones((1, 2, 1, 1), np.float32))]
+    made = net.op("ScaledDotProductAttention", *inputs, opset=13, causal="false")
+    check(net, made, list(RANDOM.random((3, 1, 2, 3, 4), np.float32)), opset)
+
+
+@both_opsets
+@pytest.mark.parametrize(("shape", "axis"), [((), 5), ((1,), 2), ((1,), 5), ((1, 1), 3), ((2, 1), 1), ((2,), 0)])
+def test_axis_of_pdpd_beyond_the_rank(shape: tuple[int, ...], axis: int, opset: int) -> None:
+    net = Net()
+    a, b = net.parameter("a", "2,2"), net.parameter("b", ",".join(map(str, shape)))
+    attributes: dict[str, Any] = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": axis}
+    feeds = [RANDOM.random((2, 2), np.float32), RANDOM.random(shape, np.float32)]
+    check(net, net.op("Add", a, b, **attributes), feeds, opset)
+
+
+@both_opsets
+@pytest.mark.parametrize("declared", ["3,1,2", "3,?,2"])
+def test_inverse_transform_of_one_element_is_empty(declared: str, opset: int) -> None:
+    net = Net()
+    made = net.op("IRDFT", net.parameter("x", declared), net.const([1]), opset=9)
+    check(net, made, [RANDOM.random((3, 1, 2), np.float32)], opset)
+
+
+@both_opsets
+@pytest.mark.parametrize("declared", ["2,0,4,4", "2,?,4,4"])
+@pytest.mark.parametrize("method", ["max", "bilinear"])
+@pytest.mark.parametrize("channels", [0, 2])
+def test_regions_of_few_channels(declared: str, method: str, channels: int, opset: int) -> None:
+    net = Net()
+    data = net.parameter("x", declared.replace("0", str(channels)))
+    regions = net.const(np.array([[0, 0, 0, 1, 1], [1, 0, 0, 1, 1]], np.float32))
+    made = net.op("ROIPooling", data, regions, opset=2, output_size="2,3", spatial_scale="1", method=method)
+    check(net, made, [RANDOM.random((2, channels, 4, 4), np.float32)], opset)
+
+
+@both_opsets
+def test_scale_of_regions_that_is_no_number(opset: int) -> None:
+    net = Net()
+    data, numbers = net.parameter("x", "1,2,3,2"), net.const([0])
+    regions = net.const(np.array([[0, 0, 1, 1]], np.float32))
+    made = net.op("ROIAlign", data, regions, numbers, opset=9, pooled_h=1, pooled_w=2, sampling_ratio=2,
+                  spatial_scale="nan", mode="avg", aligned_mode="half_pixel_for_nn")  # fmt: skip
+    check(net, made, [RANDOM.random((1, 2, 3, 2), np.float32)], opset)
+
+
+@pytest.mark.parametrize("numbers", [(7, 2), (-7, 2), (7, -2), (-7, -2), (-1, 3), (0, 4), (-6, 3)])
+def test_known_sizes_are_divided_as_onnx_divides(numbers: tuple[int, int]) -> None:
+    expected = np.trunc(np.divide(*numbers))
+    assert compute(Graph(17), "Div", *numbers) == expected
+
+
+@both_opsets
+@pytest.mark.parametrize("kind", ["boolean", "i8", "u8", "i16", "i32", "i64", "f16", "f32", "f64"])
+def test_one_hot_of_each_type(kind: str, opset: int) -> None:
+    net = Net()
+    indices = net.parameter("x", "2,3", "i32")
+    made = net.op("OneHot", indices, net.const(4), net.const(1, kind), net.const(0, kind), axis=1)
+    check(net, made, [np.array([[0, 1, 3], [-1, 4, 2]], np.int32)], opset)
+
+
+@both_opsets
+@pytest.mark.parametrize("alpha", [0, -0.5, 0.5])
+@pytest.mark.parametrize("beta", [0, -0.75, 0.75])
+def test_normalization_with_numbers_that_are_not_positive(alpha: float, beta: float, opset: int) -> None:
+    net = Net()
+    data = net.parameter("x", "1,3,4,4")
+    made = net.op("LRN", data, net.const([1]), alpha=alpha, beta=beta, bias=2, size=5)
+    check(net, made, [RANDOM.random((1, 3, 4, 4), np.float32)], opset)
