@@ -26,8 +26,7 @@ def to_length(graph: Graph, data: Tensor, axis: int, length: Tensor) -> Tensor:
     rank = graph.rank(data)
     cut = graph.Slice(data, [0], length, [axis])
     missing = graph.Sub(length, size_of(graph, cut, axis))
-    behind = [graph.constant([0] * (rank - axis - 1))] if axis < rank - 1 else []
-    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, *behind, axis=0)
+    pads = graph.Concat(graph.constant([0] * (rank + axis)), missing, graph.constant([0] * (rank - axis - 1)), axis=0)
     return graph.shaped(graph.Pad(cut, pads), [-1] * rank)
 
 

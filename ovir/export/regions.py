@@ -26,7 +26,7 @@ class Pixels:
         self.height, self.width = (scalar_size_of(graph, planes, axis) for axis in (2, 3))
         last = graph.Transpose(planes, perm=[0, 2, 3, 1])
         count = graph.constant([-1])
-        if planes.shape[1].contains(0):  # the number of pixels does not follow from that of elements
+        if planes.shape[1].contains(0):  # Reshape cannot compute a size beside one of 0
             count = reduced(graph, "ReduceProd", graph.Shape(last, end=3), [0])
         self.rows = graph.Reshape(last, graph.Concat(count, graph.Shape(last, start=3), axis=0), allowzero=1)
 
