@@ -137,6 +137,10 @@ class Graph:
             self._constants[key] = tensor
         return tensor
 
+    def number(self, value: Any, element_type: ElementType) -> Tensor:
+        """Return a constant of an element type without dimensions."""
+        return self.constant(np.asarray(value, element_type.to_dtype()), element_type)
+
     def cast(self, tensor: Tensor, element_type: ElementType) -> Tensor:
         """Return a tensor converted as ONNX's Cast does it; the tensor itself if it has the type."""
         held = self.held(element_type)

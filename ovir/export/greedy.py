@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ovir.export.boxes import NEVER, shifted
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
-from ovir.export.ranking import column, filling
+from ovir.export.ranking import column
 from ovir.export.sizes import Size, compute, sizes_of
 from ovir.export.tensors import Tensor
 
@@ -36,7 +36,7 @@ def greedy(
     """
     images, classes, count = sizes_of(graph, scores)
     every = graph.node("Split", graph.Transpose(table, perm=[0, 2, 1]), [1] * columns, axis=1, outputs=columns)
-    lowest = least if isinstance(least, Tensor) else filling(graph, least, scores.element_type)
+    lowest = least if isinstance(least, Tensor) else graph.number(least, scores.element_type)
     start = graph.shaped(graph.Where(graph.Greater(scores, lowest), scores, NEVER), scores.shape)
     steps = compute(graph, "Min", most, count)
     steps = compute(graph, "Mul", steps, compute(graph, "Min", images, classes, 1))  # without rows there is no maximum
@@ -48,7 +48,7 @@ def greedy(
         goes_on = body.Greater(body.ReduceMax(highest, keepdims=0), body.Squeeze(lowest))
         chosen = body.node("Split", body.GatherND(table, best, batch_dims=1), [1] * columns, axis=2, outputs=columns)
         found = update(body, current, overlap(body, every, chosen), number)
-        gone = body.Expand(filling(body, NEVER, scores.element_type), body.Shape(best))
+        gone = body.Expand(body.number(NEVER, scores.element_type), body.Shape(best))
         return Step([body.ScatterElements(found, best, gone, axis=2)], [best, highest], goes_on)
 
     _, places, finals = loop(graph, steps, [start], step)
@@ -68,7 +68,7 @@ def upright(graph: Graph, low: Tensor, high: Tensor, margin: float = 0.0) -> Ten
     is added to each length. A box without area gets an infinite one, so that its share in anything is 0."""
     height, width = graph.node("Split", shifted(graph, graph.Sub(high, low), margin), [1, 1], axis=2, outputs=2)
     area = graph.Mul(height, width)
-    area = graph.Where(graph.Greater(area, 0.0), area, filling(graph, float("inf"), area.element_type))
+    area = graph.Where(graph.Greater(area, 0.0), area, graph.number(float("inf"), area.element_type))
     return graph.Concat(low, high, area, axis=2)
 
 
@@ -83,4 +83,4 @@ def upright_overlap(graph: Graph, some: Sequence[Tensor], others: Sequence[Tenso
 
 def removing(graph: Graph, scores: Tensor, condition: Tensor) -> Tensor:
     """Return the scores, -inf where a condition holds."""
-    return graph.Where(condition, filling(graph, NEVER, scores.element_type), scores)
+    return graph.Where(condition, graph.number(NEVER, scores.element_type), scores)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.dimensions import UNKNOWN
-from ovir.core.element_types import ElementType, i64
+from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.sizes import Size, compute, expanded, positions_below, vector
 from ovir.export.tensors import Tensor
@@ -85,13 +85,8 @@ def slots(graph: Graph, groups: Tensor, count: Size, most: int) -> tuple[Tensor,
 
 def padded(graph: Graph, rows: Tensor, count: Size, value: Any, *others: Size) -> Tensor:
     """Return exactly ``count`` rows: the first ones, and then rows of a number; a row has the sizes ``others``."""
-    rest = expanded(graph, filling(graph, value, rows.element_type), [count, *others])
+    rest = expanded(graph, graph.number(value, rows.element_type), [count, *others])
     return part(graph, graph.Concat(rows, rest, axis=0), 0, count)
-
-
-def filling(graph: Graph, value: Any, element_type: ElementType) -> Tensor:
-    """Return a scalar."""
-    return graph.constant(np.asarray(value, element_type.to_dtype()), element_type)
 
 
 def compacted(graph: Graph, values: Tensor, kept: Tensor, shape: tuple[Size, Size], value: int) -> Tensor:
@@ -99,5 +94,5 @@ def compacted(graph: Graph, values: Tensor, kept: Tensor, shape: tuple[Size, Siz
     rows, columns = shape
     place = graph.Sub(graph.CumSum(graph.cast(kept, i64), graph.constant(1, i64)), 1)
     place = graph.Where(kept, place, vector(graph, [columns]))
-    blank = expanded(graph, filling(graph, value, i64), [rows, compute(graph, "Add", columns, 1)])
+    blank = expanded(graph, graph.number(value, i64), [rows, compute(graph, "Add", columns, 1)])
     return part(graph, graph.ScatterElements(blank, place, values, axis=1), 0, columns, axis=1)

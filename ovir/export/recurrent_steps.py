@@ -99,19 +99,15 @@ def _one_direction(
             return Step(after, [body.Identity(after[0])])
         runs = body.Less(at, counts)
         kept = [body.Where(runs, new, old) for new, old in zip(after, before, strict=True)]
-        return Step(kept, [body.Where(runs, after[0], _zero(body, x))])
+        return Step(kept, [body.Where(runs, after[0], body.number(0, x.element_type))])
 
     found = loop(graph, time, states, step)
     after, outputs = found[: len(states)], found[len(states)]
     if is_reverse:
         outputs = graph.Slice(outputs, [-1], [-(2**62)], [0], [-1])
     if counts is not None:
-        after = [graph.Where(graph.Greater(counts, 0), state, _zero(graph, x)) for state in after]
+        after = [graph.Where(graph.Greater(counts, 0), state, graph.number(0, x.element_type)) for state in after]
     return [outputs, *after]
-
-
-def _zero(graph: Graph, like: Tensor) -> Tensor:
-    return graph.constant(np.zeros((), like.element_type.to_dtype()), like.element_type)
 
 
 def _cell(
@@ -149,7 +145,7 @@ def _gru_cell(graph: Graph, op: GruBase, x: Tensor, hidden: Tensor, weights: Ten
     else:
         inner = graph.MatMul(graph.Mul(reset, hidden), w_new)
     new = g(graph, graph.Add(x_new, inner))
-    one = graph.constant(np.ones((), x.element_type.to_dtype()), x.element_type)
+    one = graph.number(1, x.element_type)
     return graph.Add(graph.Mul(graph.Sub(one, update), new), graph.Mul(update, hidden))
 
 

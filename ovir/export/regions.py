@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 
-import numpy as np
-
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
 from ovir.export.parts import reduced
@@ -32,7 +30,7 @@ class Pixels:
 
     def number(self, value: float) -> Tensor:
         """Return a constant of the pixels' type."""
-        return self.graph.constant(np.asarray(value, self.element_type.to_dtype()), self.element_type)
+        return self.graph.number(value, self.element_type)
 
     def real(self, size: Tensor) -> Tensor:
         """Return a size as a number of the pixels' type."""

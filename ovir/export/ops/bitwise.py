@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ovir.core.element_types import ElementType, boolean, i64, u1, u3, u6, u8, u32, u64
 from ovir.export.graph import Graph
 from ovir.export.parts import aligned, wrapped
@@ -42,9 +40,8 @@ def bitwise_not(graph: Graph, op: BitwiseNot, data: Tensor) -> Tensor:
     if graph.has("BitwiseNot") and element_type.bits >= 8:
         return graph.BitwiseNot(data)
     if element_type.kind == "signed":
-        return graph.Sub(graph.constant(np.array(-1, element_type.to_dtype()), element_type), data)
-    largest = np.array((1 << element_type.bits) - 1, data.element_type.to_dtype())
-    return graph.Sub(graph.constant(largest, data.element_type), data)
+        return graph.Sub(graph.number(-1, element_type), data)
+    return graph.Sub(graph.number((1 << element_type.bits) - 1, data.element_type), data)
 
 
 @exports(BitwiseLeftShift, to="BitShift", limits=_RANGE)

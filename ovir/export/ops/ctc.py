@@ -9,7 +9,7 @@ from ovir.export.boxes import NEVER
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
 from ovir.export.parts import reduced
-from ovir.export.ranking import compacted, filling, of_rank, part
+from ovir.export.ranking import compacted, of_rank, part
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, positions_below, reshaped, sizes_of, vector
 from ovir.export.tensors import Tensor
@@ -78,7 +78,7 @@ def _kept(
 def _before(graph: Graph, classes: Tensor, sizes: tuple[Size, Size]) -> Tensor:
     """Return the class before each class [batch, time]; -1 before the first."""
     batch, time = sizes
-    start = expanded(graph, filling(graph, -1, i64), [batch, 1])
+    start = expanded(graph, graph.number(-1, i64), [batch, 1])
     return part(graph, graph.Concat(start, classes, axis=1), 0, time, axis=1)
 
 
@@ -161,9 +161,9 @@ def _logarithms(
     Two columns precede the states: no state at all, and the state before the first step.
     """
     batch, time, width = sizes
-    never = filling(graph, NEVER, scores.element_type)
+    never = graph.number(NEVER, scores.element_type)
     outside = expanded(graph, never, [batch, 1])
-    start = expanded(graph, filling(graph, 0, scores.element_type), [batch, 1])
+    start = expanded(graph, graph.number(0, scores.element_type), [batch, 1])
     first = graph.Concat(outside, start, expanded(graph, never, [batch, width]), axis=1)
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> Step:
@@ -185,6 +185,6 @@ def _logarithms(
 def _log_of_sum(graph: Graph, *logarithms: Tensor) -> Tensor:
     """Return the logarithm of the sum of numbers, given by their logarithms, which may be -inf."""
     most = graph.Max(*logarithms)
-    base = graph.Where(graph.Equal(most, filling(graph, NEVER, most.element_type)), 0.0, most)
+    base = graph.Where(graph.Equal(most, graph.number(NEVER, most.element_type)), 0.0, most)
     total = graph.Sum(*(graph.Exp(graph.Sub(x, base)) for x in logarithms))
     return graph.Add(graph.Log(total), base)

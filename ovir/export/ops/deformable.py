@@ -63,7 +63,7 @@ def _within(
     windows = graph.Shape(offsets, start=2)
     base = _places(graph, op, offsets, (rows, columns), pads)
     limits = graph.Reshape(graph.cast(graph.Shape(data, start=2), own), [1, 1, 1, 2, 1, 1])
-    none, one = (graph.constant(np.asarray(n, own.to_dtype()), own) for n in (0, 1))
+    none, one = (graph.number(n, own) for n in (0, 1))
     split = graph.Concat(graph.constant([0, op.deformable_group, taps, 2]), windows, axis=0)
     places = graph.Add(graph.Reshape(offsets, split), base)
     inside = graph.And(graph.GreaterOrEqual(places, none), graph.Less(places, limits))

@@ -21,7 +21,7 @@ from ovir.export.boxes import (
     selection,
 )
 from ovir.export.graph import Graph
-from ovir.export.ranking import filling, of_rank, order, padded, part, picked, ranks, top
+from ovir.export.ranking import of_rank, order, padded, part, picked, ranks, top
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, positions_below, product, reshaped, size_of, vector
 from ovir.export.tensors import Tensor
@@ -189,7 +189,7 @@ def _best_classes(graph: Graph, op: DetectionOutputBase, scores: Tensor, sizes: 
     total = product(graph, [classes, priors])
     flat = reshaped(graph, kept, [images, total])
     values, indices = top(graph, flat, compute(graph, "Min", op.top_k, total))
-    blank = graph.Expand(filling(graph, NEVER, f32), graph.Shape(flat))
+    blank = graph.Expand(graph.number(NEVER, f32), graph.Shape(flat))
     return reshaped(graph, graph.ScatterElements(blank, indices, values, axis=1), [images, classes, priors])
 
 

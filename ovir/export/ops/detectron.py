@@ -11,7 +11,7 @@ import numpy as np
 from ovir.core.element_types import ElementType, f32, f64, i32
 from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
 from ovir.export.graph import Graph
-from ovir.export.ranking import filling, of_rank, order, padded, part, picked, top
+from ovir.export.ranking import of_rank, order, padded, part, picked, top
 from ovir.export.regions import Pixels, columns, sampled
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, positions_below, product, reshaped, size_of, sizes_of, vector
@@ -86,7 +86,7 @@ def roi_features(
     level = graph.cast(graph.Mul(graph.Log(graph.cast(share, f64)), 1 / log(2)), computed)
     level = graph.Floor(graph.Add(level, 2.0))
     level = graph.Where(has_area, graph.Clip(level, 0.0, float(len(features) - 1)), -1.0)
-    pooled = expanded(graph, filling(graph, 0, computed), [regions, channels, op.output_size, op.output_size])
+    pooled = expanded(graph, graph.number(0, computed), [regions, channels, op.output_size, op.output_size])
     for number, (data, scale) in enumerate(zip(features, op.pyramid_scales, strict=False)):
         members = graph.Squeeze(graph.NonZero(graph.Equal(level, float(number))), [0])
         own = graph.Mul(graph.Gather(boxes, members, axis=0), float(np.float32(1) / np.float32(scale)))

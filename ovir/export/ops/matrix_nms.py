@@ -13,7 +13,7 @@ from ovir.export.greedy import upright
 from ovir.export.image_nms import best_of_images, outputs, without_background
 from ovir.export.loops import Step, loop
 from ovir.export.parts import reduced
-from ovir.export.ranking import column, filling, of_rank, part, picked, top
+from ovir.export.ranking import column, of_rank, part, picked, top
 from ovir.export.registry import exports
 from ovir.export.sizes import compute, expanded, positions_below, product, reshaped, sizes_of, vector
 from ovir.export.tensors import Tensor
@@ -32,7 +32,7 @@ def matrix_nms(graph: Graph, op: MatrixNms, boxes: Tensor, scores: Tensor) -> Se
     values, indices = reshaped(graph, values, [rows, best]), reshaped(graph, indices, [rows, best])
     low, high = halves(graph, graph.cast(boxes, f32))
     table = upright(graph, low, high, op.last_pixel)
-    blank = expanded(graph, filling(graph, NEVER, f32), [count])
+    blank = expanded(graph, graph.number(NEVER, f32), [count])
 
     def step(body: Graph, number: Tensor, states: Sequence[Tensor]) -> Step:
         row, place = (body.Gather(data, number, axis=0) for data in (values, indices))

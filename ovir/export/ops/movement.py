@@ -91,7 +91,7 @@ def pad(
     if data.element_type == string or op.pad_mode == "symmetric" or _removes_more(op, data, pads_begin, pads_end):
         begins, ends = items(graph, pads_begin, "pads_begin", data.rank), items(graph, pads_end, "pads_end", data.rank)
         if value is None:
-            value = graph.constant(np.zeros((), data.element_type.to_dtype()), data.element_type)
+            value = graph.number(0, data.element_type)
         return _padded_by_index(graph, op.pad_mode, data, begins, ends, value)
     if pads_begin.constant is not None and pads_end.constant is not None:
         pads = graph.constant(np.concatenate([pads_begin.constant, pads_end.constant]).astype(np.int64))

@@ -10,7 +10,7 @@ from ovir.export.graph import Graph
 from ovir.export.greedy import greedy, removing
 from ovir.export.ops.nms import by_score, class_limit, number, outputs
 from ovir.export.parts import reduced
-from ovir.export.ranking import filling, of_rank
+from ovir.export.ranking import of_rank
 from ovir.export.registry import exports
 from ovir.export.sizes import size_of
 from ovir.export.tensors import Tensor
@@ -41,7 +41,7 @@ def nms_rotated(
     boxes, scores = graph.cast(boxes, f32), graph.cast(of_rank(graph, scores, 3), f32)
     most = class_limit(graph, max_boxes, size_of(graph, scores, 2))
     overlap, least = number(graph, iou_threshold), number(graph, score_threshold)
-    limit = graph.cast(overlap, f64) if isinstance(overlap, Tensor) else filling(graph, overlap, f64)
+    limit = graph.cast(overlap, f64) if isinstance(overlap, Tensor) else graph.number(overlap, f64)
     table = _table(graph, op, boxes)
     triplets, final = greedy(graph, table, 7, scores, most=most, least=least, overlap=_overlap, update=update)
     return outputs(graph, op, *by_score(graph, op, triplets, final))
@@ -109,7 +109,7 @@ def _edges_within(graph: Graph, center: Pair, box: Pair, turn: Pair, reach: Pair
         middles.append(middle)
         starts.append(graph.Min(*ends))
         stops.append(graph.Max(*ends))
-    one = filling(graph, 1, f64)
+    one = graph.number(1, f64)
     share = graph.Sub(graph.Min(*stops, one), graph.Max(*starts, graph.Neg(one)))
     crossed = graph.Sub(graph.Mul(middles[0], alongs[1]), graph.Mul(middles[1], alongs[0]))
     return graph.Max(share, 0.0), crossed

@@ -69,8 +69,7 @@ def _pooled_as(element_type: ElementType) -> ElementType:
 
 
 def _lowest(graph: Graph, data: Tensor) -> Tensor:
-    dtype = data.element_type.to_dtype()
-    return graph.constant(np.asarray(lowest_finite(dtype), dtype), data.element_type)
+    return graph.number(lowest_finite(data.element_type.to_dtype()), data.element_type)
 
 
 def _without_padding(graph: Graph, windows: PoolWindows, data: Tensor, places: Tensor) -> Tensor:

@@ -168,13 +168,12 @@ def _computed_in(element_type: ElementType, reduction: str) -> ElementType:
 
 def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:
     """Return the number that a reduction begins with if it does not begin with an element of data."""
-    dtype = element_type.to_dtype()
     if reduction in ("add", "mul"):
-        return graph.constant(np.array(reduction == "mul", dtype), element_type)
+        return graph.number(reduction == "mul", element_type)
     if element_type.is_real:
-        return graph.constant(np.array(np.inf if reduction == "min" else -np.inf, dtype), element_type)
-    info = np.iinfo(dtype)
-    return graph.constant(np.array(info.max if reduction == "min" else info.min, dtype), element_type)
+        return graph.number(np.inf if reduction == "min" else -np.inf, element_type)
+    info = np.iinfo(element_type.to_dtype())
+    return graph.number(info.max if reduction == "min" else info.min, element_type)
 
 
 # --------------------------------------------------------------------------- ScatterNDUpdate

@@ -43,6 +43,4 @@ def _largest(graph: Graph, rows: Tensor) -> Tensor:
 
 
 def _least(graph: Graph, element_type: ElementType) -> Tensor:
-    dtype = element_type.to_dtype()
-    least = -np.inf if element_type.is_real else lowest_finite(dtype)
-    return graph.constant(np.array(least, dtype), element_type)
+    return graph.number(-np.inf if element_type.is_real else lowest_finite(element_type.to_dtype()), element_type)

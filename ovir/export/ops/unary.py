@@ -198,9 +198,7 @@ def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
     if data.element_type.is_real:
         return of_reals(graph, data, partial(_real_function, graph, Atanh))
     low, high = integer_range(data.element_type.to_dtype())
-    ends = (np.array(end, data.element_type.to_dtype()) for end in (low, high))
-    least, most = (graph.constant(end, data.element_type) for end in ends)
-    zero = graph.constant(np.array(0, data.element_type.to_dtype()), data.element_type)
+    least, zero, most = (graph.number(value, data.element_type) for value in (low, 0, high))
     return graph.Where(graph.Greater(data, 0), most, graph.Where(graph.Less(data, 0), least, zero))
 
 
