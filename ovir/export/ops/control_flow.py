@@ -11,7 +11,7 @@ from ovir.export.bodies import Body, ExportableBody
 from ovir.export.graph import Graph
 from ovir.export.parts import reduced
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, size_of
+from ovir.export.sizes import Size, as_scalar, size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.base.iteration import IterationBase, by_output
@@ -26,7 +26,11 @@ def if_(graph: Graph, op: If, cond: Tensor, *inputs: Tensor, bodies: Mapping[str
     """Export as If; the branches read the inputs from the graph around them."""
     branches = {f"{key}_branch": _branch(op, key, (cond, *inputs), body) for key, body in bodies.items()}
     return graph.node(
-        "If", _scalar(graph, cond, boolean), outputs=len(op.output_types), element_type=op.output_types, **branches
+        "If",
+        graph.cast(as_scalar(graph, cond), boolean),
+        outputs=len(op.output_types),
+        element_type=op.output_types,
+        **branches,
     )
 
 
@@ -54,15 +58,15 @@ def loop(
     bodies: Mapping[str, ExportableBody],
 ) -> list[Tensor]:
     """Export as Loop; a negative trip count becomes the largest one."""
-    count = _scalar(graph, trip_count, i64)
     if trip_count.constant is not None:
         known = int(trip_count.constant.reshape(-1)[0])
         count = graph.constant(_UNLIMITED if known < 0 else known, i64)
     else:
+        count = graph.cast(as_scalar(graph, trip_count), i64)
         count = graph.Where(graph.Less(count, 0), _UNLIMITED, count)
     (again,) = [item.result for item in op.wiring["body"].outputs if item.purpose == "execution_condition"]
     iteration = _Iteration(graph, op, (trip_count, condition, *inputs), bodies["body"], again)
-    return iteration.export(count, _scalar(graph, condition, boolean))
+    return iteration.export(count, graph.cast(as_scalar(graph, condition), boolean))
 
 
 @exports(TensorIterator, to="Loop")
@@ -105,7 +109,9 @@ class _Iteration:
         given, carried = self._parameters(outer, iteration)
         body = self.exportable.export(given)
         body.graph.nodes[:0] = outer.nodes
-        again = _scalar(body.graph, body.outputs[self.condition], boolean) if self.condition is not None else None
+        again = None
+        if self.condition is not None:
+            again = body.graph.cast(as_scalar(body.graph, body.outputs[self.condition]), boolean)
         results = [body.outputs[edge.result] for edge in wiring.back_edges]
         outputs = by_output(wiring.outputs)
         positions: dict[int, int] = {}
@@ -192,12 +198,6 @@ def _at_least_1d(body: Body, item: OutputMap) -> Tensor:
     return body.graph.Reshape(result, [1]) if result.rank == 0 else result
 
 
-def _scalar(graph: Graph, tensor: Tensor, element_type: object) -> Tensor:
-    """Return the one element of a tensor as a scalar."""
-    found = graph.cast(tensor, boolean if element_type == boolean else i64)
-    return found if found.rank == 0 else graph.Reshape(found, graph.constant([], i64))
-
-
 def _from_front(graph: Graph, position: int, length: Size) -> Size:
     if position >= 0:
         return position
@@ -214,7 +214,7 @@ def _count_parts(graph: Graph, item: InputMap, tensor: Tensor) -> Tensor:
     if isinstance(low, int) and isinstance(high, int):
         return graph.constant(max(high - low + extra, 0) // step, i64)
     rest = graph.Sub(graph.Add(high, extra) if isinstance(high, Tensor) else graph.constant([high + extra]), low)
-    return graph.Reshape(graph.Div(graph.Max(rest, 0), step), graph.constant([], i64))
+    return as_scalar(graph, graph.Div(graph.Max(rest, 0), step))
 
 
 def _part(graph: Graph, item: InputMap, tensor: Tensor, iteration: Tensor) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
@@ -19,5 +17,5 @@ def cum_sum(graph: Graph, op: CumSum, data: Tensor, axis: Tensor) -> Tensor:
     flags = {"exclusive": int(op.exclusive), "reverse": int(op.reverse)}
     if data.rank == 0:
         summed = graph.CumSum(graph.Reshape(data, [1]), along, **flags)
-        return graph.Reshape(summed, graph.constant(np.zeros(0, np.int64)))
+        return as_scalar(graph, summed)
     return graph.CumSum(data, along, **flags)

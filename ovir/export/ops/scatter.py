@@ -93,7 +93,7 @@ def scatter_elements_update(
     if data.rank == 0:
         data, indices, updates = (graph.Reshape(tensor, [1]) for tensor in (data, indices, updates))
         found = _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, 0)
-        return graph.Reshape(found, graph.constant(np.zeros(0, np.int64)))
+        return as_scalar(graph, found)
     if axis.constant is not None:
         at = int(axis.constant.item())
         return _scattered(graph, op.reduction, op.use_init_val, data, indices, updates, at)
