@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from ovir.core.element_types import f32, f64, i64
+from ovir.core.element_types import i64
 from ovir.export.graph import Graph, Operand
 from ovir.export.sizes import compute, size_of, vector
 from ovir.export.tensors import Tensor
-
-
-def as_computed(graph: Graph, data: Tensor) -> Tensor:
-    """Return data in the type in which transforms are computed."""
-    return graph.cast(data, f64 if data.element_type == f64 else f32)
 
 
 def dft(graph: Graph, data: Tensor, axis: int | Tensor, length: Operand = None, **attributes: int) -> Tensor:

@@ -32,6 +32,11 @@ def of_reals(graph: Graph, data: Tensor, function: Function) -> Tensor:
     return graph.cast(function(graph.cast(data, f32)), element_type)
 
 
+def real_type(tensor: Tensor) -> ElementType:
+    """Return the type in which the real numbers of a tensor are computed: f64 stays, all others become f32."""
+    return f64 if tensor.element_type == f64 else f32
+
+
 def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
     """Return numbers of a wider type clipped to the range of an integer type, and converted to it."""
     low, high = integer_range(element_type.to_dtype())

@@ -6,8 +6,9 @@ from math import prod
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i64
+from ovir.core.element_types import ElementType, f64, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.sizes import positions_below, scalar_size_of, size_of
 from ovir.export.tensors import Tensor
@@ -26,7 +27,7 @@ def adaptive_average_pool(graph: Graph, op: AdaptiveAvgPool, data: Tensor, outpu
             return graph.GlobalAveragePool(data)
         if (kernel := _equal_windows(data, output_shape)) is not None:
             return graph.AveragePool(data, kernel_shape=kernel, strides=kernel)
-    held = f64 if data.element_type == f64 else f32
+    held = real_type(data)
     pooled = graph.cast(data, held)
     for axis in range(axes):
         shares = _shares(graph, data, output_shape, axis, held)

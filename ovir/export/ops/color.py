@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i32, u8
+from ovir.core.element_types import ElementType, i32, u8
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, reshaped, size_of, vector
 from ovir.export.tensors import Tensor
@@ -66,7 +67,7 @@ def _image_sizes(graph: Graph, data: Tensor, has_all_planes: bool) -> tuple[Size
 def _to_rgb(graph: Graph, op: YuvToRgbBase, data: Tensor, u: Tensor, v: Tensor, sizes: Sequence[Size]) -> Tensor:
     """Return the image of Y, the first rows of data, and of U and V [batch, height / 2, 1, width / 2, 1]."""
     batch, height, width = sizes
-    computed = _computed_in(data.element_type)
+    computed = real_type(data)
     y = graph.Slice(data, [0], vector(graph, [height]), [1])
     y = reshaped(graph, y, [batch, _half(graph, height), 2, _half(graph, width), 2])
     luma = graph.Mul(graph.Sub(graph.cast(y, computed), 16), 1.164)
@@ -91,7 +92,7 @@ def rgb_to_nv12(graph: Graph, op: RgbToNv12Base, data: Tensor) -> Tensor | Seque
     batch, height, width = (size_of(graph, data, axis) for axis in range(3))
     rows, columns = _half(graph, height), _half(graph, width)
     pixels = reshaped(graph, data, [batch, rows, 2, columns, 2, 3])
-    pixels = graph.cast(pixels, _computed_in(data.element_type))
+    pixels = graph.cast(pixels, real_type(data))
     colors = [graph.Gather(pixels, op._channel(color), axis=5) for color in ("red", "green", "blue")]
     y = _stored(graph, _weighted(graph, colors, (0.257, 0.504, 0.098), 16), data.element_type)
     chroma = [
@@ -127,10 +128,6 @@ def _mean_of_four(graph: Graph, values: Tensor, element_type: ElementType) -> Te
 
 def _half(graph: Graph, size: Size) -> Size:
     return compute(graph, "Div", size, 2)
-
-
-def _computed_in(element_type: ElementType) -> ElementType:
-    return f64 if element_type == f64 else f32
 
 
 def _stored(graph: Graph, values: Tensor, element_type: ElementType) -> Tensor:

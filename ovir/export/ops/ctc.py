@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ovir.core.element_types import f32, f64, i64
+from ovir.core.element_types import f32, i64
 from ovir.export.boxes import NEVER
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
-from ovir.export.parts import reduced
+from ovir.export.parts import real_type, reduced
 from ovir.export.ranking import compacted, of_rank, part
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, compute, expanded, positions_below, reshaped, sizes_of, vector
@@ -101,7 +101,7 @@ def ctc_loss(
 ) -> Tensor:
     """Export as a Loop that computes the probability of each state of a path after each step."""
     element_type = logits.element_type
-    logits = graph.cast(of_rank(graph, logits, 3), f64 if element_type == f64 else f32)
+    logits = graph.cast(of_rank(graph, logits, 3), real_type(logits))
     batch, time, classes = sizes_of(graph, logits)
     blank = _blank(graph, blank_index, classes)
     targets, counts = _targets(graph, op, graph.cast(labels, i64), label_length, blank, (batch, time))

@@ -8,9 +8,10 @@ from math import log
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i32
+from ovir.core.element_types import f32, f64, i32
 from ovir.export.boxes import GAPS, NOT_FINITE, Selection, corners, halves, moved, selected, selection
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.ranking import of_rank, order, padded, part, picked, top
 from ovir.export.regions import Pixels, columns, sampled
 from ovir.export.registry import exports
@@ -30,7 +31,7 @@ def prior_grid(
 ) -> Tensor:
     """Export as the sum of priors and the centers of cells."""
     element_type = priors.element_type
-    computed = _computed(element_type)
+    computed = real_type(priors)
     count = size_of(graph, of_rank(graph, priors, 2), 0)
     points = sizes_of(graph, of_rank(graph, feature_map, 4))[2:]
     pixels = sizes_of(graph, of_rank(graph, im_data, 4))[2:]
@@ -57,10 +58,6 @@ def _middles(graph: Graph, count: Size, stride: float, pixels: Size) -> Tensor:
     return graph.Mul(graph.Add(graph.cast(positions_below(graph, count), f32), 0.5), step)
 
 
-def _computed(element_type: ElementType) -> ElementType:
-    return f64 if element_type == f64 else f32
-
-
 # --------------------------------------------------------------------------- features of regions
 
 
@@ -74,7 +71,7 @@ def roi_features(
 ) -> Sequence[Tensor]:
     """Export as the pooling of the regions of each level of the pyramid, scattered into the output."""
     element_type = rois.element_type
-    computed = _computed(element_type)
+    computed = real_type(rois)
     boxes = graph.cast(of_rank(graph, rois, 2), computed)
     regions = size_of(graph, boxes, 0)
     channels = size_of(graph, of_rank(graph, features[0], 4), 1)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ovir.core.element_types import ElementType, f32, f64, i64
+from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.segments import Runs, by_run, runs_of_ids
 from ovir.export.sizes import LAST, as_list, as_scalar
@@ -25,7 +26,7 @@ def embedding_bag_packed(
     graph: Graph, op: EmbeddingBagBase, table: Tensor, indices: Tensor, weights: Tensor | None = None
 ) -> Tensor:
     """Export as Gather and ReduceSum over the rows of each bag."""
-    computed = _computed_in(table.element_type)
+    computed = _computed_in(table)
     rows = graph.cast(graph.Gather(table, indices), computed)
     if weights is not None:
         rank = graph.rank(table, "emb_table")
@@ -80,7 +81,7 @@ def _bags(
 ) -> Tensor:
     """Return the sum or the mean of the rows of each bag, and the default row for empty bags."""
     rank = graph.rank(table, "emb_table")
-    computed = _computed_in(table.element_type)
+    computed = _computed_in(table)
     places, exist = runs.places(graph)
     places = graph.Where(exist, places, 0)
     rows = graph.cast(graph.Gather(table, graph.Gather(indices, places)), computed)
@@ -113,8 +114,9 @@ def _weights(graph: Graph, factors: Tensor, rank: int) -> Tensor:
     return graph.Unsqueeze(factors, list(range(2, rank + 1))) if rank > 1 else factors
 
 
-def _computed_in(element_type: ElementType) -> ElementType:
+def _computed_in(table: Tensor) -> ElementType:
     """Return the type in which rows are summed: narrow floating-point numbers are rounded once."""
+    element_type = table.element_type
     if element_type.is_real:
-        return element_type if element_type == f64 else f32
+        return real_type(table)
     return i64 if element_type.bits < 8 else element_type

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ovir.core.dimensions import UNKNOWN
 from ovir.core.element_types import i64
-from ovir.export.fourier import as_computed, dft, inverse_real
+from ovir.export.fourier import dft, inverse_real
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.sizes import scalar_size_of
 from ovir.export.tensors import Tensor
@@ -20,7 +21,7 @@ _LIMITS = "axes must be constant"
 def fourier(graph: Graph, op: DFT | IDFT, data: Tensor, axes: Tensor, signal_size: Tensor | None = None) -> Tensor:
     """Export as DFT for each axis."""
     inverse = int(isinstance(op, IDFT))
-    found = as_computed(graph, data)
+    found = graph.cast(data, real_type(data))
     if axes.constant is None and graph.opset >= 20:
         chosen: Sequence[int | Tensor] = _axes_in_run(graph, data, axes)
     else:
@@ -35,7 +36,7 @@ def real_fourier(graph: Graph, op: RDFT, data: Tensor, axes: Tensor, signal_size
     """Export as DFT of half of the last axis, then of the others."""
     *others, last = _axes(graph, op, data, axes, 0)
     rank = graph.rank(data)
-    pairs = graph.Unsqueeze(as_computed(graph, data), [rank])
+    pairs = graph.Unsqueeze(graph.cast(data, real_type(data)), [rank])
     found = dft(graph, pairs, last, _length(graph, signal_size, len(others), pairs, last), onesided=1)
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis))
@@ -48,7 +49,7 @@ def inverse_real_fourier(
 ) -> Tensor:
     """Export as inverse DFT of all axes but the last, and then of the last axis joined with its mirror image."""
     *others, last = _axes(graph, op, data, axes, 1)
-    found = as_computed(graph, data)
+    found = graph.cast(data, real_type(data))
     for place, axis in enumerate(others):
         found = dft(graph, found, axis, _length(graph, signal_size, place, found, axis), inverse=1)
     dims = [dim if axis == last else UNKNOWN for axis, dim in enumerate(data.shape)]

@@ -10,6 +10,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, f64, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.pools import PoolWindows
 from ovir.export.registry import exports
 from ovir.export.sizes import positions_below
@@ -129,7 +130,7 @@ def average_pool(graph: Graph, op: AvgPoolBase, data: Tensor) -> Tensor:
 
 def _means(graph: Graph, windows: PoolWindows, data: Tensor, covers_pads: bool) -> Tensor:
     own = data.element_type
-    held = i64 if own.is_integral else f64 if own == f64 else f32
+    held = i64 if own.is_integral else real_type(data)
     sums = windows.combined(windows.around(graph.cast(data, held)), "Add")
     real = f64 if own.is_integral else held
     counts = _counts(graph, windows, data, covers_pads)

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f16, f32, f64, u8
+from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f16, f32, u8
 from ovir.export.graph import Graph
-from ovir.export.parts import aligned, truncated
+from ovir.export.parts import aligned, real_type, truncated
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.ops.quantization import FakeConvert, FakeQuantize
@@ -33,7 +33,7 @@ class _Ranges(NamedTuple):
 )
 def fake_quantize(graph: Graph, op: FakeQuantize, x: Tensor, *ranges: Tensor) -> Tensor:
     """Export as QuantizeLinear and DequantizeLinear where they round alike, else by the formula."""
-    wide = f64 if x.element_type == f64 else f32
+    wide = real_type(x)
     data = graph.shaped(graph.cast(x, wide), x.shape)
     found = _Ranges(*(graph.cast(_aligned(graph, op, x, r), wide) for r in ranges))
     result = _as_integers(graph, op, data, found) if wide == f32 else None

@@ -6,8 +6,9 @@ from math import isnan
 
 import numpy as np
 
-from ovir.core.element_types import f32, f64, i64
+from ovir.core.element_types import i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.regions import Pixels, columns, listed, sampled, zero_unless
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -84,5 +85,5 @@ def _pooled(graph: Graph, op: ROIAlign3, data: Tensor, rois: Tensor, batch_indic
 
 def _computed(graph: Graph, data: Tensor, rois: Tensor) -> tuple[Pixels, Tensor]:
     """Return pixels and regions in the type in which they are computed."""
-    held = f64 if data.element_type == f64 else f32
+    held = real_type(data)
     return Pixels(graph, graph.cast(data, held)), graph.cast(rois, held)

@@ -7,8 +7,9 @@ from math import prod
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, i64
+from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -21,7 +22,7 @@ _NOT_FINITE = "NaN and infinities spread over sums of a plane"
 @exports(ROIPooling, to="gathered pixels")
 def roi_pooling(graph: Graph, op: ROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as the maximum of gathered pixels, or as interpolated pixels."""
-    held = _held(data)
+    held = real_type(data)
     pixels = Pixels(graph, graph.cast(data, held))
     pool = _largest if op.method == "max" else _interpolated
     regions = _Regions(graph, pixels, rois, op.spatial_scale)
@@ -42,10 +43,6 @@ class _Regions:
         """Return starts and ends, y before x, [regions, 1, ...]."""
         left, top, right, bottom = columns(self.graph, self.rois, range(1, 5), rank)
         return [top, left], [bottom, right]
-
-
-def _held(data: Tensor) -> ElementType:
-    return f64 if data.element_type == f64 else f32
 
 
 def _rounded(graph: Graph, pixels: Pixels, x: Tensor) -> Tensor:
@@ -117,7 +114,7 @@ def _interpolated(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Region
 @exports(PSROIPooling, to="gathered pixels", limits="in mode average, " + _NOT_FINITE)
 def psroi_pooling(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> Tensor:
     """Export as differences of sums over planes, or as means of interpolated pixels."""
-    held = graph.cast(data, _held(data))
+    held = graph.cast(data, real_type(data))
     pool = _average if op.mode == "average" else _bilinear
     made, exist = pool(graph, op, held, rois)
     return graph.cast(zero_unless(graph, made, exist), data.element_type)
@@ -207,7 +204,7 @@ def deformable_psroi_pooling(
         graph.require(offsets.rank is not None and offsets.shape[1].is_static, "the number of classes is unknown")
         classes = offsets.shape[1].length // 2
     depth = op.output_dim // classes
-    held = graph.cast(data, _held(data))
+    held = graph.cast(data, real_type(data))
     used = graph.Slice(held, [0], [op.output_dim * area], [1])
     spread = _planes(graph, used, [0, classes, depth, area])
     planes = graph.Transpose(spread, perm=[0, 1, 3, 2, 4, 5])

@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import ElementType, boolean, f32, f64, i32, i64
+from ovir.core.element_types import ElementType, boolean, i32, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.sizes import (
     LAST,
@@ -128,7 +129,7 @@ def _scattered(
     is_logical = data.element_type == boolean
     name = (_LOGICAL if is_logical else _REDUCTIONS)[reduction]
     graph.require(graph.opset >= 18 or name in ("add", "mul"), "reduction {} needs opset 18 of ONNX", reduction)
-    computed = _computed_in(data.element_type, reduction)
+    computed = _computed_in(data, reduction)
     held, parts = graph.cast(data, computed), graph.cast(updates, computed)
     if not use_init:
         neutral = graph.Expand(_neutral(graph, computed, name), graph.Shape(indices))
@@ -145,7 +146,7 @@ def _scattered(
 
 def _divided(graph: Graph, sums: Tensor, indices: Tensor, axis: int, use_init: bool) -> Tensor:
     """Return sums divided by the number of their parts; integers are rounded down."""
-    counted = f64 if sums.element_type == f64 else f32 if sums.element_type.is_real else i64
+    counted = real_type(sums) if sums.element_type.is_real else i64
     number = np.array(1, counted.to_dtype())
     counts = graph.Expand(number if use_init else 0 * number, graph.Shape(sums))
     counts = graph.ScatterElements(
@@ -158,11 +159,12 @@ def _divided(graph: Graph, sums: Tensor, indices: Tensor, axis: int, use_init: b
     return graph.Div(sums, counts)
 
 
-def _computed_in(element_type: ElementType, reduction: str) -> ElementType:
+def _computed_in(data: Tensor, reduction: str) -> ElementType:
+    element_type = data.element_type
     if element_type == boolean:
         return i32
     if element_type.is_real:
-        return element_type if element_type in (f32, f64) else f32
+        return real_type(data)
     return i64 if reduction == "mean" else element_type
 
 

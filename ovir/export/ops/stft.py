@@ -7,8 +7,9 @@ from math import sqrt
 import numpy as np
 
 from ovir.core.element_types import i64
-from ovir.export.fourier import as_computed, inverse_real
+from ovir.export.fourier import inverse_real
 from ovir.export.graph import Graph
+from ovir.export.parts import real_type
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
 from ovir.ops.stft import ISTFT, STFT
@@ -18,7 +19,7 @@ from ovir.ops.stft import ISTFT, STFT
 def stft(graph: Graph, op: STFT, signal: Tensor, window: Tensor, frame_size: Tensor, frame_step: Tensor) -> Tensor:
     """Export as STFT with a window that is as long as a frame."""
     rank = graph.rank(signal, "signal")
-    samples, weights = as_computed(graph, signal), as_computed(graph, window)
+    samples, weights = graph.cast(signal, real_type(signal)), graph.cast(window, real_type(window))
     batch = samples if rank == 2 else graph.Unsqueeze(samples, [0])
     size, step = graph.cast(frame_size, i64), graph.cast(frame_step, i64)
     made = graph.STFT(graph.Unsqueeze(batch, [2]), step, _framed(graph, weights, size), size, onesided=1)
@@ -41,10 +42,10 @@ def istft(
     size = int(graph.known(frame_size, "frame_size").item())
     step = int(graph.known(frame_step, "frame_step").item())
     rank = graph.rank(data)
-    spectra = as_computed(graph, data)
+    spectra = graph.cast(data, real_type(data))
     batch = spectra if rank == 4 else graph.Unsqueeze(spectra, [0])
     frames = inverse_real(graph, graph.shaped(batch, [-1] * 4), 1, size)  # [batch, size, frames]
-    weights = graph.Reshape(_framed(graph, as_computed(graph, window), graph.constant(size)), [-1, 1])
+    weights = graph.Reshape(_framed(graph, graph.cast(window, real_type(window)), graph.constant(size)), [-1, 1])
     squares = graph.Expand(graph.Mul(weights, weights), graph.Shape(frames))
     scale = graph.cast(graph.constant(np.float64(sqrt(size) if op.normalized else 1)), frames.element_type)
     total = _added(graph, graph.Mul(graph.Mul(frames, weights), scale), size, step)
