@@ -57,6 +57,11 @@ def truncated(graph: Graph, data: Tensor) -> Tensor:
     return graph.Mul(graph.Sign(data), graph.Floor(graph.Abs(data)))
 
 
+def rounded_away(graph: Graph, data: Tensor) -> Tensor:
+    """Return real numbers rounded to the nearest integer, and halves away from 0."""
+    return graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), 0.5)))
+
+
 # ----- inputs beside each other
 
 

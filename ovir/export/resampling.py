@@ -7,6 +7,7 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f32, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import rounded_away
 from ovir.export.sizes import positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.kernels.resample_taps import Method, Taps
@@ -79,11 +80,11 @@ def whole(graph: Graph, data: Tensor, element_type: ElementType, *, rounds: bool
     """Return real numbers as integers of a type: rounded half away from zero or truncated, and saturated."""
     shape = data.shape
     if rounds:
-        data = graph.Mul(graph.Sign(data), graph.Floor(graph.Add(graph.Abs(data), 0.5)))
-    return graph.shaped(saturated(graph, data, element_type), shape)
+        data = rounded_away(graph, data)
+    return graph.shaped(truncated_to(graph, data, element_type), shape)
 
 
-def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
+def truncated_to(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
     """Return real numbers truncated to integers of a type, saturated unless the type has 32 bits or more."""
     if element_type.bits < 32:
         signed = element_type.kind == "signed"

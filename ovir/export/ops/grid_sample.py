@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir.core.element_types import f32, f64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.resampling import saturated
+from ovir.export.resampling import truncated_to
 from ovir.export.tensors import Tensor
 from ovir.ops.grid_sample import GridSample
 
@@ -33,4 +33,4 @@ def grid_sample(graph: Graph, op: GridSample, data: Tensor, grid: Tensor) -> Ten
         return graph.cast(made, own)
     if own.bits <= 8:
         made = graph.Round(made)
-    return saturated(graph, made, own)
+    return truncated_to(graph, made, own)

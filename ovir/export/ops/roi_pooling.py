@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
-from ovir.export.parts import real_type
+from ovir.export.parts import real_type, rounded_away
 from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -45,11 +45,6 @@ class _Regions:
         return [top, left], [bottom, right]
 
 
-def _rounded(graph: Graph, pixels: Pixels, x: Tensor) -> Tensor:
-    """Return x rounded half away from zero."""
-    return graph.Mul(graph.Sign(x), graph.Floor(graph.Add(graph.Abs(x), pixels.number(0.5))))
-
-
 def _along(axis: int, rank: int, *at: int) -> list[int]:
     """Return a shape with -1 at one of two positions, and 1 elsewhere."""
     return [-1 if place == at[axis] else 1 for place in range(rank)]
@@ -61,7 +56,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     axes, present = [], []
     for axis, (count, size) in enumerate(zip(op.bins(), (pixels.height, pixels.width), strict=True)):
         first, last = (
-            graph.cast(graph.Clip(_rounded(graph, pixels, graph.Mul(corner[axis], regions.scale)), -far, far), i64)
+            graph.cast(graph.Clip(rounded_away(graph, graph.Mul(corner[axis], regions.scale)), -far, far), i64)
             for corner in (starts, ends)
         )
         side = graph.Max(graph.Add(graph.Sub(last, first), 1), 1)
@@ -165,8 +160,8 @@ def _average(graph: Graph, op: PSROIPooling, data: Tensor, rois: Tensor) -> tupl
     starts, ends = regions.corners(3)
     cuts, lengths = [], []
     for axis, size in enumerate((pixels.height, pixels.width)):
-        start = graph.Mul(_rounded(graph, pixels, starts[axis]), regions.scale)
-        end = graph.Mul(_rounded(graph, pixels, graph.Add(ends[axis], pixels.number(1))), regions.scale)
+        start = graph.Mul(rounded_away(graph, starts[axis]), regions.scale)
+        end = graph.Mul(rounded_away(graph, graph.Add(ends[axis], pixels.number(1))), regions.scale)
         step = graph.Div(graph.Max(graph.Sub(end, start), pixels.number(0.1)), pixels.number(group))
         bins = positions_shaped(graph, group, pixels.element_type, _along(axis, 3, 1, 2))
         low = graph.Floor(graph.Add(graph.Mul(bins, step), start))
@@ -214,8 +209,8 @@ def deformable_psroi_pooling(
     moves = _moves(graph, op, pixels, rois, offsets, classes)
     half, places, taps = pixels.number(0.5), [], (op.spatial_bins_y, op.spatial_bins_x)
     for axis in range(2):
-        start = graph.Sub(graph.Mul(_rounded(graph, pixels, starts[axis]), regions.scale), half)
-        end = graph.Add(_rounded(graph, pixels, ends[axis]), pixels.number(1))
+        start = graph.Sub(graph.Mul(rounded_away(graph, starts[axis]), regions.scale), half)
+        end = graph.Add(rounded_away(graph, ends[axis]), pixels.number(1))
         end = graph.Sub(graph.Mul(end, regions.scale), half)
         side = graph.Max(graph.Sub(end, start), pixels.number(0.1))
         step = graph.Div(side, pixels.number(group))
