@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
-from ovir.export.sizes import Size, size_of, vector
+from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
 
@@ -86,7 +86,7 @@ def _one_direction(
     if b is not None:
         rows = graph.Shape(w, end=1)
         inputs = graph.Add(inputs, graph.Slice(b, [0], rows, [0]))
-        rest = graph.Slice(b, rows, [2**62], [0]) if op.biases > op.gates else None
+        rest = graph.Slice(b, rows, [LAST], [0]) if op.biases > op.gates else None
     turned = graph.Transpose(r, perm=[1, 0])
     time: Size = size_of(graph, x, 0)
     last = graph.Sub(graph.Squeeze(vector(graph, [time])), 1)
@@ -104,7 +104,7 @@ def _one_direction(
     found = loop(graph, time, states, step)
     after, outputs = found[: len(states)], found[len(states)]
     if is_reverse:
-        outputs = graph.Slice(outputs, [-1], [-(2**62)], [0], [-1])
+        outputs = graph.Slice(outputs, [-1], [FIRST], [0], [-1])
     if counts is not None:
         after = [graph.Where(graph.Greater(counts, 0), state, graph.number(0, x.element_type)) for state in after]
     return [outputs, *after]

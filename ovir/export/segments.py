@@ -9,7 +9,7 @@ import numpy as np
 from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.searching import positions
-from ovir.export.sizes import positions_below
+from ovir.export.sizes import LAST, positions_below
 from ovir.export.tensors import Tensor
 
 
@@ -37,7 +37,7 @@ def runs_of_ids(graph: Graph, ids: Tensor, count: Tensor) -> Runs:
     wanted = positions_below(graph, graph.Add(count, 1))
     limits = positions(graph, known, wanted, graph.Less)
     starts = graph.Slice(limits, [0], [-1])
-    return Runs(starts, graph.Sub(graph.Slice(limits, [1], [2**63 - 1]), starts))
+    return Runs(starts, graph.Sub(graph.Slice(limits, [1], [LAST]), starts))
 
 
 def by_run(graph: Graph, numbers: Tensor, rank: int) -> Tensor:

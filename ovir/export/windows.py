@@ -10,6 +10,7 @@ from typing import Any
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, i32, i64
 from ovir.export.graph import Graph
+from ovir.export.sizes import LAST
 from ovir.export.tensors import Tensor
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, resolve_pads
@@ -101,12 +102,9 @@ def tap(
     starts = [t * d for t, d in zip(at, dilations, strict=True)]
     # The last window ends at or before the end of the data, so the tap's last position is as far before it.
     rest = [extent(k, d) - 1 - start for k, d, start in zip(kernel, dilations, starts, strict=True)]
-    ends = [-r or _END for r in rest]
+    ends = [-r or LAST for r in rest]
     axes = range(2, 2 + len(starts))
     return graph.Slice(data, starts, ends, list(axes), list(strides))
-
-
-_END = 2**62
 
 
 def summed_products(

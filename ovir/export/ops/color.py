@@ -13,7 +13,7 @@ from ovir.core.element_types import ElementType, i32, u8
 from ovir.export.graph import Graph
 from ovir.export.parts import real_type
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, compute, reshaped, size_of, vector
+from ovir.export.sizes import LAST, Size, compute, reshaped, size_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.color import (
     BGRtoNV12,
@@ -34,7 +34,7 @@ def nv12_to_rgb(graph: Graph, op: YuvToRgbBase, data: Tensor, uv: Tensor | None 
     """Export as arithmetic of the planes, whose U and V are interleaved."""
     batch, height, width = _image_sizes(graph, data, uv is None)
     if uv is None:
-        uv = graph.Slice(data, vector(graph, [height]), [2**63 - 1], [1])
+        uv = graph.Slice(data, vector(graph, [height]), [LAST], [1])
     chroma = reshaped(graph, uv, [batch, _half(graph, height), 1, _half(graph, width), 1, 2])
     u, v = (graph.Gather(chroma, i, axis=5) for i in range(2))
     return _to_rgb(graph, op, data, u, v, (batch, height, width))
@@ -48,7 +48,7 @@ def i420_to_rgb(
     batch, height, width = _image_sizes(graph, data, u is None)
     plane: list[Size] = [batch, _half(graph, height), 1, _half(graph, width), 1]
     if u is None or v is None:
-        both = graph.Slice(data, vector(graph, [height]), [2**63 - 1], [1])
+        both = graph.Slice(data, vector(graph, [height]), [LAST], [1])
         pair = reshaped(graph, both, [batch, 2, *plane[1:]])
         u, v = (graph.Gather(pair, i, axis=1) for i in range(2))
     else:

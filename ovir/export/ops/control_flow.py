@@ -11,13 +11,14 @@ from ovir.export.bodies import Body, ExportableBody
 from ovir.export.graph import Graph
 from ovir.export.parts import reduced
 from ovir.export.registry import exports
-from ovir.export.sizes import Size, as_scalar, size_of
+from ovir.export.sizes import FIRST, Size, as_scalar, size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.base.bodies import BodyMap, InputMap, OutputMap
 from ovir.ops.base.iteration import IterationBase, by_output
 from ovir.ops.control_flow import If, Loop, TensorIterator
 
 _UNLIMITED = 2**63 - 1
+"""The largest number of iterations."""
 _SCALAR = PartialShape([])
 
 
@@ -180,7 +181,7 @@ class _Iteration:
         """Return the parts, which are stacked along a new first axis, concatenated along the axis of the output."""
         graph, expected = self.graph, self.op.output_shapes[item.external]
         if item.stride < 0:
-            stacked = graph.Slice(stacked, [-1], [-_UNLIMITED], [0], [-1])
+            stacked = graph.Slice(stacked, [-1], [FIRST], [0], [-1])
         if part.rank is None:
             graph.fail("the rank of {} is unknown", item.target)
         rank = max(part.rank, 1)

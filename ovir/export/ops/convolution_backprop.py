@@ -9,6 +9,7 @@ from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.ops.convolution import is_computed_by_taps, without_groups
 from ovir.export.registry import exports
+from ovir.export.sizes import FIRST
 from ovir.export.tensors import Tensor
 from ovir.export.windows import Pads, padded, sizes_of, summed_products
 from ovir.kernels.windows import extent
@@ -83,7 +84,7 @@ def _by_taps(graph: Graph, op: TransposedConvolutionBase, data: Tensor, filters:
     for axis, stride in enumerate(strides):
         spread = _spread(graph, spread, 2 + axis, stride)
     spatial = list(range(3, 3 + axes))
-    flipped = graph.Slice(filters, [-1] * axes, [-(2**62)] * axes, spatial, [-1] * axes)
+    flipped = graph.Slice(filters, [-1] * axes, [FIRST] * axes, spatial, [-1] * axes)
     weights = graph.Transpose(flipped, perm=[0, 2, 1, *spatial])
     weights = graph.shaped(weights, [groups, outputs, depth, *kernel])
     more = op.output_padding or (0,) * axes

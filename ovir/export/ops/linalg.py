@@ -7,7 +7,7 @@ from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.parts import swapped
 from ovir.export.registry import exports
-from ovir.export.sizes import positions_below, scalar_size_of
+from ovir.export.sizes import LAST, positions_below, scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.linalg import Einsum, Inverse
 
@@ -41,7 +41,7 @@ def inverse(graph: Graph, op: Inverse, data: Tensor) -> Tensor:
     identity = graph.EyeLike(graph.ConstantOfShape(sides, element_type=f32), element_type=f32)
     beside = graph.Concat(matrices, graph.Expand(identity, graph.Shape(matrices)), axis=2)
     solved = _eliminated(graph, beside, size)
-    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [2**31 - 1], [2])
+    right = graph.Slice(solved, graph.Unsqueeze(size, [0]), [LAST], [2])
     found = graph.Reshape(right, graph.Shape(data))
     if op.adjoint:
         found = swapped(graph, graph.shaped(found, data.shape))

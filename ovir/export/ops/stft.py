@@ -11,6 +11,7 @@ from ovir.export.fourier import inverse_real
 from ovir.export.graph import Graph
 from ovir.export.parts import real_type
 from ovir.export.registry import exports
+from ovir.export.sizes import LAST
 from ovir.export.tensors import Tensor
 from ovir.ops.stft import ISTFT, STFT
 
@@ -62,8 +63,8 @@ def _cut(graph: Graph, op: ISTFT, signal: Tensor, size: int, signal_length: Tens
     """Return the wanted part of signals [batch, length]."""
     removed = size // 2 if op.center else 0
     if signal_length is None:
-        return graph.Slice(signal, [removed], [-removed or 2**62], [1])
-    rest = graph.Slice(signal, [removed], [2**62], [1])
+        return graph.Slice(signal, [removed], [-removed or LAST], [1])
+    rest = graph.Slice(signal, [removed], [LAST], [1])
     length = graph.cast(graph.Reshape(signal_length, [1]), i64)
     rest = graph.Slice(rest, [0], length, [1])
     missing = graph.Sub(length, graph.Shape(rest, start=1))

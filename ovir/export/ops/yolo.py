@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import scalar_size_of
+from ovir.export.sizes import LAST, scalar_size_of
 from ovir.export.tensors import Tensor
 from ovir.ops.yolo import RegionYolo, ReorgYolo
 
@@ -30,7 +30,7 @@ def region_yolo(graph: Graph, op: RegionYolo, data: Tensor) -> Tensor:
         area = graph.Reshape(graph.ReduceProd(graph.Shape(data, start=2), keepdims=0), [1])
         shape = graph.Concat(graph.constant([-1, op.entries]), area, axis=0)
         blocks = graph.Reshape(graph.Slice(flat, [0], used, [0]), shape)
-        rest = graph.Slice(flat, used, [2**62], [0]) if op.do_softmax else None
+        rest = graph.Slice(flat, used, [LAST], [0]) if op.do_softmax else None
     made = _activated(graph, op, blocks)
     if rest is not None:
         made = graph.Concat(graph.Reshape(made, [-1]), rest, axis=0)
