@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -106,6 +107,12 @@ def swapped(graph: Graph, data: Tensor) -> Tensor:
     order = [*range(rank - 2), rank - 1, rank - 2]
     shape = PartialShape([data.shape[axis] for axis in order])
     return graph.shaped(graph.Transpose(data, perm=order), shape)
+
+
+def split_evenly(graph: Graph, data: Tensor, count: int, axis: int) -> list[Tensor]:
+    """Return equal parts of data along an axis."""
+    given: dict[str, Any] = {"num_outputs": count} if graph.has("Split", 18) else {}
+    return graph.node("Split", data, outputs=count, axis=axis, **given)
 
 
 def reduced(

@@ -7,7 +7,7 @@ from typing import Any
 from ovir.core.dimensions import Dimension
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
-from ovir.export.windows import Pads, has_same_pads, padded, same_padded, sizes_of, static_pads, tap
+from ovir.export.windows import Pads, has_same_pads, padded, same_padded, static_pads, static_sizes, tap
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME, output_size
 from ovir.ops.pooling import PoolBase
@@ -28,7 +28,7 @@ class PoolWindows:
         self.strides, self.dilations = list(strides), list(dilations)
         self.extents = [extent(k, d) for k, d in zip(self.kernel, self.dilations, strict=True)]
         dims = [Dimension(k, k) for k in self.kernel]
-        self.sizes = sizes_of([data.shape[2 + axis] for axis in range(axes)])
+        self.sizes = static_sizes([data.shape[2 + axis] for axis in range(axes)])
         self.given = static_pads(op, data, dims)
         """The pads that the operation gives, None if they are known in a run only."""
         self.pads = self._rounded_down()

@@ -9,6 +9,7 @@ import numpy as np
 from ovir.core.element_types import i64
 from ovir.export.graph import Graph
 from ovir.export.loops import Step, loop
+from ovir.export.parts import split_evenly
 from ovir.export.sizes import FIRST, LAST, Size, size_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
@@ -127,7 +128,7 @@ def _lstm_cell(graph: Graph, op: RecurrentBase, x: Tensor, states: Sequence[Tens
     f, g, h = functions(op)
     hidden, cell = states
     gates = graph.Add(x, graph.MatMul(hidden, weights))
-    forget, admit, candidate, emit = _split(graph, gates, 4)
+    forget, admit, candidate, emit = split_evenly(graph, gates, 4, axis=1)
     kept = graph.Mul(f(graph, forget), cell)
     after = graph.Add(kept, graph.Mul(f(graph, admit), g(graph, candidate)))
     return [graph.Mul(f(graph, emit), h(graph, after)), after]
@@ -135,7 +136,7 @@ def _lstm_cell(graph: Graph, op: RecurrentBase, x: Tensor, states: Sequence[Tens
 
 def _gru_cell(graph: Graph, op: GruBase, x: Tensor, hidden: Tensor, weights: Tensor, rest: Tensor | None) -> Tensor:
     f, g = functions(op)
-    parts = [_split(graph, t, 3) for t in (x, weights)]
+    parts = [split_evenly(graph, t, 3, axis=1) for t in (x, weights)]
     (x_update, x_reset, x_new), (w_update, w_reset, w_new) = parts
     update = f(graph, graph.Add(x_update, graph.MatMul(hidden, w_update)))
     reset = f(graph, graph.Add(x_reset, graph.MatMul(hidden, w_reset)))
@@ -147,10 +148,3 @@ def _gru_cell(graph: Graph, op: GruBase, x: Tensor, hidden: Tensor, weights: Ten
     new = g(graph, graph.Add(x_new, inner))
     one = graph.number(1, x.element_type)
     return graph.Add(graph.Mul(graph.Sub(one, update), new), graph.Mul(update, hidden))
-
-
-def _split(graph: Graph, data: Tensor, count: int) -> list[Tensor]:
-    """Return equal parts of the columns of data."""
-    if graph.opset >= 18:
-        return graph.node("Split", data, outputs=count, axis=1, num_outputs=count)
-    return graph.node("Split", data, outputs=count, axis=1)

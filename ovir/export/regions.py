@@ -142,17 +142,10 @@ def sampled(
         factor = graph.Mul(factor, graph.cast(graph.And(*exists), own))
     samples = pixels.at(graph.Reshape(images, [-1, 1, 1, 1, 1]), y, x, factor)
     if largest:
-        made = graph.Max(_reduced(graph, "ReduceMax", samples), pixels.number(0))
+        made = graph.Max(reduced(graph, "ReduceMax", samples, [3, 4], keep=False), pixels.number(0))
     else:
         total = graph.Mul(counts[0], counts[1])
         if not ratio:
             total = graph.Reshape(graph.Max(total, pixels.number(1)), [-1, 1, 1, 1])
-        made = graph.Div(_reduced(graph, "ReduceSum", samples), total)
+        made = graph.Div(graph.ReduceSum(samples, [3, 4], keepdims=0), total)
     return graph.Transpose(made, perm=[0, 3, 1, 2])
-
-
-def _reduced(graph: Graph, operator: str, samples: Tensor) -> Tensor:
-    """Reduce the axes of the samples of a bin."""
-    if operator == "ReduceSum" or graph.opset >= 18:
-        return getattr(graph, operator)(samples, [3, 4], keepdims=0)  # type: ignore[no-any-return]
-    return getattr(graph, operator)(samples, axes=[3, 4], keepdims=0)  # type: ignore[no-any-return]

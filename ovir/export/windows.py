@@ -19,7 +19,7 @@ Pads = list[tuple[int, int]]
 """The pads at the begin and end of each spatial axis; negative ones crop."""
 
 
-def sizes_of(dims: Iterable[Dimension]) -> list[int] | None:
+def static_sizes(dims: Iterable[Dimension]) -> list[int] | None:
     """Return the lengths of dimensions, None if some are unknown."""
     known = list(dims)
     return [dim.length for dim in known] if all(dim.is_static for dim in known) else None
@@ -37,7 +37,7 @@ def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimensio
     """Return the pads of an operation, None if they depend on sizes that are known in a run only."""
     axes = len(kernel)
     strides, dilations, begins, ends = op.per_axis(axes)
-    taps = sizes_of(kernel)
+    taps = static_sizes(kernel)
     if op.auto_pad not in SAME:
         begins, ends = resolve_pads(op.auto_pad, begins, ends, [0] * axes, [0] * axes, strides, dilations)
         return list(zip(begins, ends, strict=True))
@@ -46,7 +46,7 @@ def static_pads(op: UndilatedWindowBase, data: Tensor, kernel: Sequence[Dimensio
         dim if dim.is_static or stride > 1 else Dimension(1, 1)
         for dim, stride in zip(_spatial(data, axes), strides, strict=True)
     ]
-    sizes = sizes_of(known)
+    sizes = static_sizes(known)
     if taps is None or sizes is None:
         return None
     begins, ends = resolve_pads(op.auto_pad, begins, ends, sizes, taps, strides, dilations)

@@ -8,11 +8,11 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, f64, i64
 from ovir.export.graph import Graph
-from ovir.export.parts import real_type
+from ovir.export.parts import real_type, reduced
 from ovir.export.registry import exports
 from ovir.export.sizes import positions_below, scalar_size_of, size_of
 from ovir.export.tensors import Tensor
-from ovir.export.windows import sizes_of
+from ovir.export.windows import static_sizes
 from ovir.ops.adaptive_pooling import AdaptiveAvgPool, AdaptiveMaxPool
 
 _NOT_FINITE = "NaN and infinities spread over their row if the data does not divide into equal windows"
@@ -63,20 +63,13 @@ def adaptive_max_pool(graph: Graph, op: AdaptiveMaxPool, data: Tensor, output_sh
         places = graph.Add(places, graph.Mul(chosen, scale))
         rest = graph.Div(rest, count)
         scale = graph.Mul(scale, scalar_size_of(graph, data, 2 + axis))
-    values = _greatest(graph, flat)
+    values = reduced(graph, "ReduceMax", flat, [-1], keep=False)
     return [values, graph.cast(places, op.index_element_type)]
-
-
-def _greatest(graph: Graph, flat: Tensor) -> Tensor:
-    """Return the largest elements along the last axis."""
-    if graph.opset >= 18:
-        return graph.ReduceMax(flat, [-1], keepdims=0)
-    return graph.ReduceMax(flat, axes=[-1], keepdims=0)
 
 
 def _equal_windows(data: Tensor, output_shape: Tensor) -> list[int] | None:
     """Return the size of the windows if they divide the data evenly."""
-    sizes = sizes_of(data.shape.slice(2))
+    sizes = static_sizes(data.shape.slice(2))
     if sizes is None or output_shape.constant is None:
         return None
     counts = [int(count) for count in output_shape.constant]

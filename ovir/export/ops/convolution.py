@@ -11,7 +11,7 @@ from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
-from ovir.export.windows import has_same_pads, padded, same_padded, sizes_of, static_pads, summed_products
+from ovir.export.windows import has_same_pads, padded, same_padded, static_pads, static_sizes, summed_products
 from ovir.ops.convolution import BinaryConvolution, Convolution, ForwardConvolutionBase, GroupConvolution
 
 
@@ -64,7 +64,7 @@ def conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor
     kernel = list(filters.shape.slice(2)) if filters.rank is not None else [UNKNOWN] * (graph.rank(data) - 2)
     strides, dilations, _, _ = op.per_axis(len(kernel))
     attributes: dict[str, Any] = {"strides": list(strides), "dilations": list(dilations), "group": groups}
-    attributes["kernel_shape"] = sizes_of(kernel)
+    attributes["kernel_shape"] = static_sizes(kernel)
     pads = static_pads(op, data, kernel) if data.rank is not None or op.auto_pad == "explicit" else None
     if pads is not None:
         data = padded(graph, data, [(min(begin, 0), min(end, 0)) for begin, end in pads])
@@ -72,7 +72,7 @@ def conv(graph: Graph, op: ForwardConvolutionBase, data: Tensor, filters: Tensor
     elif has_same_pads(op, kernel):
         attributes["auto_pad"] = op.auto_pad.upper()
     else:
-        data = same_padded(graph, op, data, sizes_of(kernel) or graph.Shape(filters, start=2), len(kernel))
+        data = same_padded(graph, op, data, static_sizes(kernel) or graph.Shape(filters, start=2), len(kernel))
     return graph.Conv(data, filters, **attributes)
 
 
@@ -85,10 +85,10 @@ def without_groups(graph: Graph, filters: Tensor) -> Tensor:
     """Return filters [groups, a, b, *kernel] as [groups * a, b, *kernel]."""
     rest = filters.shape.slice(2)
     dims = [filters.shape[0] * filters.shape[1], *rest]
-    sizes = sizes_of(dims)
+    sizes = static_sizes(dims)
     if filters.value.const_value is not None and filters.constant is not None and sizes is not None:
         return graph.constant(filters.constant.reshape(sizes), filters.element_type)
-    if (known := sizes_of(rest)) is not None:
+    if (known := static_sizes(rest)) is not None:
         made = graph.Reshape(filters, [-1, *known])
     else:
         made = graph.Reshape(filters, graph.Concat(graph.constant([-1]), graph.Shape(filters, start=2), axis=0))

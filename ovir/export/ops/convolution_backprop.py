@@ -11,7 +11,7 @@ from ovir.export.ops.convolution import is_computed_by_taps, without_groups
 from ovir.export.registry import exports
 from ovir.export.sizes import FIRST
 from ovir.export.tensors import Tensor
-from ovir.export.windows import Pads, padded, sizes_of, summed_products
+from ovir.export.windows import Pads, padded, static_sizes, summed_products
 from ovir.kernels.windows import extent
 from ovir.ops.base.spatial import SAME
 from ovir.ops.convolution_backprop import (
@@ -143,7 +143,7 @@ def _cropped(
 
 def _full_sizes(op: TransposedConvolutionBase, data: Tensor, kernel: Sequence[Dimension]) -> list[int] | None:
     """Return the sizes without pads, None if they are known in a run only."""
-    taps, sizes = sizes_of(kernel), sizes_of(data.shape[2:])
+    taps, sizes = static_sizes(kernel), static_sizes(data.shape[2:])
     if taps is None or sizes is None:
         return None
     strides, dilations, _, _ = op.per_axis(len(taps))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from ovir.core.element_types import string
 from ovir.export.graph import Graph
+from ovir.export.parts import split_evenly
 from ovir.export.registry import exports
 from ovir.export.sizes import Size, as_list, as_scalar, compute, items, positions_below, size_of, sizes_of, vector
 from ovir.export.tensors import Tensor
@@ -32,8 +32,7 @@ def split(graph: Graph, op: Split, data: Tensor, axis: Tensor) -> Sequence[Tenso
         whole = graph.Gather(graph.Shape(data), as_list(graph, axis))
         part = compute(graph, "Div", whole, count)
         return _slices(graph, data, axis, [part] * count)
-    attributes: dict[str, Any] = {"num_outputs": count} if graph.has("Split", 18) else {}
-    return graph.node("Split", data, outputs=count, axis=int(axis.constant.item()), **attributes)
+    return split_evenly(graph, data, count, int(axis.constant.item()))
 
 
 @exports(VariadicSplit, to="Split; Slice if the axis depends on the run")

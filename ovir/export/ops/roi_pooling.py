@@ -9,7 +9,7 @@ import numpy as np
 
 from ovir.core.element_types import f32, f64, i64
 from ovir.export.graph import Graph
-from ovir.export.parts import real_type, rounded_away
+from ovir.export.parts import real_type, reduced, rounded_away
 from ovir.export.regions import Pixels, columns, greatest, listed, positions_shaped, zero_unless
 from ovir.export.registry import exports
 from ovir.export.tensors import Tensor
@@ -73,10 +73,7 @@ def _largest(graph: Graph, op: ROIPooling, pixels: Pixels, regions: _Regions) ->
     exists = graph.Unsqueeze(graph.And(*present), [-1])
     lowest = pixels.number(float(lowest_finite(pixels.element_type.to_dtype())))
     values = graph.Where(exists, graph.Gather(pixels.rows, place), lowest)
-    if graph.opset >= 18:
-        found = graph.ReduceMax(values, [3, 4], keepdims=0)
-    else:
-        found = graph.ReduceMax(values, axes=[3, 4], keepdims=0)
+    found = reduced(graph, "ReduceMax", values, [3, 4], keep=False)
     has_pixels = graph.Greater(graph.ReduceSum(graph.cast(exists, f32), [3, 4], keepdims=0), 0.0)
     return graph.Transpose(graph.Where(has_pixels, found, pixels.number(0)), perm=[0, 3, 1, 2])
 

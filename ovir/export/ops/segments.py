@@ -6,6 +6,7 @@ import numpy as np
 
 from ovir.core.element_types import ElementType, i64
 from ovir.export.graph import Graph
+from ovir.export.parts import reduced
 from ovir.export.registry import exports
 from ovir.export.segments import by_run, runs_of_ids
 from ovir.export.sizes import as_list, as_scalar
@@ -29,17 +30,11 @@ def segment_max(
     row = graph.Concat(np.array([1]), graph.Shape(data, start=1), axis=0)
     padded = graph.Concat(data, graph.Expand(_least(graph, data.element_type), row), axis=0)
     rows = graph.Gather(padded, graph.Where(exist, places, graph.Shape(ids)))
-    largest = _largest(graph, rows)
+    largest = reduced(graph, "ReduceMax", rows, [1], keep=False)
     dtype = data.element_type.to_dtype()
     fill = 0 if op.fill_mode == "zero" else lowest_finite(dtype)
     is_empty = by_run(graph, graph.Equal(runs.counts, 0), rank)
     return graph.Where(is_empty, graph.constant(np.array(fill, dtype), data.element_type), largest)
-
-
-def _largest(graph: Graph, rows: Tensor) -> Tensor:
-    if graph.has("ReduceMax", 18):
-        return graph.ReduceMax(rows, [1], keepdims=0)
-    return graph.ReduceMax(rows, axes=[1], keepdims=0)
 
 
 def _least(graph: Graph, element_type: ElementType) -> Tensor:
