@@ -19,6 +19,8 @@ from ovir.export.types import computed_as, data_type, has_kernel, held_as, kerne
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
+_BOUND_TYPES = frozenset(("Cast", "If", "Loop", "Scan"))
+"""Operators that run in the types they are given: another one would need another Cast, or differ from the bodies."""
 _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
 
@@ -242,7 +244,7 @@ class Graph:
         allowed = _allowed(schema, variable)
         kernels = kernel_types(schema.name, self.opset, variable)
         found = computed_as(element_type, allowed, kernels)
-        if schema.name == "Cast":  # another type would need another Cast
+        if schema.name in _BOUND_TYPES:
             found = element_type if spelling(element_type) in allowed else None
         if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
             found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
