@@ -13,6 +13,7 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
+from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.exporter import export_model  # noqa: E402
 from ovir.export.graph import Graph  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
@@ -120,3 +121,13 @@ def test_normalization_with_numbers_that_are_not_positive(alpha: float, beta: fl
     data = net.parameter("x", "1,3,4,4")
     made = net.op("LRN", data, net.const([1]), alpha=alpha, beta=beta, bias=2, size=5)
     check(net, made, [RANDOM.random((1, 3, 4, 4), np.float32)], opset)
+
+
+@both_opsets
+@pytest.mark.parametrize("kind", ["u2", "u4"])
+def test_functions_of_narrow_integers_keep_their_low_bits(kind: str, opset: int) -> None:
+    net = Net()
+    made = net.op("Sinh", net.parameter("x", "4", kind))
+    net.result(made)
+    feeds = [np.arange(4).astype(ElementType.parse(kind).to_dtype())]
+    assert check_exported(net.model(), feeds, opset) is None

@@ -183,7 +183,8 @@ def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
     result = function(graph.cast(data, f32 if isinstance(op, _SMALL) else f64))
     if not (op.truncates and op.output_types[0].bits >= 32):
         result = graph.Round(result)
-    return saturated(graph, result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
+    whole = saturated(graph, result, element_type) if element_type.bits == 8 else graph.cast(result, element_type)
+    return wrapped(graph, whole, op.output_types[0])
 
 
 def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tensor:
