@@ -30,6 +30,13 @@ MODELS = 3
 ATTEMPTS = 12
 """Random models of which some are illegal, or have values for which runtimes may differ."""
 MOST_ELEMENTS = 1 << 14
+NOT_RUN = {
+    ("AdaptiveMaxPool", 8): "empty tensors",
+    ("Gather", 8): "indices of an axis of size 0",
+    ("GatherTree", 1): "no steps: onnxruntime refuses an empty Scan, and onnx.reference every Scan that runs backwards",
+    ("GridSample", 9): "spellings of the modes before opset 20, for types without a kernel in onnxruntime",
+}
+"""Operation versions of which some exported models run in neither onnxruntime nor onnx.reference, and which ones."""
 
 
 def _runs(model: ovir.Model, feeds: list[np.ndarray]) -> bool:
@@ -54,7 +61,7 @@ def _is_ordinary(array: np.ndarray) -> bool:
 @pytest.mark.parametrize("opset", [17, default_opset()])
 @pytest.mark.parametrize(("index", "kind", "birth"), EXPORTED, ids=lambda value: str(value))
 def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
-    compared, refused = 0, None
+    compared = 0
     for attempt in range(ATTEMPTS):
         case = make_case(index + attempt * len(VERSIONS))
         try:
@@ -67,20 +74,17 @@ def test_operation(index: int, kind: str, birth: int, opset: int) -> None:
             difference = check_exported(model, case.feeds, opset)
         except ovir.ExportError:  # the limits are in docs/onnx.md
             continue
-        except ovir.RunError as error:  # neither onnxruntime nor onnx.reference has a kernel
-            refused = error
+        except ovir.RunError:
+            if (kind, birth) not in NOT_RUN:
+                raise
             continue
         assert difference is None, f"seed {index + attempt * len(VERSIONS)}: {difference}"
         compared += 1
         if compared == MODELS:
             break
     if not compared:
-        pytest.skip(f"no engine runs what is exported: {refused}" if refused else "no random model can be exported")
-
-
-def test_enough_operations_are_exported() -> None:
-    found = list(rows())
-    assert sum(target != "not exported" for _, target, _ in found) >= 225
+        assert (kind, birth) not in NOT_RUN, "no engine runs what is exported"
+        pytest.skip("no random model can be exported")
 
 
 def test_what_is_not_exported_has_a_reason() -> None:
