@@ -34,7 +34,8 @@ class ColorBase(Operator):
     first: ClassVar[str] = "red"
     """The first of the three channels, "red" or "blue"; the last channel is the other one."""
 
-    def _channel(self, color: str) -> int:
+    def channel(self, color: str) -> int:
+        """Return the position of a color among the three channels."""
         return 1 if color == "green" else 0 if color == self.first else 2
 
     def _even(self, name: str, dim: Dimension, shape: PartialShape) -> Dimension:
@@ -143,7 +144,7 @@ class YuvToRgbBase(ColorBase):
     def _convert_image(self, y: Array, u: Array, v: Array, pixels: Array) -> None:
         """Fill pixels [row pair, 2, width, 3] from y [row pair, 2, width], u and v [row pair, width / 2]."""
         computed = _computed(y.dtype)
-        red, green, blue = map(self._channel, ("red", "green", "blue"))
+        red, green, blue = map(self.channel, ("red", "green", "blue"))
 
         def run(block: slice) -> None:
             luma = half.converted(y[block], computed) - 16
@@ -300,7 +301,7 @@ class RgbToNv12Base(ColorBase):
     def _convert(self, data: Array, luma: Array, chroma: Array) -> None:
         """Fill luma [row pair, 2, width] and chroma [row pair, width / 2, 2] from data [row pair, 2, width, 3]."""
         computed = _computed(data.dtype)
-        channels = [self._channel(color) for color in ("red", "green", "blue")]
+        channels = [self.channel(color) for color in ("red", "green", "blue")]
 
         def run(block: slice) -> None:
             colors = [half.converted(data[block, ..., i], computed) for i in channels]

@@ -300,7 +300,7 @@ class StridedSlice(SlicingBase):
         begins, ends = positions(begin, steps), positions(end, steps)
         dims: list[Dimension] = []
         axis = 0
-        for i, role in enumerate(self._roles(steps, data.shape.rank)):
+        for i, role in enumerate(self.position_roles(steps, data.shape.rank)):
             dim = data.shape[axis] if role in ("slice", "shrink") else UNKNOWN
             if role == "slice":
                 step = 1 if stride is None else self.known_step("stride", stride, i)
@@ -310,7 +310,7 @@ class StridedSlice(SlicingBase):
             elif role == "new axis":
                 dims.append(Dimension(1, 1))
             else:
-                hidden = self._hidden(steps, data.shape.rank)
+                hidden = self.hidden_count(steps, data.shape.rank)
                 dims += data.shape.dims[axis : axis + hidden]
                 axis += hidden
             axis += role in ("slice", "shrink")
@@ -320,11 +320,11 @@ class StridedSlice(SlicingBase):
         strides = [1] * len(begin) if stride is None else stride.tolist()
         index: list[Index] = []
         axis = 0
-        for i, role in enumerate(self._roles(len(begin), data.ndim)):
+        for i, role in enumerate(self.position_roles(len(begin), data.ndim)):
             if role == "new axis":
                 index.append(None)
             elif role == "ellipsis":
-                hidden = self._hidden(len(begin), data.ndim)
+                hidden = self.hidden_count(len(begin), data.ndim)
                 index += [slice(None)] * hidden
                 axis += hidden
             elif role == "shrink":
@@ -349,7 +349,7 @@ class StridedSlice(SlicingBase):
         ellipses = sum(self.ellipsis_mask)
         self.require(ellipses <= 1, "ellipsis_mask must have at most one 1, got {}", list(self.ellipsis_mask))
 
-    def _roles(self, count: int, rank: int) -> list[str]:
+    def position_roles(self, count: int, rank: int) -> list[str]:
         """Return what each position of the inputs does: "slice", "shrink", "new axis" or "ellipsis"."""
         roles = []
         for i in range(count):
@@ -363,9 +363,9 @@ class StridedSlice(SlicingBase):
         self.require(taken <= rank, "begin and end slice {:dimension}, but data has {}", taken, rank)
         return roles
 
-    def _hidden(self, count: int, rank: int) -> int:
+    def hidden_count(self, count: int, rank: int) -> int:
         """Return the number of dimensions that the ellipsis stands for."""
-        return rank - len([role for role in self._roles(count, rank) if role in ("slice", "shrink")])
+        return rank - len([role for role in self.position_roles(count, rank) if role in ("slice", "shrink")])
 
     def _ends(self, index: int, step: int | None, begin: Position, end: Position) -> tuple[Position, Position]:
         """Return the positions with the masks applied."""

@@ -78,7 +78,7 @@ def _to_rgb(graph: Graph, op: YuvToRgbBase, data: Tensor, u: Tensor, v: Tensor, 
         "green": green,
         "blue": graph.Add(luma, graph.Mul(d, 2.018)),
     }
-    order = sorted(colors, key=op._channel)
+    order = sorted(colors, key=op.channel)
     stacked = graph.Concat(*(graph.Unsqueeze(colors[color], [5]) for color in order), axis=5)
     return reshaped(graph, _stored(graph, stacked, data.element_type), [batch, height, width, 3])
 
@@ -93,7 +93,7 @@ def rgb_to_nv12(graph: Graph, op: RgbToNv12Base, data: Tensor) -> Tensor | Seque
     rows, columns = _half(graph, height), _half(graph, width)
     pixels = reshaped(graph, data, [batch, rows, 2, columns, 2, 3])
     pixels = graph.cast(pixels, real_type(data))
-    colors = [graph.Gather(pixels, op._channel(color), axis=5) for color in ("red", "green", "blue")]
+    colors = [graph.Gather(pixels, op.channel(color), axis=5) for color in ("red", "green", "blue")]
     y = _stored(graph, _weighted(graph, colors, (0.257, 0.504, 0.098), 16), data.element_type)
     chroma = [
         graph.Unsqueeze(_mean_of_four(graph, _weighted(graph, colors, weights, 128), data.element_type), [3])

@@ -139,11 +139,11 @@ def _plan(
         graph.require(not any(op.ellipsis_mask), "the rank of data is unknown")
         rank = len(begins)
     axis = place = 0
-    for i, role in enumerate(op._roles(len(begins), rank)):
+    for i, role in enumerate(op.position_roles(len(begins), rank)):
         if role == "new axis":
             plan.added.append(place)
         elif role == "ellipsis":
-            hidden = op._hidden(len(begins), rank)
+            hidden = op.hidden_count(len(begins), rank)
             axis, place = axis + hidden, place + hidden
         elif role == "shrink":
             plan.dropped.append((axis, begins[i]))
