@@ -1,4 +1,4 @@
-"""Transform boxes, and select the best of overlapping ones with NonMaxSuppression. Everything is computed in f32."""
+"""Transformations of boxes, and the choice of the best of overlapping ones by NonMaxSuppression, all in f32."""
 
 from __future__ import annotations
 

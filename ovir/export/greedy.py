@@ -1,4 +1,4 @@
-"""Select boxes one by one in a Loop, where NonMaxSuppression has no such rule."""
+"""The selection of boxes one by one in a Loop, for rules that NonMaxSuppression does not have."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _TAKES = {SCALE: ("LayerNormalization", "RMSNormalization"), BIAS: ("LayerNormal
 
 
 def with_parameter(graph: Graph, a: Tensor, b: Tensor, position: int) -> Tensor | None:
-    """Return the LayerNormalization of which one tensor is the result, with the other one as its scale or bias.
+    """Return a LayerNormalization that takes in what follows it: one tensor is its result, the other its scale or bias.
 
     Return None where neither is such a result, or where the node has that input already.
     """
@@ -82,7 +82,7 @@ def _is_ones(value: ir.Value) -> bool:
 
 
 def _fits(parameter: Tensor, scale: ir.Value) -> bool:
-    """Return whether a parameter has the shape of the scale, but for sizes of 1 before it."""
+    """Return whether a parameter has the shape of the scale, apart from sizes of 1 before it."""
     if not parameter.shape.is_static or scale.shape is None:
         return False
     sizes, wanted = parameter.shape.to_tuple(), tuple(scale.shape)

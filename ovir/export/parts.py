@@ -15,7 +15,7 @@ from ovir.kernels.blocked import integer_range
 from ovir.ops.base.elementwise import ElementwiseBase
 
 NARROW = (u1, u2, u3, u4, u6)
-"""Unsigned types of which only the low bits of what holds them count."""
+"""Unsigned types whose elements are held in a wider type, of which only the low bits count."""
 
 Function = Callable[[Tensor], Tensor]
 

@@ -1,4 +1,7 @@
-"""Order, group and pad what detectors select. Equal keys stay in order, as TopK takes the first of equal elements."""
+"""The order, groups and padding of what detectors select.
+
+Equal keys stay in order, as TopK takes the first of equal elements.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,7 @@ def order(graph: Graph, key: Tensor, *, descending: bool = False) -> Tensor:
 
 
 def part(graph: Graph, data: Tensor, start: int, stop: Size, axis: int = 0) -> Tensor:
-    """Return a part along an axis."""
+    """Return the elements along an axis from ``start`` up to ``stop``, which is excluded."""
     return graph.Slice(data, [start], vector(graph, [stop]), [axis])
 
 

@@ -137,7 +137,7 @@ def vector(graph: Graph, sizes: Sequence[Size]) -> Tensor:
 
 
 def reshaped(graph: Graph, tensor: Tensor, sizes: Sequence[Size]) -> Tensor:
-    """Return a tensor with other sizes, of which there are as many elements."""
+    """Return a tensor reshaped to sizes whose product is its number of elements."""
     dims = [UNKNOWN if isinstance(size, Tensor) else as_dimension(size) for size in sizes]
     open_ = [i for i, size in enumerate(sizes) if isinstance(size, Tensor)]
     if len(open_) == 1 and 0 not in sizes:

@@ -98,8 +98,8 @@ _WIDER: dict[ElementType, tuple[ElementType, ...]] = {
     f16: (f32, f64),
     f32: (f64,),
 }
-"""The types that hold every value of a type, in the order in which they are preferred. i64 has the bits of u64, so that
-sums and products are the same after they are cast back."""
+"""The types that hold every value of a type, in the order in which they are preferred, with one exception: i64 does not
+hold the largest values of u64, but has the same bits, so that sums and products are right after they are cast back."""
 
 
 def held_as(element_type: ElementType, opset: int) -> ElementType | None:

@@ -61,13 +61,13 @@ def activation(graph: Graph, op: UnaryActivationBase, data: Tensor) -> Tensor:
 # ----- piecewise linear functions
 
 
-@exports(HSigmoid, to="HardSigmoid; f64: parts")
+@exports(HSigmoid, to="HardSigmoid; f64: its formula")
 def h_sigmoid(graph: Graph, op: HSigmoid, data: Tensor) -> Tensor:
     """Export as HardSigmoid."""
     return of_reals(graph, data, partial(_hard_sigmoid, graph, alpha=1 / 6, beta=0.5))
 
 
-@exports(HSwish, to="HardSwish; f64: parts")
+@exports(HSwish, to="HardSwish; f64: its formula")
 def h_swish(graph: Graph, op: HSwish, data: Tensor) -> Tensor:
     """Export as HardSwish."""
 
@@ -102,7 +102,7 @@ def _hard_sigmoid(graph: Graph, x: Tensor, alpha: float, beta: float) -> Tensor:
 # ----- functions with an exponential
 
 
-@exports(Elu, to="Elu; f64: parts")
+@exports(Elu, to="Elu; f64: its formula")
 def elu(graph: Graph, op: Elu, data: Tensor) -> Tensor:
     """Export as Elu."""
 
@@ -114,7 +114,7 @@ def elu(graph: Graph, op: Elu, data: Tensor) -> Tensor:
     return of_reals(graph, data, function)
 
 
-@exports(Selu, to="Selu; parameters that are not constant, or f64: parts")
+@exports(Selu, to="Selu; parameters that are not constant, or f64: its formula")
 def selu(graph: Graph, op: Selu, data: Tensor, alpha: Tensor, factor: Tensor) -> Tensor:
     """Export as Selu, or by its formula."""
     a, b = scalar(alpha), scalar(factor)
@@ -156,7 +156,7 @@ def mish(graph: Graph, op: Mish, data: Tensor) -> Tensor:
     return of_reals(graph, data, function)
 
 
-@exports(SoftPlus, to="Softplus; f64: parts")
+@exports(SoftPlus, to="Softplus; f64: its formula")
 def soft_plus(graph: Graph, op: SoftPlus, data: Tensor) -> Tensor:
     """Export as Softplus."""
     return of_reals(graph, data, partial(_softplus, graph))
@@ -169,7 +169,7 @@ def _softplus(graph: Graph, x: Tensor) -> Tensor:
     return graph.Add(graph.Max(x, 0), graph.Log(graph.Add(small, 1)))
 
 
-@exports(SoftSign, to="Softsign; f64: parts")
+@exports(SoftSign, to="Softsign; f64: its formula")
 def soft_sign(graph: Graph, op: SoftSign, data: Tensor) -> Tensor:
     """Export as Softsign."""
 

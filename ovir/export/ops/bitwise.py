@@ -53,7 +53,7 @@ def left_shift(graph: Graph, op: BitwiseLeftShift, a: Tensor, b: Tensor) -> Tens
     return graph.cast(wrapped(graph, shifted, op.output_types[0]), a.element_type)
 
 
-@exports(BitwiseRightShift, to="BitShift; signed integers that are negative: inverted before and after", limits=_RANGE)
+@exports(BitwiseRightShift, to="BitShift, with negative integers inverted before and after it", limits=_RANGE)
 def right_shift(graph: Graph, op: BitwiseRightShift, a: Tensor, b: Tensor) -> Tensor:
     """Export as BitShift; of a negative number, all bits are inverted before and after it."""
     b = aligned(graph, op, a, b)

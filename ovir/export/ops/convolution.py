@@ -24,7 +24,11 @@ def convolution(graph: Graph, op: Convolution, data: Tensor, filters: Tensor) ->
     return conv(graph, op, data, filters, 1)
 
 
-@exports(GroupConvolution, to="Conv", limits="the number of groups must be static; see Convolution")
+@exports(
+    GroupConvolution,
+    to="Conv",
+    limits="the number of groups must be static; integers and f64 need filters of static shape",
+)
 def group_convolution(graph: Graph, op: GroupConvolution, data: Tensor, filters: Tensor) -> Tensor:
     """Export as Conv, with filters [groups * outputs, inputs, *kernel]."""
     if is_computed_by_taps(data):

@@ -37,7 +37,7 @@ def convolution_backprop(
     return _cropped(graph, op, data, kernel, output_shape, _by_taps(graph, op, data, grouped))
 
 
-@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="see ConvolutionBackpropData")
+@exports(GroupConvolutionBackpropData, to="ConvTranspose", limits="integers and f64 need filters of static shape")
 def group_convolution_backprop(
     graph: Graph, op: GroupConvolutionBackpropData, data: Tensor, filters: Tensor, output_shape: Tensor | None = None
 ) -> Tensor:

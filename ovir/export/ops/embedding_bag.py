@@ -54,7 +54,7 @@ def embedding_bag_offsets(
     return _bags(graph, op.reduction, table, indices, Runs(starts, counts), default_index, weights)
 
 
-@exports(EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification asks for.")
+@exports(EmbeddingSegmentsSum, to=_PADDED, limits="segment_ids must be sorted, as the specification demands")
 def embedding_segments_sum(
     graph: Graph,
     op: EmbeddingSegmentsSum,

@@ -13,7 +13,7 @@ from ovir.export.tensors import Tensor
 from ovir.ops.gelu import Gelu2, Gelu7
 
 
-@exports(Gelu2, Gelu7, to="Gelu; before opset 20, or f64: parts with Erf or Tanh")
+@exports(Gelu2, Gelu7, to="Gelu; before opset 20, or f64: a formula with Erf or Tanh")
 def gelu(graph: Graph, op: Gelu2 | Gelu7, data: Tensor) -> Tensor:
     """Export as Gelu, or by its formula."""
     is_exact = not isinstance(op, Gelu7) or op.approximation_mode == "erf"

@@ -13,7 +13,7 @@ from ovir.ops.grouped_matmul import GroupedMatMul
 @exports(
     GroupedMatMul,
     to="MatMul; with offsets: Slice and MatMul per group, and Concat",
-    limits="with offsets the number of groups must be static, and rows behind the last offset must be none",
+    limits="with offsets, the number of groups must be static, and the groups must cover all rows",
 )
 def grouped_matmul(graph: Graph, op: GroupedMatMul, a: Tensor, b: Tensor, offsets: Tensor | None = None) -> Tensor:
     """Export as MatMul, of each group apart where offsets divide the rows."""

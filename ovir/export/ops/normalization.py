@@ -74,7 +74,7 @@ def _by_parts(graph: Graph, x: Tensor, axes: Axes, variance: bool, eps: float, i
     return graph.Div(centred, graph.Add(graph.Sqrt(square), eps))
 
 
-@exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: parts")
+@exports(GroupNormalization, to="InstanceNormalization of the groups, Mul and Add; f64: its formula")
 def group_normalization(graph: Graph, op: GroupNormalization, data: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
     """Export as the InstanceNormalization of groups, then scaled and shifted by channel."""
     count = op.num_groups

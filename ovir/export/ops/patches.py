@@ -76,7 +76,7 @@ class _Axis:
 @exports(
     Col2Im,
     to="Col2Im; ScatterElements for other types than f32, f16 and bf16, and before opset 18",
-    limits="ScatterElements needs constant sizes.",
+    limits="ScatterElements needs constant sizes",
 )
 def col_to_image(graph: Graph, op: Col2Im, data: Tensor, image_size: Tensor, kernel_size: Tensor) -> Tensor:
     """Export as Col2Im, or as a sum of the elements at their positions in the image."""

@@ -13,7 +13,7 @@ from ovir.ops.prelu import PReLU
 @exports(
     PReLU,
     to="PRelu; one constant slope: LeakyRelu; f64: Where",
-    limits="one-dimensional slopes of unknown length are per channel",
+    limits="one-dimensional slopes of unknown length count as one slope per channel",
 )
 def prelu(graph: Graph, op: PReLU, data: Tensor, slope: Tensor) -> Tensor:
     """Export as LeakyRelu or PRelu, with the slopes of channels in a shape that is broadcast to data."""

@@ -13,7 +13,7 @@ from ovir.ops.recurrent_cells import CellBase, GRUCell, LSTMCell1, LSTMCell4, RN
 _LIMITS = "the hidden size must be static"
 
 
-@exports(LSTMCell1, LSTMCell4, to="LSTM; f64 as Loop", limits=_LIMITS)
+@exports(LSTMCell1, LSTMCell4, to="LSTM; f64: Loop", limits=_LIMITS)
 def lstm_cell(
     graph: Graph,
     op: CellBase,
@@ -29,8 +29,8 @@ def lstm_cell(
     return _cell(graph, op, x, [h, c], [w, r, b])
 
 
-@exports(GRUCell, to="GRU; f64 as Loop", limits=_LIMITS)
-@exports(RNNCell, to="RNN; f64 and clip as Loop", limits=_LIMITS)
+@exports(GRUCell, to="GRU; f64: Loop", limits=_LIMITS)
+@exports(RNNCell, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
 def hidden_cell(
     graph: Graph, op: CellBase, x: Tensor, h: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None
 ) -> list[Tensor]:

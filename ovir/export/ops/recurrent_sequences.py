@@ -15,7 +15,7 @@ from ovir.ops.recurrent_sequences import GRUSequence, LSTMSequence, RNNSequence,
 _LIMITS = "the hidden size must be static"
 
 
-@exports(LSTMSequence, to="LSTM; f64 as Loop", limits=_LIMITS)
+@exports(LSTMSequence, to="LSTM; f64: Loop", limits=_LIMITS)
 def lstm_sequence(
     graph: Graph, op: LSTMSequence, x: Tensor, h: Tensor, c: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
 ) -> list[Tensor]:
@@ -23,8 +23,8 @@ def lstm_sequence(
     return _sequence(graph, op, x, [h, c], lengths, [w, r, b])
 
 
-@exports(GRUSequence, to="GRU; f64 as Loop", limits=_LIMITS)
-@exports(RNNSequence, to="RNN; f64 and clip as Loop", limits=_LIMITS)
+@exports(GRUSequence, to="GRU; f64: Loop", limits=_LIMITS)
+@exports(RNNSequence, to="RNN; f64, and with clip: Loop", limits=_LIMITS)
 def hidden_sequence(
     graph: Graph, op: SequenceBase, x: Tensor, h: Tensor, lengths: Tensor, w: Tensor, r: Tensor, b: Tensor
 ) -> list[Tensor]:

@@ -42,7 +42,7 @@ _OPERATORS: dict[type[ReductionBase], str] = {
 
 
 _LARGE = "onnxruntime computes integers beyond 2^53, and products of i32 that overflow, inexactly"
-_DYNAMIC_NOTHING = "no elements along axes of dynamic size are left to the engine"
+_DYNAMIC_NOTHING = "the engine decides what an axis of dynamic size without elements gives"
 
 
 @exports(ReduceSum, to="ReduceSum", limits=_LARGE)
@@ -52,7 +52,7 @@ _DYNAMIC_NOTHING = "no elements along axes of dynamic size are left to the engin
 @exports(ReduceL2, to="ReduceL2")
 def reduction(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     """Export as the operator of the same name; narrow integers are computed in f64 and saturate."""
-    if isinstance(op, ReduceMean) and _is_of_nothing(op, data):
+    if isinstance(op, ReduceMean) and _reduces_nothing(op, data):
         return _filled(graph, op, 0)
     along = _axes(graph, op, data, axes)
     element_type = op.output_types[0]
@@ -76,12 +76,20 @@ def _exact(graph: Graph, op: ReductionBase, data: Tensor, axes: Axes) -> Tensor:
     return graph.Div(total, graph.cast(graph.ReduceProd(sizes, keepdims=0), data.element_type))
 
 
-@exports(ReduceMax, to="ReduceMax, without NaN", limits="infinite where all are NaN; " + _DYNAMIC_NOTHING)
-@exports(ReduceMin, to="ReduceMin, without NaN", limits="infinite where all are NaN; " + _DYNAMIC_NOTHING)
+@exports(
+    ReduceMax,
+    to="ReduceMax, without NaN",
+    limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
+)
+@exports(
+    ReduceMin,
+    to="ReduceMin, without NaN",
+    limits="the result is infinite where all elements are NaN; " + _DYNAMIC_NOTHING,
+)
 def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor) -> Tensor:
     """Export as ReduceMax or ReduceMin; NaN is replaced by the infinity that does not count."""
     along = _axes(graph, op, data, axes)
-    if _is_of_nothing(op, data):
+    if _reduces_nothing(op, data):
         return _filled(graph, op, lowest_finite(op.output_types[0].to_dtype()) if isinstance(op, ReduceMax) else np.inf)
     if data.element_type.is_real and along:
         infinity = -np.inf if isinstance(op, ReduceMax) else np.inf
@@ -98,7 +106,7 @@ def extremum(graph: Graph, op: ReduceMax | ReduceMin, data: Tensor, axes: Tensor
 @exports(ReduceLogicalOr, to="ReduceMax", limits=_DYNAMIC_NOTHING)
 def logical(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Tensor:
     """Export as the least or the largest boolean."""
-    if _is_of_nothing(op, data):
+    if _reduces_nothing(op, data):
         return _filled(graph, op, isinstance(op, ReduceLogicalAnd))
     return _reduced(graph, op, data, _axes(graph, op, data, axes))
 
@@ -113,8 +121,8 @@ def _axes(graph: Graph, op: ReductionBase, data: Tensor, axes: Tensor) -> Axes:
     return listed if data.rank is None else graph.Where(graph.Less(listed, 0), graph.Add(listed, data.rank), listed)
 
 
-def _is_of_nothing(op: ReductionBase, data: Tensor) -> bool:
-    """Return whether the result is known to have elements, but the data has none."""
+def _reduces_nothing(op: ReductionBase, data: Tensor) -> bool:
+    """Return whether the result is known to have elements although the data is known to have none."""
     result = op.output_shapes[0]
     return result.is_static and data.shape.is_static and 0 in data.shape.to_tuple() and 0 not in result.to_tuple()
 

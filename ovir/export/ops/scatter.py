@@ -85,7 +85,7 @@ def _around(graph: Graph, data: Tensor, axis: Tensor) -> tuple[Size, Size, Size]
     ScatterElementsUpdate3,
     ScatterElementsUpdate12,
     to="ScatterElements",
-    limits="Reductions min and max need opset 18; there NaN among the updates prevails.",
+    limits="reductions min and max need opset 18, and there NaN among the updates prevails",
 )
 def scatter_elements_update(
     graph: Graph, op: ScatterElementsUpdate3, data: Tensor, indices: Tensor, updates: Tensor, axis: Tensor
@@ -185,7 +185,7 @@ def _neutral(graph: Graph, element_type: ElementType, reduction: str) -> Tensor:
     ScatterNDUpdate4,
     ScatterNDUpdate15,
     to="ScatterND; ScatterElements for reductions",
-    limits="Reductions min and max need opset 18; there NaN among the updates prevails.",
+    limits="reductions min and max need opset 18, and there NaN among the updates prevails",
 )
 def scatter_nd_update(graph: Graph, op: ScatterNDUpdate4, data: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
     """Export as ScatterND, or with a reduction as ScatterElements of rows."""

@@ -15,7 +15,7 @@ from ovir.kernels.blocked import lowest_finite
 from ovir.ops.segments import SegmentMax
 
 
-@exports(SegmentMax, to="Gather of segments padded to the longest one, ReduceMax", limits="NaN prevails.")
+@exports(SegmentMax, to="Gather of segments padded to the longest one, ReduceMax", limits="NaN prevails")
 def segment_max(
     graph: Graph, op: SegmentMax, data: Tensor, segment_ids: Tensor, num_segments: Tensor | None = None
 ) -> Tensor:

@@ -117,7 +117,11 @@ def unsqueeze(graph: Graph, op: Unsqueeze, data: Tensor, axes: Tensor) -> Tensor
 # --------------------------------------------------------------------------- Transpose
 
 
-@exports(Transpose, to="Transpose; Gather if the order depends on the run", limits="An order that the run makes empty.")
+@exports(
+    Transpose,
+    to="Transpose; Gather if the order depends on the run",
+    limits="an order that depends on the run must not be empty",
+)
 def transpose(graph: Graph, op: Transpose, data: Tensor, order: Tensor) -> Tensor:
     """Export as Transpose."""
     if data.rank == 0:

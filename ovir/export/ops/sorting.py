@@ -13,8 +13,8 @@ from ovir.export.sizes import as_list
 from ovir.export.tensors import Tensor
 from ovir.ops.sorting import NonZero, TopK1, TopK3, TopK11, Unique
 
-_NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it."
-_UNIQUE_LIMITS = "NaN is not told apart from other numbers, and data must not be empty if there is an axis."
+_NAN_IS_LAST = "NaN is not ordered as OpenVINO's reference orders it"
+_UNIQUE_LIMITS = "NaN is not told apart from other numbers; data must not be empty if there is an axis"
 
 
 @exports(TopK1, TopK3, TopK11, to="TopK; twice for sort index", limits=_NAN_IS_LAST)

@@ -169,10 +169,10 @@ _SMALL = (Asin, Acos, Atan, Erf)
 @exports(Asin, to="Asin")
 @exports(Acos, to="Acos")
 @exports(Atan, to="Atan")
-@exports(Sinh, to="Sinh; f64: of Exp")
-@exports(Cosh, to="Cosh; f64: of Exp")
-@exports(Asinh, to="Asinh; f64: of Log and Sqrt")
-@exports(Acosh, to="Acosh; f64: of Log and Sqrt")
+@exports(Sinh, to="Sinh; f64: a formula with Exp")
+@exports(Cosh, to="Cosh; f64: a formula with Exp")
+@exports(Asinh, to="Asinh; f64: a formula with Log and Sqrt")
+@exports(Acosh, to="Acosh; f64: a formula with Log and Sqrt")
 @exports(Erf, to="Erf; f64: polynomials and Exp")
 def unary(graph: Graph, op: UnaryBase, data: Tensor) -> Tensor:
     """Export as the operator that means the same; integers are computed in f64, and rounded or truncated."""
@@ -193,7 +193,7 @@ def _real_function(graph: Graph, operation: type[UnaryBase], x: Tensor) -> Tenso
     return graph.node(_OPERATORS[operation], x)[0]
 
 
-@exports(Atanh, to="Atanh; f64: of Log; integers: Where")
+@exports(Atanh, to="Atanh; f64: a formula with Log; integers: Where")
 def inverse_hyperbolic_tangent(graph: Graph, op: Atanh, data: Tensor) -> Tensor:
     """Export as Atanh; nonzero integers give the limits of their type."""
     if data.element_type.is_real:
