@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ovir.core.element_types import ElementType, f32, f64, u1, u2, u3, u4, u6
+from ovir.core.element_types import ElementType, f32, f64, i4, u1, u2, u3, u4, u6
 from ovir.core.shapes import PartialShape
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
@@ -47,8 +47,12 @@ def saturated(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
 
 
 def wrapped(graph: Graph, data: Tensor, element_type: ElementType) -> Tensor:
-    """Return the low bits of integers, as many as an unsigned type has, where a wider type holds its elements."""
-    if element_type not in NARROW or data.element_type.bits <= element_type.bits:
+    """Return the low bits of integers, as many as their type has, where a wider type holds its elements."""
+    if data.element_type.bits <= element_type.bits:
+        return data
+    if element_type == i4:
+        return graph.Sub(graph.Mod(graph.Add(data, 8), 16), 8)
+    if element_type not in NARROW:
         return data
     return graph.Mod(data, 1 << element_type.bits)
 

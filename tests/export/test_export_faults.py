@@ -124,7 +124,7 @@ def test_normalization_with_numbers_that_are_not_positive(alpha: float, beta: fl
 
 
 @both_opsets
-@pytest.mark.parametrize("kind", ["u2", "u4"])
+@pytest.mark.parametrize("kind", ["u2", "u4", "i4"])
 def test_functions_of_narrow_integers_keep_their_low_bits(kind: str, opset: int) -> None:
     net = Net()
     made = net.op("Sinh", net.parameter("x", "4", kind))
