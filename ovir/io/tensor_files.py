@@ -10,8 +10,8 @@ import os
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from typing import Self
+from contextlib import ExitStack, contextmanager
+from typing import BinaryIO, Self
 
 import numpy as np
 
@@ -48,20 +48,21 @@ class NpzReader(Mapping[str, Array]):
     It is a context manager, which closes the file. Reading raises ReadError.
     """
 
-    def __init__(self, path: str | os.PathLike[str], file: np.lib.npyio.NpzFile) -> None:
-        """Find the keys of an open file."""
+    def __init__(self, path: str | os.PathLike[str], arrays: np.lib.npyio.NpzFile, file: BinaryIO) -> None:
+        """Find the keys of an archive in an open file."""
         self._path = path
+        self._arrays = arrays
         self._file = file
-        self._keys = {self._name(key): key for key in file.files}
+        self._keys = {self._name(key): key for key in arrays.files}
 
     def _name(self, key: str) -> str:
         """Return a key without the type of a raw array; only such arrays have to be read for that."""
-        return _decoded(key, self._file[key])[0] if key.rpartition("__")[2] in RAW_TYPES else key
+        return _decoded(key, self._arrays[key])[0] if key.rpartition("__")[2] in RAW_TYPES else key
 
     def __getitem__(self, name: str) -> Array:
         key = self._keys[name]
         with _reading(self._path):
-            array = self._file[key]
+            array = self._arrays[key]
             if not isinstance(array, np.ndarray):
                 raise ValueError(f"its member '{key}' is no array")
             return _decoded(key, array)[1]
@@ -76,6 +77,7 @@ class NpzReader(Mapping[str, Array]):
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._arrays.close()
         self._file.close()
 
 
@@ -195,8 +197,14 @@ def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
         if head[:2] != b"PK" and head != b"\x93NUMPY":
             hint = "write it with numpy.save or numpy.savez"
             raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
-        loaded: Array | np.lib.npyio.NpzFile = np.load(path, allow_pickle=False)
-        return loaded if isinstance(loaded, np.ndarray) else NpzReader(path, loaded)
+        with ExitStack() as opened:  # np.load would leave the file of a broken archive open
+            file = opened.enter_context(open(path, "rb"))
+            loaded: Array | np.lib.npyio.NpzFile = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return loaded
+            reader = NpzReader(path, loaded, file)
+            opened.pop_all()
+            return reader
 
 
 @contextmanager
