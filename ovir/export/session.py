@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -20,6 +21,8 @@ from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.types import data_type, spelled
 from ovir.export.writing import LARGEST_FILE, size_of_weights
+from ovir.ir.packing import encode
+from ovir.ir.weights import decode
 
 
 class Session(Protocol):
@@ -71,14 +74,14 @@ class OnnxRuntimeSession:
         if array.dtype.isbuiltin == 1:
             return self._runtime.OrtValue.ortvalue_from_numpy(array)
         element_type = ElementType.from_dtype(array.dtype)
-        raw = array.view(f"u{array.dtype.itemsize}")
         if element_type.bits < 8:
-            packed = _packed(raw.reshape(-1), element_type.bits)
+            packed = encode(array, element_type)  # ONNX packs as IR does
             value = self._runtime.OrtValue.ortvalue_from_shape_and_type(
                 array.shape, int(data_type(element_type)), "cpu"
             )
             ctypes.memmove(value.data_ptr(), packed.ctypes.data, packed.size)
             return value
+        raw = array.view(f"u{array.dtype.itemsize}")
         return self._runtime.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, int(data_type(element_type)))
 
 
@@ -129,32 +132,13 @@ def _array(value: Any) -> Array:
     """Return a tensor of onnxruntime as an array, also of a type that NumPy has from ml_dtypes only."""
     element_type = spelled(value.data_type())
     assert element_type is not None, value.data_type()
-    dtype = element_type.to_dtype()
-    if dtype.isbuiltin == 1:
+    if element_type.to_dtype().isbuiltin == 1:
         found: Array = np.asarray(value.numpy())
         return found
     shape = value.shape()
-    count = int(np.prod(shape))
-    size = -(-count * min(element_type.bits, 8) // 8) * dtype.itemsize
+    size = -(-math.prod(shape) * element_type.bits // 8)
     raw = ctypes.string_at(value.data_ptr(), size) if size else b""
-    if element_type.bits < 8:
-        codes = _unpacked(np.frombuffer(raw, np.uint8), element_type.bits, count)
-        return np.asarray(codes.view(dtype).reshape(shape))
-    return np.frombuffer(raw, dtype).reshape(shape)
-
-
-def _packed(codes: Array, bits: int) -> Array:
-    """Return bytes that hold the low bits of several codes each, the first code in the lowest bits."""
-    each = 8 // bits
-    padded = np.concatenate([codes, np.zeros(-codes.size % each, np.uint8)]).reshape(-1, each)
-    shifted = (padded & (1 << bits) - 1) << np.arange(0, 8, bits, dtype=np.uint8)
-    return np.asarray(np.bitwise_or.reduce(shifted, axis=1))
-
-
-def _unpacked(packed: Array, bits: int, count: int) -> Array:
-    """Return the codes in bytes of which each holds several."""
-    codes = packed[:, np.newaxis] >> np.arange(0, 8, bits, dtype=np.uint8) & (1 << bits) - 1
-    return np.asarray(codes.reshape(-1)[:count])
+    return decode(np.frombuffer(raw, np.uint8), element_type, shape)
 
 
 def _plain(array: Array) -> Array:
