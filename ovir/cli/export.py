@@ -67,9 +67,8 @@ _OF_VERIFY = "input", "seed", "save_inputs"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from ovir.export.export_onnx import export_onnx, require_packages
+    from ovir.export.export_onnx import export_onnx
 
-    require_packages()
     given = [option for option in _OF_VERIFY if getattr(arguments, option) not in (None, [])]
     if given and not arguments.verify:
         raise_usage_error(f"--{given[0].replace('_', '-')} needs --verify: an export takes no inputs")

@@ -31,7 +31,7 @@ def export_onnx(
     WriteError if the file cannot be written. Raise InputError for another ending, for an opset that is not known, and
     if a package is missing.
     """
-    require_packages()
+    require_packages("the export", "onnx", "onnx", "onnx_ir")
     from ovir.export.exporter import export_model
     from ovir.export.writing import ONNX, default_opset, write
 
@@ -47,9 +47,9 @@ def export_onnx(
     return exported
 
 
-def require_packages() -> None:
-    """Raise InputError if the packages that an export needs are not installed."""
-    missing = [name for name in ("onnx", "onnx_ir") if importlib.util.find_spec(name) is None]
+def require_packages(user: str, extra: str, *packages: str) -> None:
+    """Raise InputError if packages are not installed that ``user`` needs, with the extra that installs them."""
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
     if missing:
-        message = f"the export needs {' and '.join(missing)}, which cannot be imported"
-        raise InputError(diagnose(NO_ENGINE, message, hint='pip install "ovir[onnx]"'))
+        message = f"{user} needs {' and '.join(missing)}, which cannot be imported"
+        raise InputError(diagnose(NO_ENGINE, message, hint=f'pip install "ovir[{extra}]"'))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Collection
 
-from ovir.diagnostics.codes import NO_ENGINE, USAGE
+from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.export.export_onnx import require_packages
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.runtime.compiled import CompiledModel
@@ -18,7 +18,6 @@ from ovir.runtime.runner import Runner
 from ovir.runtime.state import Variables
 
 ENGINES = "numpy", "onnxruntime"
-_PACKAGES = "onnxruntime", "onnx", "onnx_ir"
 
 
 def compile_model(
@@ -54,11 +53,8 @@ def require_engine(engine: str) -> None:
     """Raise InputError for an engine that is unknown or not installed."""
     if engine not in ENGINES:
         raise InputError(diagnose(USAGE, f"unknown engine {engine!r}: expected {' or '.join(map(repr, ENGINES))}"))
-    missing = [name for name in _PACKAGES if importlib.util.find_spec(name) is None]
-    if engine == "onnxruntime" and missing:
-        message = f"the engine 'onnxruntime' needs {' and '.join(missing)}, which cannot be imported"
-        hint = 'pip install "ovir[onnxruntime]"'
-        raise InputError(diagnose(NO_ENGINE, message, hint=hint))
+    if engine == "onnxruntime":
+        require_packages("the engine 'onnxruntime'", "onnxruntime", "onnxruntime", "onnx", "onnx_ir")
 
 
 class HybridModel(CompiledModel):
