@@ -165,7 +165,7 @@ class _LayersExporter:
             inputs = [self.graph.cast(t, f32) if t and t.element_type in NARROW else t for t in inputs]
         op = operator.applied(types, [self._computed(port) for port in layer.outputs])
         keywords = {}
-        if "bodies" in inspect.signature(exporter.export).parameters:
+        if layer.bodies and "bodies" in inspect.signature(exporter.export).parameters:
             keywords["bodies"] = {
                 key: ExportableBody(body, partial(self.body, body, f"{layer.key}/{key}"))
                 for key, body in layer.bodies.items()

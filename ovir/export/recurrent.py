@@ -9,13 +9,12 @@ import numpy as np
 
 from ovir.core.element_types import f64
 from ovir.export.graph import Graph
-from ovir.export.recurrent_steps import OFFSET, SLOPE, given, stepwise
+from ovir.export.recurrent_steps import OFFSET, OPERATORS, SLOPE, given, stepwise
 from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
 
 _ORDER = {4: (1, 3, 0, 2)}
 """The gates of OpenVINO in the order of ONNX: LSTM has i, o, f, c there. The others agree."""
-_NAMES = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid"}
 
 
 def attributes(op: RecurrentBase, hidden: int, direction: str = "forward") -> dict[str, Any]:
@@ -27,7 +26,7 @@ def attributes(op: RecurrentBase, hidden: int, direction: str = "forward") -> di
     found: dict[str, Any] = {
         "hidden_size": hidden,
         "direction": direction,
-        "activations": [_NAMES[name] for name in names] * directions,
+        "activations": [OPERATORS[name] for name in names] * directions,
         "activation_alpha": alphas * directions or None,
         "activation_beta": betas * directions or None,
         "clip": op.clip if 0 < op.clip < np.inf else None,

@@ -15,6 +15,8 @@ from ovir.export.tensors import Tensor
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase
 
 Function = Callable[[Graph, Tensor], Tensor]
+OPERATORS = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh", "hardsigmoid": "HardSigmoid"}
+"""The operators of ONNX for activations."""
 SLOPE, OFFSET = 0.2, 0.5
 """alpha and beta of hardsigmoid if they are missing."""
 
@@ -55,7 +57,7 @@ def given(numbers: Sequence[float], index: int, default: float) -> float:
 
 def _function(op: RecurrentBase, index: int, name: str) -> Function:
     if name != "hardsigmoid":
-        operator = {"relu": "Relu", "sigmoid": "Sigmoid", "tanh": "Tanh"}[name]
+        operator = OPERATORS[name]
         return lambda graph, x: graph.node(operator, x)[0]
     alpha, beta = given(op.activations_alpha, index, SLOPE), given(op.activations_beta, index, OFFSET)
     return lambda graph, x: graph.Clip(graph.Add(graph.Mul(x, alpha), beta), 0.0, 1.0)

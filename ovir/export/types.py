@@ -75,8 +75,7 @@ _SPELLING = {
     f8e8m0: "float8e8m0",
     f4e2m1: "float4e2m1",
     string: "string",
-} | {t: t.name.replace("u", "uint").replace("i", "int") if t.name[0] == "i" else "uint" + t.name[1:] for t in (
-    i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64)}  # fmt: skip
+} | {t: t.name.replace("i", "int").replace("u", "uint") for t in (i4, i8, i16, i32, i64, u2, u4, u8, u16, u32, u64)}
 
 _WIDER: dict[ElementType, tuple[ElementType, ...]] = {
     boolean: (u8, i32, i64),

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-import numpy as np
-
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -67,7 +65,7 @@ class Shown(Operator):
         return inputs
 
     def run(self, *inputs: Array) -> tuple[Array, ...]:
-        return tuple(np.copy(array) for array in inputs)
+        return inputs
 
 
 def hybrid_model(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ovir.core.element_types import f16, f32, f64, i8, u8
 from ovir.export.graph import Graph
 from ovir.export.registry import exports
-from ovir.export.sizes import compute, items, product, reshaped, sizes_of, vector
+from ovir.export.sizes import Size, compute, items, product, reshaped, sizes_of, vector
 from ovir.export.tensors import Tensor
 from ovir.ops.space_blocks import BatchToSpace, DepthToSpace, SpaceToBatch, SpaceToDepth
 
@@ -19,10 +19,7 @@ def batch_to_space(
 ) -> Tensor:
     """Export as Transpose of the blocks in the batch, followed by Slice if something is cropped."""
     rank = graph.rank(data)
-    blocks, begins, ends = (
-        items(graph, tensor, name, rank)
-        for tensor, name in ((block_shape, "block_shape"), (crops_begin, "crops_begin"), (crops_end, "crops_end"))
-    )
+    blocks, begins, ends = _lists(graph, rank, block_shape=block_shape, crops_begin=crops_begin, crops_end=crops_end)
     batch, *sizes = sizes_of(graph, data)
     images = compute(graph, "Div", batch, product(graph, blocks))
     split = reshaped(graph, data, [*blocks, images, *sizes])
@@ -43,10 +40,7 @@ def space_to_batch(
 ) -> Tensor:
     """Export as Transpose of the blocks in space, after Pad if something is padded."""
     rank = graph.rank(data)
-    blocks, begins, ends = (
-        items(graph, tensor, name, rank)
-        for tensor, name in ((block_shape, "block_shape"), (pads_begin, "pads_begin"), (pads_end, "pads_end"))
-    )
+    blocks, begins, ends = _lists(graph, rank, block_shape=block_shape, pads_begin=pads_begin, pads_end=pads_end)
     batch, *sizes = sizes_of(graph, data)
     if any(pad != 0 for pad in (*begins, *ends)):
         data = graph.Pad(data, vector(graph, [*begins, *ends]))
@@ -56,6 +50,11 @@ def space_to_batch(
     order = [*range(2, 2 * rank - 1, 2), 0, *range(1, 2 * rank - 1, 2)]
     images = compute(graph, "Mul", batch, product(graph, blocks))
     return reshaped(graph, graph.Transpose(split, perm=order), [images, *counts])
+
+
+def _lists(graph: Graph, rank: int, **tensors: Tensor) -> list[list[Size]]:
+    """Return inputs of one number for each dimension, by the names that errors show."""
+    return [items(graph, tensor, name, rank) for name, tensor in tensors.items()]
 
 
 @exports(DepthToSpace, to="DepthToSpace; Reshape, Transpose, Reshape for other ranks and types")
