@@ -13,7 +13,7 @@ MOST_BYTES = 32 << 20
 """The most bytes of tensors that one run takes and returns, unless a single layer has more."""
 
 Item = TypeVar("Item")
-"""What a side keeps of a layer until it is run."""
+"""The data of a layer that waits to be run."""
 
 
 class BatchedBase(OtherBase, Generic[Item]):

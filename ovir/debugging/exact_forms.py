@@ -94,7 +94,7 @@ _FORMS: Mapping[str, Callable[[Layer, list[Port]], list[Layer]]] = {
 
 _BETWEEN = ("Add", "Multiply", "Divide", "Subtract", "Reshape", "Select")
 _MOST_BETWEEN = 4
-"""What attention may have between its products and its SoftMax."""
+"""The most layers, of these types, that attention may have between its products and its SoftMax."""
 
 
 def _is_in_attention(layer: Layer) -> bool:

@@ -1,4 +1,4 @@
-"""What an export returns."""
+"""The result of an export: the ONNX model and its names."""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from ovir.export.tensors import Tensor
 
 @dataclass(frozen=True)
 class Step:
-    """What a step of a loop gives: the next states, tensors that are stacked over all steps, and whether the loop goes
-    on, by default always."""
+    """The results of a step of a loop: the next states, tensors that are stacked over all steps, and whether the loop
+    goes on, by default always."""
 
     states: Sequence[Tensor]
     stacked: Sequence[Tensor] = ()

@@ -22,7 +22,7 @@ class Exporter:
     target: str
     """The operators of ONNX, for the table in docs/onnx.md."""
     limits: str = ""
-    """What is not exported, or the reason why nothing is."""
+    """Cases that are not exported, or the reason why the operation is not exported at all."""
 
 
 _exporters: dict[type[Operator], Exporter] = {}

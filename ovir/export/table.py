@@ -17,7 +17,7 @@ _STRUCTURE = {
     "ReadValue": "input",
     "Assign": "output",
 }
-"""What the operations become that make the structure of a model."""
+"""The parts of an ONNX graph for the operations that make the structure of a model."""
 _BEGIN, _END = "<!-- table: written by python -m ovir.export.table -->\n", "<!-- end of the table -->"
 
 

@@ -99,7 +99,7 @@ def _joined(graph: Graph, data: Tensor, updates: Tensor, spans: Sequence[Span]) 
 
 @dataclass
 class _Plan:
-    """What StridedSlice does to each axis of data, and where it adds axes to the result."""
+    """The treatment of each axis of data by StridedSlice, and the places where it adds axes to the result."""
 
     axes: list[int] = field(default_factory=list)
     """The axes that are sliced, from starts to stops in steps."""

@@ -154,7 +154,7 @@ _IN_F64: dict[type[UnaryBase], Callable[[Graph, Tensor], Tensor]] = {
     Atanh: _inverse_hyperbolic_tangent,
     Erf: erf,
 }
-"""What onnxruntime computes in f32 only, in terms of what it computes in f64."""
+"""Functions that onnxruntime has in f32 only, written with functions that it has in f64, too."""
 
 _SMALL = (Asin, Acos, Atan, Erf)
 """Functions whose integral results are the same if they are computed in f32."""
