@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 
-from ovir.diagnostics.codes import NO_ENGINE, USAGE
+from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.packages import require_packages
 from ovir.export.exported import Exported
 from ovir.graph.model import Model
 from ovir.ir.writing.pair import target_paths
@@ -45,11 +45,3 @@ def export_onnx(
     exported = export_model(model, default_opset() if opset is None else opset)
     write(exported, path, external_data=external_data)
     return exported
-
-
-def require_packages(user: str, extra: str, *packages: str) -> None:
-    """Raise InputError if packages are not installed that ``user`` needs, with the extra that installs them."""
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    if missing:
-        message = f"{user} needs {' and '.join(missing)}, which cannot be imported"
-        raise InputError(diagnose(NO_ENGINE, message, hint=f'pip install "ovir[{extra}]"'))

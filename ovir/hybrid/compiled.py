@@ -8,7 +8,7 @@ from collections.abc import Collection
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.export.export_onnx import require_packages
+from ovir.diagnostics.packages import require_packages
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.runtime.compiled import CompiledModel

@@ -1,0 +1,41 @@
+"""A headless browser for the tests of pages."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from chromium import HEIGHT, WIDTH, Browser
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    """Start one browser for all tests; skip them where it or selenium is missing."""
+    pytest.importorskip("selenium", reason="selenium, of the extra `dev`, is not installed")
+    binary = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if binary is None or driver is None:
+        pytest.skip("chromium or chromedriver is not installed")
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "hide-scrollbars"):
+        options.add_argument(f"--{argument}")
+    options.add_argument(f"--window-size={WIDTH},{HEIGHT}")
+    options.set_capability("goog:loggingPrefs", {"browser": "WARNING", "performance": "ALL"})
+    opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    try:
+        yield Browser(opened)
+    finally:
+        opened.quit()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """Give a test the browser, with an empty page and light colours."""
+    chromium.driver.set_window_size(WIDTH, HEIGHT)
+    chromium.prefer("light")
+    yield chromium
+    chromium.driver.get("about:blank")

@@ -1,0 +1,38 @@
+"""The fixture itself: what it says about a page is true, so that the other tests can rely on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chromium import Browser
+
+pytestmark = pytest.mark.browser
+
+PAGE = """<!DOCTYPE html><title>a page</title><p id="colour"></p><script>
+document.getElementById("colour").textContent = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+</script>"""
+
+
+def page(folder: Path, text: str) -> Path:
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_page_is_opened_in_the_preferred_colours(browser: Browser, tmp_path: Path) -> None:
+    path = page(tmp_path, PAGE)
+    browser.open(path)
+    assert browser.texts("#colour") == ["light"]
+    browser.prefer("dark")
+    browser.open(path)
+    assert browser.find("#colour").text == "dark"
+    assert browser.messages() == []
+    assert browser.requests() == [path.as_uri()]
+
+
+def test_errors_and_requests_are_noticed(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, '<img src="missing.png"><script>setTimeout(() => { done = true; nothing() })</script>'))
+    assert browser.wait("window.done")
+    assert len(browser.requests()) == 2
+    assert "nothing is not defined" in " ".join(browser.messages())
