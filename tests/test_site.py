@@ -1,0 +1,57 @@
+"""The documentation site: every page is in its navigation, and nothing comes from other hosts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.documents
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+
+
+@pytest.fixture(scope="module")
+def config() -> Any:
+    yaml = pytest.importorskip("yaml", reason="PyYAML, of the extra `dev`, is not installed")
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+
+
+def pages(entry: Any) -> Iterator[str]:
+    """Yield the pages of a part of the navigation."""
+    if isinstance(entry, str):
+        yield entry
+    else:
+        for inner in entry.values() if isinstance(entry, dict) else entry:
+            yield from pages(inner)
+
+
+def test_every_page_is_in_the_navigation_once(config: Any) -> None:
+    listed = list(pages(config["nav"]))
+    written = [path.relative_to(DOCS).as_posix() for path in sorted(DOCS.rglob("*.md"))]
+    missing = [name for name in written if name not in listed]
+    assert not missing, f"add to `nav` in mkdocs.yml: {', '.join(missing)}"
+    assert sorted(listed) == written, "`nav` in mkdocs.yml names pages twice, or pages that do not exist"
+
+
+def test_the_build_is_strict(config: Any) -> None:
+    # These settings turn a page that is not in the navigation, and a link that leads nowhere, into a failed build.
+    assert config["strict"] is True
+    assert set(config["validation"]["nav"].values()) | set(config["validation"]["links"].values()) == {"warn"}
+
+
+def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
+    build = pytest.importorskip("mkdocs.commands.build", reason="mkdocs, of the extra `docs`, is not installed")
+    load = pytest.importorskip("mkdocs.config").load_config
+    pytest.importorskip("mkdocstrings", reason="mkdocstrings, of the extra `docs`, is not installed")
+    pytest.importorskip("material", reason="mkdocs-material, of the extra `docs`, is not installed")
+    build.build(load(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path)))
+    for page in pages(config["nav"]):
+        text = (tmp_path / page).with_suffix(".html").read_text(encoding="utf-8")
+        loaded = re.findall(r"<(?:script|img|iframe|source)\b[^>]*\bsrc=\"([^\"]*)\"", text)
+        loaded += re.findall(r"<link\b[^>]*\bhref=\"([^\"]*)\"", text)
+        assert [address for address in loaded if re.match(r"(\w+:)?//", address)] == [], page
