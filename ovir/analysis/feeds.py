@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 
 from ovir.core.arrays import Array
-from ovir.graph.layers import Port
+from ovir.graph.input_names import distinct_names
 from ovir.graph.model import Model
 
 
@@ -28,13 +27,3 @@ def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[
         generator.fix_shapes(model)
     made = generator.random_inputs(model, seed)
     return dict(zip(distinct_names(model.inputs), (item.array for item in made), strict=True))
-
-
-def distinct_names(inputs: Sequence[Port]) -> list[str]:
-    """Return a name for each input that stands for no other: a tensor name, or else the number of its position."""
-    names: list[str] = []
-    for i, port in enumerate(inputs):
-        others = {name for k, other in enumerate(inputs) if k != i for name in (*other.names, other.layer.name)}
-        own = [name for name in (port.any_name, *sorted(port.names), port.layer.name) if name and name not in others]
-        names.append(own[0] if own else str(i))
-    return names

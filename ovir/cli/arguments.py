@@ -14,6 +14,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import readable
+from ovir.graph.input_names import find_input
 from ovir.graph.model import Model
 from ovir.inference.declared import reshape_undeclared
 from ovir.ir.reader import read_model
@@ -218,12 +219,6 @@ def split_name(model: Model, text: str) -> tuple[str | None, str]:
         if name in known:
             return name, rest
     return (None, text) if os.path.isfile(text) else splits[0]
-
-
-def find_input(model: Model, name: str) -> int:
-    """Return the position of an input, given by name or by the number of its position."""
-    known = any(name in port.names or name == port.layer.name for port in model.inputs)
-    return model.input_index(int(name) if name.isdecimal() and not known else name)
 
 
 def raise_usage_error(message: str, hint: str | None = None) -> NoReturn:

@@ -39,7 +39,7 @@ def add_to(commands: Any) -> None:
         "  ovir compare model.xml --against openvino:CPU --config INFERENCE_PRECISION_HINT=bf16 --isolated\n"
         "  ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30\n"
         "  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz\n"
-        "  ovir compare model.xml --against onnx:model.onnx\n"
+        "  ovir compare model.xml --against onnx:model.onnx --inputs data/\n"
         "  ovir compare model.xml --against recorded.npz --json\n"
         "\nexit status: 0 within tolerance, 1 beyond, 2 nothing could be compared\n",
     )

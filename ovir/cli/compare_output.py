@@ -75,6 +75,8 @@ def _described(found: Comparison, layer: LayerDifference) -> str:
         text += f", compared as a whole with its {'bodies' if layer.type == 'If' else 'body'}"
     if layer.other is not None:
         text += f", '{layer.other}' in the other model"
+    if found.sets > 1:
+        text += f", with {layer.tensor.worst_input}"
     if worst.problem is not None:
         return f"{text}: {worst.problem}"
     if worst.position is None:
@@ -95,7 +97,7 @@ def _value(value: float | int | str | None) -> str:
 
 def _print_outputs(found: Comparison) -> None:
     has_scores = any(item.tensor.agreement for item in found.outputs)
-    columns = ["output", "type", *_METRICS, *_mean_column(found), *((">top-1", ">top-5") if has_scores else ())]
+    columns = ["output", "type", *_METRICS, *_set_columns(found), *((">top-1", ">top-5") if has_scores else ())]
     rows = []
     notes: dict[str, int] = {}
     for item in found.outputs:
@@ -103,7 +105,7 @@ def _print_outputs(found: Comparison) -> None:
             item.name,
             _type_text(item.tensor),
             *_metrics(found, item.tensor, notes),
-            *_mean_cell(found, item.tensor),
+            *_set_cells(found, item.tensor),
         ]
         if has_scores:
             agreement = item.tensor.agreement
@@ -128,9 +130,9 @@ def _print_layers(found: Comparison, limit: int | None) -> None:
         mark = ", ".join(marks) or ("" if layer.within else "beyond")
         name = layer.name if len({layer.output, 0}) == 1 else f"{layer.name}:{layer.output}"
         row = [mark, layer.id, name, layer.type, _type_text(layer.tensor)]
-        rows.append([*row, *_metrics(found, layer.tensor, notes), *_mean_cell(found, layer.tensor)])
+        rows.append([*row, *_metrics(found, layer.tensor, notes), *_set_cells(found, layer.tensor)])
     say("layers in the order of the noise that they add; those beyond tolerance come first")
-    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_mean_column(found)], rows)
+    say_table(["", ">id", "layer", "type", "tensor", *_METRICS, *_set_columns(found)], rows)
     _print_notes(notes)
     if limit is not None and len(layers) > limit:
         say(f"and {plural(len(layers) - limit, 'more layer')}; --all shows all")
@@ -164,15 +166,15 @@ def _nonfinite(found: Comparison, tensor: TensorDifference) -> str:
     return ", ".join(f"{format_count(count)} {name} {where}" for count, name, where in numbers if count) or "-"
 
 
-def _mean_column(found: Comparison) -> Sequence[str]:
-    return (">mean SQNR",) if found.sets > 1 else ()
+def _set_columns(found: Comparison) -> Sequence[str]:
+    return (">mean SQNR", "worst input") if found.sets > 1 else ()
 
 
-def _mean_cell(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
+def _set_cells(found: Comparison, tensor: TensorDifference) -> Sequence[str]:
     if found.sets == 1:
         return ()
     mean = tensor.means["sqnr_db"]
-    return ("-" if mean is None else f"{mean:.1f}",)
+    return "-" if mean is None else f"{mean:.1f}", tensor.worst_input
 
 
 def _type_text(tensor: TensorDifference) -> str:

@@ -1,20 +1,59 @@
-"""Arguments for several sets of inputs, which ``compare``, ``bisect`` and ``precision`` share."""
+"""Arguments for many inputs, which several commands share."""
 
 from __future__ import annotations
 
 import argparse
 import os
+from typing import TYPE_CHECKING
 
-from ovir.analysis.feeds import random_inputs
-from ovir.cli.arguments import natural, positive, raise_usage_error
-from ovir.cli.run_inputs import add_inputs, collect, save_inputs
-from ovir.debugging.input_sets import Inputs
+from ovir.cli.arguments import file_name, natural, positive, raise_usage_error
+from ovir.cli.run_inputs import add_inputs, collect, preparation, require_images, save_inputs
 from ovir.diagnostics.text import plural
 from ovir.graph.model import Model
+
+if TYPE_CHECKING:
+    from ovir.debugging.input_sets import Inputs
+    from ovir.io.input_files import InputFile
+
+
+def add_input_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--inputs",
+        type=file_name,
+        metavar="FOLDER",
+        help="many inputs: a folder of .npz, .npy or image files, a pattern in quotes ('data/**/*.jpg'), or a list.txt "
+        "with a file in each line",
+    )
+
+
+def input_files(arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
+    """Return the files that ``--inputs`` names, apart from what is in the folder ``without``."""
+    from ovir.io.images import ENDINGS
+    from ovir.io.input_files import find_inputs
+
+    files = find_inputs(arguments.inputs, preparation(arguments), without=without)
+    require_images(arguments, sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
+    return files
+
+
+def refuse_single_inputs(arguments: argparse.Namespace, *others: str) -> None:
+    """Raise a usage error for options about one set of inputs, which make no sense with ``--inputs``."""
+    for option in ("--input", "--save-inputs", "--seed", *others):
+        value = getattr(arguments, option[2:].replace("-", "_"))
+        if value is not None and value is not False and value != []:
+            raise_usage_error(f"{option} is for one set of inputs: give either it or --inputs")
+
+
+def refuse_folders(arguments: argparse.Namespace) -> None:
+    """Raise a usage error for a folder as ``--input``."""
+    for text in arguments.input:
+        if os.path.isdir(text):
+            raise_usage_error(f"--input {text}: this is a folder", f"many inputs are given with --inputs {text}")
 
 
 def add_input_sets(parser: argparse.ArgumentParser) -> None:
     add_inputs(parser)
+    add_input_files(parser)
     parser.add_argument("--samples", type=positive, metavar="N", help="use N sets of random inputs (default: 1)")
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the first random inputs (default: 0)")
 
@@ -24,13 +63,15 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
 
     With a seed, the inputs for a recording are the random ones of ``ovir run --seed N``, which may have made it.
     """
+    from ovir.analysis.feeds import random_inputs
+
     samples = arguments.samples
+    if arguments.inputs is not None:
+        refuse_single_inputs(arguments, "--samples")
+        return input_files(arguments)
     if arguments.input and samples is not None:
         raise_usage_error("--samples draws random inputs: give either it or --input")
-    if len(arguments.input) == 1 and os.path.isdir(arguments.input[0]):
-        if arguments.save_inputs is not None:
-            raise_usage_error("--save-inputs saves one set of inputs, a folder has several")
-        return str(arguments.input[0])
+    refuse_folders(arguments)
     if arguments.input:
         given = collect(model.clone(), arguments)
         if arguments.save_inputs is not None:
@@ -49,12 +90,13 @@ def inputs_of(model: Model, arguments: argparse.Namespace, *, is_recorded: bool 
 
 def random_note(arguments: argparse.Namespace, *, is_recorded: bool = False) -> str | None:
     """Return a line about the inputs that are drawn; None if none are, or ``collect`` prints them one by one."""
-    if arguments.input or (is_recorded and arguments.seed is None):
+    if arguments.input or arguments.inputs is not None or (is_recorded and arguments.seed is None):
         return None
     return f"random inputs: {plural(arguments.samples or 1, 'set')}, seed {arguments.seed or 0}"
 
 
 def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
+    from ovir.analysis.feeds import random_inputs
     from ovir.io.tensor_files import save_npz
 
     arrays = random_inputs(model, arguments.seed or 0)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import file_name, find_input, raise_usage_error, split_name
+from ovir.cli.arguments import file_name, raise_usage_error, split_name
 from ovir.cli.output import print_message
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
@@ -16,6 +16,7 @@ from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.text import escaped, plural, readable
+from ovir.graph.input_names import find_input
 from ovir.graph.model import Model
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
 
@@ -56,6 +57,16 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="the value of one input: NAME=file.npy, NAME=file.npz:key, NAME=photo.jpg, NAME=1,2,3, "
         "NAME=[[1,2],[3,4]] or NAME=text; or inputs.npz, which holds an array for each input; may be repeated",
     )
+    add_images(parser)
+    parser.add_argument(
+        "--save-inputs",
+        type=file_name,
+        metavar="FILE.npz",
+        help="save all inputs, given and random; --input FILE.npz reads them again",
+    )
+
+
+def add_images(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mean", type=_numbers, metavar="M[,M,M]", help="for images: subtract M from the pixels")
     parser.add_argument("--scale", type=_numbers, metavar="S[,S,S]", help="for images: divide by S, after --mean")
     parser.add_argument(
@@ -71,12 +82,6 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         help="for images: how to bring them to the size of the input (default: stretch)",
     )
     parser.add_argument("--bgr", action="store_true", help="for images: the first channel is blue instead of red")
-    parser.add_argument(
-        "--save-inputs",
-        type=file_name,
-        metavar="FILE.npz",
-        help="save all inputs, given and random; --input FILE.npz reads them again",
-    )
 
 
 def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
@@ -93,9 +98,15 @@ def collect(model: Model, arguments: argparse.Namespace) -> RunInputs:
     return _with_random(model, feeds, missing, arguments.seed or 0)
 
 
+def preparation(arguments: argparse.Namespace) -> Preparation:
+    """Return how images become values."""
+    mean, scale = arguments.mean or (), arguments.scale or ()
+    return Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
+
+
 def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
     """Write the arrays under the names by which ``--input`` finds them again."""
-    from ovir.analysis.feeds import distinct_names
+    from ovir.graph.input_names import distinct_names
     from ovir.io.tensor_files import save_npz
 
     names = distinct_names(model.inputs)
@@ -143,9 +154,14 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             if index in feeds:
                 raise_usage_error(f"--input {text}: input '{model.inputs[index].any_name}' is given twice")
             feeds[index] = array
-    if not images and (option := _image_option(arguments)):
-        raise_usage_error(f"{option} applies to images, but no --input is an image")
+    require_images(arguments, images, "--input is an image")
     return feeds
+
+
+def require_images(arguments: argparse.Namespace, images: int, what: str) -> None:
+    """Raise a usage error for options for images if there are none."""
+    if not images and (option := _image_option(arguments)):
+        raise_usage_error(f"{option} applies to images, but no {what}")
 
 
 def _refuse_key_without_name(model: Model, source: str) -> None:
@@ -170,31 +186,12 @@ def _image_option(arguments: argparse.Namespace) -> str | None:
 
 
 def _archive(model: Model, source: str) -> dict[int, Array]:
-    from ovir.io.tensor_files import load_npz, with_element_type
+    from ovir.io.input_files import read_archive
 
-    arrays = _of_inputs(model, load_npz(source))
-    found: dict[int, Array] = {}
-    for index, array in arrays:
-        if index in found:
-            raise_usage_error(f"--input {source}: input '{model.inputs[index].any_name}' is given twice")
-        found[index] = with_element_type(array, model.inputs[index].element_type)
-    return found
-
-
-def _of_inputs(model: Model, arrays: dict[str, Array]) -> list[tuple[int, Array]]:
-    """Return the arrays of a file with the positions of their inputs.
-
-    A file that holds an array for each input may hold others, too, as a record of a run does. Otherwise, a key that is
-    no input is an error.
-    """
-    from ovir.analysis.feeds import distinct_names
-
-    names = set(distinct_names(model.inputs))
-    known = {name for port in model.inputs for name in (*port.names, port.layer.name, *names)}
-    if names <= arrays.keys() and (others := arrays.keys() - known):
+    found, others = read_archive(model, source)
+    if others:
         print_message(f"{plural(len(others), 'array')} that belong to no input are not read")
-        arrays = {key: array for key, array in arrays.items() if key in known}
-    return [(find_input(model, key), array) for key, array in arrays.items()]
+    return found
 
 
 def _one(model: Model, index: int, source: str, text: str) -> Array:
@@ -226,9 +223,7 @@ def _literal(model: Model, index: int, source: str, text: str) -> Array:
 
 def _image(model: Model, index: int, source: str, arguments: argparse.Namespace) -> Array:
     port = model.inputs[index]
-    mean, scale = arguments.mean or (), arguments.scale or ()
-    how = Preparation(mean, scale, arguments.layout, arguments.resize, arguments.bgr)
-    array, done = load_image(source, port.element_type, port.shape, how)
+    array, done = load_image(source, port.element_type, port.shape, preparation(arguments))
     print_message(f"image input: {escaped(port.any_name)} is {escaped(source)}, {done}")
     return array
 

@@ -63,8 +63,8 @@ def compare(
     ovir, or on ``device``. ``config`` has properties of the device, ``timeout`` the seconds that one of its runs may
     take.
 
-    ``inputs`` is one set of inputs as in a run, a list of mappings, the path of an .npz, or of a folder of them; by
-    default, recorded inputs, or ``samples`` sets of random ones.
+    ``inputs`` is one set of inputs as in a run, a list of mappings, the path of an .npz, of a folder of them, or a
+    pattern such as ``data/**/*.npz``; by default, recorded inputs, or ``samples`` sets of random ones.
 
     On a device, layers are compared only if outputs differ, or with a ``mode``: ``isolated`` runs each layer alone with
     the inputs that it has in ovir, ``cumulative`` compares the tensors between layers as errors add up. All other sides
@@ -103,10 +103,12 @@ class Session:
         self._scales: dict[Layer, tuple[float, float]] = {}
         self._diagnostics: dict[Diagnostic, None] = {}
         self._failed = False
+        self._names: list[str] = []
 
     def run(self, sets: Sequence[InputSet], mode: Mode | None) -> Comparison:
         """Compare for all sets of inputs."""
         side, shown_mode = self._side, "cumulative"
+        self._names = [inputs.name for inputs in sets]
         layers = len(self._plan.layers)
         self._total = layers * len(sets)
         if isinstance(side, DeviceSide):
@@ -206,7 +208,7 @@ class Session:
     def _outputs_agree(self) -> bool:
         """Return whether outputs were compared and are within the tolerance."""
         compared = self._outputs.values()
-        return bool(compared) and not self._failed and all(tally.difference().within for tally in compared)
+        return bool(compared) and not self._failed and all(tally.difference(self._names).within for tally in compared)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
         """Return the tolerance for a tensor."""
@@ -278,10 +280,10 @@ class Session:
         )
 
     def _output(self, index: int, tally: Tally) -> OutputDifference:
-        return OutputDifference(index, self._model.outputs[index].any_name, tally.difference())
+        return OutputDifference(index, self._model.outputs[index].any_name, tally.difference(self._names))
 
     def _layer(self, layer: Layer) -> LayerDifference:
-        differences = {position: tally.difference() for position, tally in self._layers[layer].items()}
+        differences = {position: tally.difference(self._names) for position, tally in self._layers[layer].items()}
         position = max(differences, key=lambda place: severity(differences[place].worst))
         other = self._others.get(layer)
         return LayerDifference(

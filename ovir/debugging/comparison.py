@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ class TensorDifference:
     """The means of the metrics over all sets; non-finite values are left out."""
     sets: int
     """For how many sets of inputs the tensor was compared."""
+    worst_input: str
+    """The name of the set with the largest difference."""
     tolerance: Tolerance
     element_type: str
     shape: tuple[int, ...]
@@ -70,7 +72,8 @@ class TensorDifference:
         if self.agreement is not None:
             found |= {"top1": self.agreement.top1, "top5": self.agreement.top5}
         if self.sets > 1:
-            found |= {"sets": self.sets, "worst_set": self.worst_set, "mean": self.means}
+            found |= {"sets": self.sets, "worst_set": self.worst_set, "worst_input": self.worst_input}
+            found["mean"] = self.means
         return found
 
 
@@ -246,8 +249,8 @@ class Tally:
         if self._worst is None or severity(found) > severity(self._worst[0]):
             self._worst = found, number, tolerance, element_type, shape
 
-    def difference(self) -> TensorDifference:
-        """Return the result over all sets."""
+    def difference(self, names: Sequence[str]) -> TensorDifference:
+        """Return the result over all sets, which have these names."""
         assert self._worst is not None
         worst, number, tolerance, element_type, shape = self._worst
         means = {name: mean(values) for name, values in self._sums.items()}
@@ -255,7 +258,8 @@ class Tally:
         if self._agreements:
             shares = [(item.top1, item.top5) for item in self._agreements]
             agreement = Agreement(*(sum(column) / len(shares) for column in zip(*shares, strict=True)))
-        return TensorDifference(worst, number, means, self.sets, tolerance, element_type, shape, agreement)
+        name = names[number]
+        return TensorDifference(worst, number, means, self.sets, name, tolerance, element_type, shape, agreement)
 
 
 def mean(values: Iterable[float]) -> float | None:

@@ -4,65 +4,68 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ovir.analysis.feeds import random_inputs
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import BAD_INPUT, USAGE
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.graph.model import Model
-from ovir.io.tensor_files import load_npz
+from ovir.io.input_files import InputFile, find_inputs
 from ovir.runtime.inputs import Feeds, collect_inputs
 
-Inputs = Feeds | Sequence[Mapping[Any, Any]] | str | os.PathLike[str]
-InputSet = Callable[[], list[Array]]
-"""A function that returns the arrays of the inputs by position."""
+Inputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class InputSet:
+    """One set of inputs; calling it loads or draws the arrays of the inputs by position."""
+
+    name: str
+    """What results call it, such as ``a/x.npz`` or ``input 2``."""
+    load: Callable[[], list[Array]]
+
+    def __call__(self) -> list[Array]:
+        return self.load()
 
 
 def input_sets(model: Model, inputs: Inputs, samples: int | None, seed: int) -> list[InputSet]:
     """Return the sets of inputs for a model; each is loaded or drawn when it is asked for.
 
-    ``inputs`` is one set, as a run takes it; a list of mappings; the path of an .npz; or a folder of them. Without
-    inputs, ``samples`` random sets are drawn, with the seeds from ``seed`` on. Raises InputError.
+    ``inputs`` is one set, as a run takes it; a list of mappings; the path of a file, of a folder of files or a pattern,
+    see ``find_inputs``; or a list of such files. Without inputs, ``samples`` random sets are drawn, with the seeds from
+    ``seed`` on. Raises InputError.
     """
     if samples is not None and (type(samples) is not int or samples < 1):
         raise InputError(diagnose(USAGE, f"samples must be an integer of at least 1, got {samples!r}"))
     if inputs is None:
-        return [partial(_random, model, seed + number) for number in range(samples or 1)]
+        seeds = range(seed, seed + (samples or 1))
+        return [InputSet(f"seed {number}", partial(_random, model, number)) for number in seeds]
     if samples is not None:
         raise InputError(diagnose(USAGE, "samples are random inputs: give either samples or inputs"))
-    if isinstance(inputs, (str, os.PathLike)):
-        return [partial(_loaded, model, path) for path in _paths(Path(inputs))]
-    if isinstance(inputs, Sequence) and not inputs and model.inputs:
+    given: Any = find_inputs(inputs) if isinstance(inputs, (str, os.PathLike)) else inputs
+    if isinstance(given, Sequence) and not given and model.inputs:
         raise InputError(diagnose(USAGE, "inputs is empty: expected arrays, or None for random ones"))
-    if isinstance(inputs, Sequence) and inputs and all(isinstance(item, Mapping) for item in inputs):
-        return [partial(_collected, model, item) for item in inputs]
-    return [partial(_collected, model, inputs)]
-
-
-def _paths(path: Path) -> list[Path]:
-    """Return the .npz files of a folder in the order of their names, or the file itself."""
-    if not path.is_dir():
-        return [path]
-    found = sorted(path.glob("*.npz"))
-    if not found:
-        raise InputError(diagnose(BAD_INPUT, "there are no .npz files in the folder", Place(os.fspath(path))))
-    return found
+    if isinstance(given, Sequence) and given and all(isinstance(item, InputFile) for item in given):
+        return [InputSet(item.name, partial(_loaded, model, item)) for item in given]
+    if not (isinstance(given, Sequence) and given and all(isinstance(item, Mapping) for item in given)):
+        given = [given]
+    return [InputSet(f"input {number}", partial(_collected, model, item)) for number, item in enumerate(given)]
 
 
 def _random(model: Model, seed: int) -> list[Array]:
     return _collected(model, random_inputs(model, seed))
 
 
-def _loaded(model: Model, path: Path) -> list[Array]:
+def _loaded(model: Model, file: InputFile) -> list[Array]:
+    feeds = file.load(model)
     try:
-        return _collected(model, load_npz(path))
+        return _collected(model, feeds)
     except InputError as error:
-        raise InputError(*(replace(found, file=os.fspath(path), line=None) for found in error.diagnostics)) from None
+        raise InputError(*(replace(found, file=file.path, line=None) for found in error.diagnostics)) from None
 
 
 def _collected(model: Model, feeds: Any) -> list[Array]:

@@ -67,12 +67,12 @@ def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> 
     """The models differ only where the last column is positive."""
     for name, value in (("a", -1), ("b", -2), ("c", 3)):
         np.savez(tmp_path / name, x=np.full((2, 3), value, np.float32))
-    done = cli("bisect", *models, "--input", tmp_path)
+    done = cli("bisect", *models, "--inputs", tmp_path)
     assert done.status == 1
     assert "3 runs, 3 sets of inputs" in done.out
     assert "set 3 of the inputs is the first for which tensors differ" in done.out
     (tmp_path / "c.npz").unlink()
-    assert cli("bisect", *models, "--input", tmp_path).status == 0
+    assert cli("bisect", *models, "--inputs", tmp_path).status == 0
     found = json.loads(cli("bisect", *models, "--samples", 4, "--json").out)
     assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 1)
 

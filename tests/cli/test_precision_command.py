@@ -58,11 +58,15 @@ def test_sets_of_inputs_in_a_folder(cli: Any, planted: Path, tmp_path: Path) -> 
     (tmp_path / "sets").mkdir()
     for number in range(3):
         np.savez(tmp_path / "sets" / f"{number}.npz", x=data(number))
-    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets")
+    result = cli("precision", planted, "--to", "f16", "--inputs", tmp_path / "sets")
     assert result.status == 0
     assert "3 sets of inputs" in result.out
-    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets", "--save-inputs", tmp_path / "s.npz")
-    assert (result.status, "a folder has several" in result.err) == (2, True)
+    result = cli(
+        "precision", planted, "--to", "f16", "--inputs", tmp_path / "sets", "--save-inputs", tmp_path / "s.npz"
+    )
+    assert (result.status, "--save-inputs is for one set of inputs" in result.err) == (2, True)
+    result = cli("precision", planted, "--to", "f16", "--input", tmp_path / "sets")
+    assert (result.status, f"many inputs are given with --inputs {tmp_path / 'sets'}" in result.err) == (2, True)
 
 
 def test_errors_have_a_status_of_their_own(cli: Any, planted: Path) -> None:

@@ -355,7 +355,8 @@ def test_several_sets_of_inputs_give_worst_and_mean(tmp_path: Path) -> None:
     changed = small_net(scale=1.001)
     found = ovir.compare(small_net(), changed, inputs=tmp_path)
     product = found.layers[0].tensor
-    assert (found.sets, product.sets, product.worst_set) == (3, 3, 2)
+    assert (found.sets, product.sets, product.worst_set, product.worst_input) == (3, 3, 2, "2.npz")
+    assert found.to_dict()["layers"][0]["worst_input"] == "2.npz"
     assert product.worst.max_abs == pytest.approx(product.means["max_abs"] * 2)
     assert ovir.compare(small_net(), changed, inputs=[{"x": X}, {"x": X * 2}]).sets == 2
     assert ovir.compare(small_net(), changed, samples=4, seed=3).sets == 4

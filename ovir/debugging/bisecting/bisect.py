@@ -13,7 +13,7 @@ from ovir.debugging.bisecting.prefixes import PrefixSearch
 from ovir.debugging.bisecting.reproducer import save_part, smallest_part
 from ovir.debugging.compare import Session
 from ovir.debugging.criterion import Criterion
-from ovir.debugging.input_sets import Inputs
+from ovir.debugging.input_sets import Inputs, InputSet
 from ovir.debugging.others import OtherBase
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
@@ -103,7 +103,7 @@ def _at_hand(
     progress: Progress | None,
 ) -> Bisection:
     """Find the layer in the tensors that the other side has for all layers."""
-    compared = Session(stage.model, side, criterion, progress).run([lambda: stage.feeds], None)
+    compared = Session(stage.model, side, criterion, progress).run([InputSet("the inputs", lambda: stage.feeds)], None)
     layers = candidates.layers_of(stage)
     found = _bisection(stage, side, criterion, len(layers))
     found.runs = 1

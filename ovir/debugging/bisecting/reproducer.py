@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ovir.analysis.feeds import distinct_names
 from ovir.core.arrays import Array
 from ovir.debugging.bisecting.bisection import Part
 from ovir.debugging.bisecting.judge import Judge
@@ -16,6 +15,7 @@ from ovir.debugging.reducing.candidates import count
 from ovir.debugging.reducing.search import Search
 from ovir.debugging.reducing.stage import Stage
 from ovir.diagnostics.errors import RunError
+from ovir.graph.input_names import distinct_names
 from ovir.graph.model import Model
 from ovir.io.tensor_files import save_npz
 from ovir.ir.writing.save import save_model
