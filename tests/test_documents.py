@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from ovir.cli import reference
 from ovir.cli.main import main, parser
 from ovir.cli.ops import Entry, entries
 
@@ -28,6 +29,11 @@ def test_operations() -> None:
         assert main(["ops", "--markdown"]) == 0
     hint = "docs/operations.md is out of date: ovir ops --markdown > docs/operations.md"
     assert printed.getvalue() == (DOCS / "operations.md").read_text(encoding="utf-8"), hint
+
+
+def test_commands() -> None:
+    hint = f"docs/reference/commands.md is out of date: {reference.COMMAND} > docs/reference/commands.md"
+    assert reference.page() == (DOCS / "reference" / "commands.md").read_text(encoding="utf-8"), hint
 
 
 def test_counts_of_operations() -> None:

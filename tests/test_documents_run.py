@@ -24,7 +24,7 @@ from ovir.ops.base import registry
 pytestmark = pytest.mark.documents
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted(ROOT.glob("docs/**/*.md")), ROOT / "examples" / "README.md"]
 SET_UP = {"README.md", "CONTRIBUTING.md"}
 """Their bash blocks install things: .ci/run runs those of README.md."""
 
@@ -110,8 +110,9 @@ def test_links_lead_somewhere(path: Path) -> None:
             assert anchor in anchors(target), f"{file or path.name} has no heading for #{anchor}"
 
 
-def test_every_document_is_linked_from_the_readme() -> None:
-    linked = {(ROOT / file).resolve() for file, _ in links(ROOT / "README.md")}
+def test_every_document_is_linked_from_the_readme_or_the_reference() -> None:
+    lists = (ROOT / "README.md", ROOT / "docs" / "reference" / "python.md")
+    linked = {(page.parent / file).resolve() for page in lists for file, _ in links(page)}
     assert [path.name for path in DOCUMENTS if path not in linked and path.name != "README.md"] == []
 
 

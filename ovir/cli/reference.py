@@ -1,0 +1,93 @@
+"""Write docs/reference/commands.md from the parser: ``python -m ovir.cli.reference > docs/reference/commands.md``."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Iterator
+from textwrap import dedent
+
+from ovir.cli.main import parser
+
+COMMAND = "python -m ovir.cli.reference"
+_HEAD = f"""\
+# Commands
+
+Every command with all of its arguments, as `ovir COMMAND --help` prints them; `{COMMAND}` writes this page.
+[Using the command line](../command-line.md) explains those that need more than a line.
+
+An argument in brackets may be left out, and one with `...` may be given several times. Options may stand anywhere
+behind the command. Unless its section says otherwise, the exit status of a command is 0 if nothing is wrong, 1 if the
+model or its data is at fault, and 2 for wrong usage or a file that cannot be read at all.
+"""
+
+
+def page() -> str:
+    """Return the page in Markdown: a section for each command."""
+    subparsers = next(action for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
+    summaries = {action.dest: action.help or "" for action in subparsers._choices_actions}
+    rows = [(f"[`ovir {name}`](#ovir-{name})", _text(summary)) for name, summary in summaries.items()]
+    sections = [_HEAD, _table("command", rows)]
+    for name, command in subparsers.choices.items():
+        sections += _section(name, command)
+    return "\n".join(sections)
+
+
+def _section(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
+    """Yield the blocks of the section of a command, each of which ends with a line break."""
+    positional = [_positional(action) for action in command._get_positional_actions()]
+    yield f"## ovir {name}\n"
+    yield f"{_text(command.description or '')}\n"
+    yield f"```text\n{' '.join(['ovir', name, *positional, '[OPTION ...]'])}\n```\n"
+    for group in command._action_groups:
+        actions = [action for action in group._group_actions if action.dest != "help"]
+        title = (group.title or "").partition(",")
+        if actions:
+            if title[2]:
+                yield f"{title[0].capitalize()},{title[2]}:\n"
+            yield _table(title[0].removesuffix("s").removeprefix("positional "), [_row(action) for action in actions])
+    for exclusive in command._mutually_exclusive_groups:
+        options = [f"`{action.option_strings[0]}`" for action in exclusive._group_actions]
+        yield f"{', '.join(options[:-1])} and {options[-1]} exclude each other.\n"
+    yield from _epilog(command.epilog or "")
+
+
+def _epilog(text: str) -> Iterator[str]:
+    """Yield the examples, and then the other lines as sentences."""
+    lines = text.removeprefix("examples:\n").splitlines()
+    if examples := [line for line in lines if line.startswith("  ")]:
+        yield "```text\n" + dedent("\n".join(examples)) + "\n```\n"
+    for line in (line for line in lines if line and not line.startswith("  ")):
+        yield f"{line[0].upper()}{_text(line[1:]).removesuffix('.')}.\n"
+
+
+def _positional(action: argparse.Action) -> str:
+    """Return an argument as the usage shows it."""
+    name = str(action.metavar or action.dest)
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(str(action.nargs), name)
+
+
+def _row(action: argparse.Action) -> tuple[str, str]:
+    """Return an argument with its value, and what it means."""
+    value = f"{{{','.join(map(str, action.choices))}}}" if action.choices else action.metavar
+    names = [f"{name} {value}" if value and action.nargs != 0 else name for name in action.option_strings]
+    return ", ".join(f"`{name}`" for name in names or [_positional(action)]), _text(action.help or "")
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> str:
+    lines = [f"| {title} | meaning |", "|---|---|", *(f"| {name} | {text} |" for name, text in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _text(text: str) -> str:
+    """Return a text of the parser as Markdown: options, placeholders and what stands in quotes are code."""
+    code = r"(`[^`]*`|'\S+'|(?<![\w-])--[a-z][\w-]*|[A-Z]+=(?:\S*[^\s,;.)])?)"
+    parts = re.split(code, text.replace("%%", "%"))  # each odd one is code
+    parts[1::2] = [f"`{part.strip('`')}`" for part in parts[1::2]]
+    parts[::2] = [re.sub(r"([<*])", r"\\\1", part) for part in parts[::2]]
+    return "".join(parts).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())
