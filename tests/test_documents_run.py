@@ -151,9 +151,23 @@ def printed(*arguments: str) -> str:
     return output.getvalue()
 
 
+def write_modules(path: Path, folder: Path) -> None:
+    """Write the blocks of a document that begin with the name of a file, such as ``# swirl.py``."""
+    for name, code in re.findall(r"^```python\n# (\w+\.py)\n(.*?)^```$", text_of(path), re.MULTILINE | re.DOTALL):
+        (folder / name).write_text(code, encoding="utf-8")
+
+
+@pytest.fixture
+def _own_operations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget the operations that a test registers."""
+    monkeypatch.setattr(registry, "_users", {})
+
+
+@pytest.mark.usefixtures("_own_operations")
 @pytest.mark.parametrize(("path", "code"), blocks("console"))
 def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> None:
     require_packages(path)
+    write_modules(path, folder)
     commands = re.split(r"^\$ ", code, flags=re.MULTILINE)
     assert commands.pop(0) == "", "a console block begins with a command"
     for block in commands:
@@ -163,10 +177,10 @@ def test_commands_print_what_is_shown(path: Path, code: str, folder: Path) -> No
         assert_same_text(printed(*arguments), expected)
 
 
+@pytest.mark.usefixtures("_own_operations")
 @pytest.mark.parametrize(("path", "code"), blocks("python"))
 def test_python_runs(path: Path, code: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_packages(path)
-    monkeypatch.setattr(registry, "_users", {})
     if "@operator(" in code:  # one that ovir has, shown as an example
         monkeypatch.setattr(registry, "_operations", {})
     output = io.StringIO()
