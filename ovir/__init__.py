@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from ovir.ops.base.registry import register
     from ovir.runtime.compiled import CompiledModel, InferRequest, Results
     from ovir.runtime.listeners import Listener
+    from ovir.workers.map import MapError, MappedResults, map
 
 __version__ = "0.1.0"
 
@@ -62,6 +63,8 @@ __all__ = [
     "LayerDiff",
     "LayerSensitivity",
     "Listener",
+    "MapError",
+    "MappedResults",
     "Model",
     "ModelError",
     "Operator",
@@ -87,6 +90,7 @@ __all__ = [
     "create_layer",
     "diff",
     "export_onnx",
+    "map",
     "precision",
     "random_inputs",
     "read_model",
@@ -137,6 +141,7 @@ _NAMES = {
     "ovir.ops.base.registry": ("register",),
     "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results"),
     "ovir.runtime.listeners": ("Listener",),
+    "ovir.workers.map": ("MapError", "MappedResults", "map"),
 }
 """The public names by the module that defines them."""
 _NEWEST_OPSET = 17

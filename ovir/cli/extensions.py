@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import os
-import sys
 from collections.abc import Iterable
-from importlib.machinery import ModuleSpec, SourceFileLoader
 
 from ovir.cli.arguments import file_name, raise_usage_error
+from ovir.core.modules import load_module
 
 _loaded: set[str] = set()
 
@@ -40,14 +38,9 @@ def _load(file: str, path: str) -> None:
     if not path.endswith(".py"):
         raise_usage_error(f"--extension {file}: not a Python module; its name must end in .py")
     name = f"ovir_extension_{os.path.splitext(os.path.basename(path))[0]}"
-    loader = SourceFileLoader(name, path)
-    module = importlib.util.module_from_spec(ModuleSpec(name, loader, origin=path))
-    module.__file__ = path
-    sys.modules[name] = module  # dataclasses, among others, look up their module by name
     try:
-        loader.exec_module(module)
+        load_module(name, path)
     except (Exception, SystemExit) as error:
-        del sys.modules[name]
         what = (
             f"calls sys.exit({'' if error.code is None else repr(error.code)})"
             if isinstance(error, SystemExit)

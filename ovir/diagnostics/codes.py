@@ -185,6 +185,7 @@ OUTSIDE_SPEC = _code(803, "a value that the specification excludes, and on which
 OUT_OF_MEMORY = _code(804, "there is not enough memory")
 ENGINE = _code(805, "another engine cannot compile or run a model")
 NOT_EXPORTED = _code(806, "a layer that cannot be exported to ONNX")
+WORKER_DIED = _code(807, "a worker process ended while it worked")
 BAD_INPUT = _code(901, "an input tensor does not match the model")
 USAGE = _code(902, "a call with arguments that do not fit")
 UNWRITABLE = _code(903, "an output cannot be written")

@@ -23,6 +23,7 @@ from ovir.export.types import data_type, spelled
 from ovir.export.writing import LARGEST_FILE, size_of_weights
 from ovir.ir.packing import encode
 from ovir.ir.weights import decode
+from ovir.kernels import parallel
 
 
 class Session(Protocol):
@@ -43,6 +44,7 @@ class OnnxRuntimeSession:
         options.log_severity_level = 4  # errors are raised
         # Beside QuantizeLinear onnxruntime would quantize weights of f32 as well, which changes results by percents.
         options.add_session_config_entry("session.disable_quant_qdq", "1")
+        threads = threads or parallel.restriction()
         if threads is not None:
             options.intra_op_num_threads = threads
         try:

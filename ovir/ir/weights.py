@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,23 @@ Bytes = NDArray[Any]
 _LFS_HEAD = b"version https://git-lfs"
 
 
+class FileVersion(NamedTuple):
+    """A file as it was when it was opened."""
+
+    path: str
+    size: int
+    modified: int
+    """The time of its last change in nanoseconds."""
+
+
 class Weights:
     """The bytes of all constants; nothing is read before it is used."""
 
-    def __init__(self, data: Bytes, name: str, missing: bool = False) -> None:
+    def __init__(self, data: Bytes, name: str, missing: bool = False, file: FileVersion | None = None) -> None:
         self.data = data
         self.name = name
         self.missing = missing
+        self.file = file
         self._constants: dict[tuple[ElementType, tuple[int, ...], int, int], Constant] = {}
 
     @classmethod
@@ -54,7 +64,9 @@ class Weights:
         name = os.fsdecode(path)
         try:
             with open_regular(name) as file:
-                empty = os.fstat(file.fileno()).st_size == 0
+                state = os.fstat(file.fileno())
+                version = FileVersion(os.path.abspath(name), state.st_size, state.st_mtime_ns)
+                empty = state.st_size == 0
                 data: Any = b"" if empty else mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or str(error)
@@ -68,7 +80,7 @@ class Weights:
                     hint="fetch the real file with `git lfs pull`",
                 )
             )
-        return cls(np.frombuffer(data, np.uint8), name)
+        return cls(np.frombuffer(data, np.uint8), name, file=version)
 
     @classmethod
     def of(cls, buffer: Any) -> Weights:
@@ -119,7 +131,7 @@ class Weights:
         found = self._constants.get(place)
         if found is None:
             self.check(*place)
-            found = self._constants[place] = Constant(self.data, *place)
+            found = self._constants[place] = Constant(self.data, *place, file=self.file)
         return found
 
 
@@ -148,6 +160,8 @@ class Constant:
     shape: tuple[int, ...]
     offset: int
     size: int
+    file: FileVersion | None = None
+    """The file that holds the bytes, if they are in one."""
     _view: NDArray[Any] | None = None
 
     def __deepcopy__(self, memo: Any) -> Constant:

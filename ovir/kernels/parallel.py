@@ -23,11 +23,26 @@ _BLOCKS_PER_THREAD = 4
 _limit: ContextVar[int | None] = ContextVar("ovir_thread_limit", default=None)
 
 
+_restriction: int | None = None
+
+
 @cache
-def _available() -> int:
+def available() -> int:
+    """Return the number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def restrict(count: int | None) -> None:
+    """Let this process use at most `count` threads for kernels where `limit` does not set another number."""
+    global _restriction
+    _restriction = count
+
+
+def restriction() -> int | None:
+    """Return the number that `restrict` has set."""
+    return _restriction
 
 
 @cache
@@ -51,7 +66,7 @@ if hasattr(os, "register_at_fork"):
 
 def threads() -> int:
     """Return the number of threads that a kernel may use now, including the calling one."""
-    return _limit.get() or _available()
+    return _limit.get() or _restriction or available()
 
 
 class limit:  # noqa: N801 - used as a function, and faster than a generator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, SupportsIndex
+from typing import TYPE_CHECKING, Any, NoReturn, Self, SupportsIndex
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -35,6 +35,9 @@ from ovir.runtime.listeners import (
 from ovir.runtime.plan import Folded, Plan, make_plan
 from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes, States
 from ovir.runtime.state import Variable, Variables
+
+if TYPE_CHECKING:
+    from ovir.runtime.recipe import Recipe
 
 
 class CompiledModel:
@@ -80,8 +83,9 @@ class CompiledModel:
         self.prepared: Prepared = {}
         """The results of operations that prepare constants, for the bound plans of all requests."""
         self._input_positions = {port: index for index, port in enumerate(model.inputs)}
-        self._keys = _output_keys(model.outputs)
+        self._keys = output_keys(model.outputs)
         self._request: InferRequest | None = None
+        self._recipe: Recipe | None = None
         model.add_dependent(self)
 
     def plan(self, keep: Collection[str] = ()) -> Plan:
@@ -142,8 +146,47 @@ class CompiledModel:
         """Return the position of an input, which may be a Port of the model before it changed."""
         return self._input_positions[key] if key in self._input_positions else self.model.input_index(key)
 
-    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        _refuse_copy(self)
+    def recipe(self) -> Recipe:
+        """Return what another process needs to compile the model again, with the same options."""
+        from ovir.runtime.recipe import Recipe, remember  # which few runs need
+
+        with self._lock:
+            if self._recipe is None:
+                self._recipe = Recipe.of(type(self), self.model, self.options)
+                remember(self._recipe.token, self)
+            return self._recipe
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the keyword arguments with which the model was compiled."""
+        return {
+            "threads": self.threads,
+            "strict": self.strict,
+            "keep_compressed": self.keep_compressed,
+            "emulate": self.emulation,
+        }
+
+    def twin(self, threads: int | None = None) -> Self:
+        """Return a compiled model that shares the model and its plans with this one, but no state; its kernels use
+        another number of ``threads`` if that is given."""
+        twin = type(self).__new__(type(self))
+        vars(twin).update(vars(self))
+        twin._request = None
+        if threads is not None:
+            twin.threads, twin._recipe = threads, None
+        self.model.add_dependent(twin)
+        return twin
+
+    def __copy__(self) -> Self:
+        return self.twin()
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self.twin()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, tuple[Recipe]]:
+        from ovir.runtime.recipe import restore
+
+        return restore, (self.recipe(),)
 
     def __repr__(self) -> str:
         ports = [_listed(port.any_name + f" {port.type}" for port in ports) for ports in (self.inputs, self.outputs)]
@@ -258,18 +301,13 @@ class InferRequest:
         return list(self._variables)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
-        _refuse_copy(self)
+        hint = "pickle the compiled model, and create a request where it is restored"
+        raise InputError(diagnose(USAGE, "InferRequest objects cannot be pickled or copied", hint=hint))
 
     def __repr__(self) -> str:
         state = "running" if self._busy.locked() else "idle"
         variables = _listed(variable.name for variable in self._variables)
         return f"<InferRequest of {self.compiled.model.name!r}: {state}, variables: {variables}>"
-
-
-def _refuse_copy(what: object) -> NoReturn:
-    """Raise InputError, because locks, buffers and plans cannot be pickled or copied."""
-    hint = "pickle or copy the Model, and compile it again with ovir.compile_model(model)"
-    raise InputError(diagnose(USAGE, f"{type(what).__name__} objects cannot be pickled or copied", hint=hint))
 
 
 class Results(Mapping[Any, Array]):
@@ -338,7 +376,7 @@ _SHOWN = 5
 """The number of texts that a representation shows after the first."""
 
 
-def _output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:
+def output_keys(ports: Sequence[Port]) -> dict[str | Port, int]:
     """Return the position of each output by its port and by its names: tensor names come first, then the names and keys
     of its Result, then the names and keys of the layer before it."""
     keys: dict[str | Port, int] = {port: index for index, port in enumerate(ports)}

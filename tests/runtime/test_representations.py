@@ -1,10 +1,11 @@
-"""How compiled models, requests, results and variables show themselves, and why they are not pickled."""
+"""How compiled models, requests, results and variables show themselves, and what their copies share."""
 
 from __future__ import annotations
 
 import copy
 import pickle
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -55,13 +56,23 @@ def test_a_long_list_of_outputs_is_shortened() -> None:
     assert shown.endswith("abs5 float32[2, 3], and 2 more>")
 
 
-@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
-def test_what_runs_is_not_copied(duplicate: Callable[[object], object]) -> None:
+DUPLICATES = pytest.mark.parametrize("duplicate", [lambda x: pickle.loads(pickle.dumps(x)), copy.copy, copy.deepcopy])
+
+
+@DUPLICATES
+def test_a_copy_of_a_compiled_model_has_a_state_of_its_own(duplicate: Callable[[Any], Any]) -> None:
     compiled = counter()
-    for what in (compiled, compiled.create_infer_request()):
-        with pytest.raises(ovir.InputError, match=f"{type(what).__name__} objects cannot be pickled") as caught:
-            duplicate(what)
-        assert "pickle or copy the Model, and compile it again" in str(caught.value)
+    compiled([ONES])
+    other = duplicate(compiled)
+    np.testing.assert_array_equal(other([ONES])["total"], ONES)
+    np.testing.assert_array_equal(compiled([ONES])["total"], 2 * ONES)
+
+
+@DUPLICATES
+def test_requests_are_not_copied(duplicate: Callable[[Any], Any]) -> None:
+    with pytest.raises(ovir.InputError, match="InferRequest objects cannot be pickled") as caught:
+        duplicate(counter().create_infer_request())
+    assert "pickle the compiled model, and create a request where it is restored" in str(caught.value)
 
 
 def test_results_can_be_pickled() -> None:

@@ -1,0 +1,178 @@
+"""Executors: our own pools of processes, executors of other libraries, and what differs between them."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from ovir.diagnostics.codes import ENGINE, USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError, RunError
+from ovir.diagnostics.packages import require_packages
+from ovir.kernels import parallel
+from ovir.workers.worker import Answer, Home, run_task, start_process, this_process
+
+
+class Crew:
+    """The workers of an executor; without one, processes of this machine that end with the crew.
+
+    ``workers`` is the number of processes of such a pool (default: one for each core).
+    """
+
+    def __init__(self, executor: Executor | None = None, workers: int | None = None) -> None:
+        if workers is not None and (type(workers) is not int or workers < 1):
+            raise InputError(diagnose(USAGE, f"workers must be an integer of at least 1, got {workers!r}"))
+        if executor is not None and workers is not None:
+            raise InputError(diagnose(USAGE, "workers is for a pool of ovir: give either workers or an executor"))
+        if executor is not None and not callable(getattr(executor, "submit", None)):
+            hint = "for a client of dask, give client.get_executor()"
+            message = f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
+            raise InputError(diagnose(USAGE, message, hint=hint))
+        self._given = executor
+        self._pool: ProcessPoolExecutor | None = None
+        self.size = _size_of(executor) if executor is not None else workers or parallel.available()
+        """The number of workers."""
+        self._set_home()
+
+    def _set_home(self) -> None:
+        # The workers of a given executor may share a machine with as many others as it has cores.
+        threads = max(1, parallel.available() // self.size) if self._given is None else 1
+        self.home = Home(this_process(), threads)
+
+    def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
+        """Submit a task; raise what the executor raises if it cannot take it."""
+        executor = self._given
+        if executor is None:
+            if self._pool is None:
+                self._pool = _new_pool(self.size)
+            executor = self._pool
+        return executor.submit(run_task, function, items, self.home)
+
+    @property
+    def retries_itself(self) -> bool:
+        """Return whether the executor runs the tasks of a dead worker again on its own, as dask does."""
+        return _dask_client(self._given) is not None
+
+    def replace(self) -> None:
+        """Replace the workers after one has died, where the executor does not do so; the pool of the caller cannot be
+        used again, so our own pool takes its place."""
+        if not self.retries_itself:
+            self._given = None
+            self.close()
+
+    def close(self) -> None:
+        """Stop our own processes at once; an executor of the caller goes on."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            end_pool(pool)
+
+
+def is_death(error: BaseException) -> bool:
+    """Return whether a future failed because a worker died."""
+    return isinstance(error, BrokenExecutor) or type(error).__name__ == "KilledWorker"  # the latter is dask's
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Return whether a future failed because its executor was shut down, or lost its connection."""
+    return isinstance(error, CancelledError) or type(error).__name__ in ("FutureCancelledError", "CommClosedError")
+
+
+def _new_pool(size: int) -> ProcessPoolExecutor:
+    # A fork would copy locks that other threads hold.
+    return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), start_process)
+
+
+def end_pool(pool: ProcessPoolExecutor) -> None:
+    """Stop the processes of our own pool at once."""
+    processes = list((getattr(pool, "_processes", None) or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:  # they would finish their tasks first
+        process.kill()
+    for process in processes:
+        process.join()
+
+
+def _size_of(executor: Executor) -> int:
+    """Return the number of workers of an executor; the number of cores if it does not tell."""
+    client = _dask_client(executor)
+    if client is not None:
+        threads: int = sum(client.nthreads().values())
+        return max(1, threads)
+    for name in ("_max_workers", "num_workers"):  # of the standard library and loky; of mpi4py
+        size = getattr(executor, name, None)
+        if isinstance(size, int) and size > 0:
+            return size
+    return parallel.available()
+
+
+def _dask_client(executor: Executor | None) -> Any:
+    """Return the client of dask that an executor belongs to, None for other executors."""
+    return getattr(executor, "_client", None) if type(executor).__module__.startswith("distributed.") else None
+
+
+def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
+    """Return crews of one worker each, so that tasks can be given to a worker that had others before.
+
+    Raise InputError for an executor whose workers cannot be chosen.
+    """
+    crew = Crew(executor, workers)  # checks the arguments
+    client = _dask_client(executor)
+    if executor is None:
+        made = [Crew(workers=1) for _ in range(crew.size)]
+        for lane in made:
+            lane.home = crew.home
+        return made
+    if client is not None:
+        return [Crew(client.get_executor(workers=[address])) for address in client.nthreads()]
+    if crew.size == 1:
+        return [crew]
+    message = f"sessions need workers that can be chosen, which {type(executor).__name__} does not offer"
+    raise InputError(diagnose(USAGE, message, hint="leave the executor out, or use one of dask, or with one worker"))
+
+
+@contextmanager
+def open_executor(*, dask: str | None = None, workers: int | None = None) -> Iterator[Executor | None]:
+    """Yield the executor of a cluster: ``dask`` is the address of a scheduler, or ``"local"`` for a cluster of
+    ``workers`` processes on this machine. Without ``dask``, there is no executor.
+
+    Raise InputError if dask is not installed, RunError if the scheduler does not answer.
+    """
+    if dask is None:
+        yield None
+        return
+    require_packages("--dask", "dask", "distributed")
+    import distributed as dask_distributed  # it has no types
+
+    distributed: Any = dask_distributed
+
+    if dask == "local":
+        with (
+            distributed.LocalCluster(
+                n_workers=workers or parallel.available(),
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=50,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client.get_executor()
+        return
+    if workers is not None:
+        raise InputError(diagnose(USAGE, "workers is for processes of this machine; the cluster has its own"))
+    try:
+        client = distributed.Client(dask, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        message = f"no scheduler of dask answers at {dask}: {error}"
+        raise RunError(diagnose(ENGINE, message)) from None
+    with client:
+        if not client.nthreads():
+            raise RunError(diagnose(ENGINE, f"the cluster at {dask} has no workers"))
+        yield client.get_executor()
+
+
+_PATIENCE = 10.0
+"""Seconds to wait for a scheduler."""

@@ -1,0 +1,286 @@
+"""``ovir.map``: one model on many inputs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeVar, cast, overload
+
+import numpy as np
+
+from ovir.diagnostics.codes import UNWRITABLE, USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError, OvirError, WriteError
+from ovir.graph.layers import Port
+from ovir.graph.model import Model
+from ovir.ir.reader import read_model
+from ovir.kernels import parallel
+from ovir.runtime.compiled import CompiledModel, Results, output_keys
+from ovir.runtime.listeners import Tap
+from ovir.runtime.recipe import Recipe
+from ovir.workers.batches import find_batch_axis
+from ovir.workers.model_runs import Input, ModelRuns, RunResult
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
+    from ovir.workers.tasks import Outcome
+
+Sessions = Callable[[Any], Hashable] | Iterable[Hashable]
+
+
+class MappedResults(Results):
+    """The outputs of one input of ``ovir.map``."""
+
+    index: int
+    """The position of the input, from 0."""
+    name: str
+    """The path of the input, or ``input 17``."""
+    seconds: float
+    """How long a worker took for it; inputs of a batch share its time."""
+
+    def __repr__(self) -> str:
+        return f"<{self.name}: {super().__repr__()[1:]}"
+
+
+class MapError(OvirError):
+    """An input on which ``ovir.map`` failed."""
+
+    def __init__(self, *diagnostics: Diagnostic, index: int = 0, name: str = "") -> None:
+        super().__init__(*diagnostics)
+        self.index = index
+        """The position of the input, from 0."""
+        self.name = name
+        """The path of the input, or ``input 17``."""
+
+    def __reduce__(self) -> Any:
+        return partial(MapError, index=self.index, name=self.name), self.diagnostics
+
+
+@overload
+def map(
+    model: CompiledModel | Model | str | os.PathLike[str],
+    inputs: Iterable[Any],
+    executor: Executor | None = None,
+    *,
+    taps: Sequence[str] = (),
+    batch: int | None = None,
+    ordered: bool = True,
+    on_error: Literal["raise"] = "raise",
+    session: Sessions | None = None,
+    workers: int | None = None,
+) -> Mapped[MappedResults]: ...
+
+
+@overload
+def map(
+    model: CompiledModel | Model | str | os.PathLike[str],
+    inputs: Iterable[Any],
+    executor: Executor | None = None,
+    *,
+    taps: Sequence[str] = (),
+    batch: int | None = None,
+    ordered: bool = True,
+    on_error: Literal["return"],
+    session: Sessions | None = None,
+    workers: int | None = None,
+) -> Mapped[MappedResults | MapError]: ...
+
+
+def map(
+    model: CompiledModel | Model | str | os.PathLike[str],
+    inputs: Iterable[Any],
+    executor: Executor | None = None,
+    *,
+    taps: Sequence[str] = (),
+    batch: int | None = None,
+    ordered: bool = True,
+    on_error: Literal["raise", "return"] = "raise",
+    session: Sessions | None = None,
+    workers: int | None = None,
+) -> Mapped[Any]:
+    """Run a model on many inputs, on several processes or machines; return an iterator over the results.
+
+    ``model`` is a compiled model, a model, or the path of an .xml. Each of ``inputs`` is what a run takes (a mapping, a
+    list, an array), the path of an .npz or .npy, or an object with a method ``load(model)`` that returns one of these;
+    workers load files. Inputs are taken from the iterable as results are fetched, a few per worker, so it may be
+    endless.
+
+    ``executor`` is any ``concurrent.futures.Executor``: of the standard library, loky, mpi4py, or
+    ``Client.get_executor()`` of dask. Without one, a pool of ``workers`` processes on this machine (default: one for
+    each core) works until the iterator ends or is closed. Each worker opens the model once; weights in files are mapped
+    and shared by the processes of a machine. A worker uses one thread, unless the model was compiled with ``threads``.
+
+    ``taps`` are names of layers as in a call of the model. ``batch`` inputs are stacked along the first axis that all
+    inputs leave open and run together; inference checks that all outputs have this axis, and the first batch is
+    compared with single runs. Unless ``ordered``, results come as they are ready. Variables start anew for each input;
+    with ``session``, a key for each input or a function that returns it, the inputs with the same key run in order on
+    one worker, and share their variables.
+
+    Each result is a ``Results`` with ``index``, ``name`` and ``seconds``. An input that fails raises MapError, after
+    which the iteration can go on, or, with ``on_error="return"``, has the MapError as its result. If a worker dies, its
+    inputs run again, at most twice each.
+
+    Raise InputError for wrong arguments, ReadError or ModelError if the model cannot be opened, WriteError if there is
+    no space for temporary files, and RunError if workers cannot work at all.
+    """
+    from ovir.workers.tasks import map_tasks  # its imports take time, which `import ovir` need not spend
+
+    if on_error not in ("raise", "return"):
+        raise InputError(diagnose(USAGE, f"on_error must be 'raise' or 'return', got {on_error!r}"))
+    if isinstance(inputs, (str, bytes, os.PathLike, Mapping, np.ndarray)) or not isinstance(inputs, Iterable):
+        message = f"inputs must be an iterable of inputs, got one {type(inputs).__name__}"
+        raise InputError(diagnose(USAGE, message, hint="put a single input into a list"))
+    if batch is not None and (type(batch) is not int or batch < 1):
+        raise InputError(diagnose(USAGE, f"batch must be an integer of at least 1, got {batch!r}"))
+    if batch is not None and (taps or session is not None):
+        raise InputError(diagnose(USAGE, f"batch and {'taps' if taps else 'session'} exclude each other"))
+    compiled, opened = _opened(model, executor)
+    Tap([taps] if isinstance(taps, str) else taps, opened)  # raises for names that the model does not have
+    runs = ModelRuns("", "", (taps,) if isinstance(taps, str) else tuple(taps))
+    if batch is not None:
+        runs = replace(runs, batched=find_batch_axis(opened))
+    folder, runs = _published(compiled, opened, runs)
+    tasks = map_tasks(
+        runs,
+        _named(inputs, session),
+        executor,
+        workers=workers,
+        ordered=ordered,
+        chunk=batch or 1,
+        name=_name_of,
+        session=None if session is None else _session_of,
+    )
+    return Mapped(opened, compiled, tasks, folder, raises=on_error == "raise")
+
+
+Result = TypeVar("Result", covariant=True)
+
+
+class Mapped(Iterator[Result], Generic[Result]):
+    """The results of ``ovir.map``. ``close``, or the end of a ``with`` block, ends the work early."""
+
+    def __init__(
+        self, model: Model, compiled: CompiledModel | None, tasks: Any, folder: str | None, *, raises: bool
+    ) -> None:
+        self._ports: list[Port] = model.outputs
+        self._keys = output_keys(model.outputs)
+        self._compiled = compiled  # what threads of this process run
+        self._tasks = tasks
+        self._raises = raises
+        self._remove = weakref.finalize(self, _remove, folder)
+
+    def __next__(self) -> Result:
+        try:
+            outcome: Outcome[Input] = next(self._tasks)
+        except BaseException:
+            self.close()
+            raise
+        if outcome.error is not None:
+            error = _map_error(outcome, outcome.error)
+            if self._raises:
+                raise error from outcome.error
+            return cast("Result", error)
+        done: RunResult = outcome.result
+        result = MappedResults(self._ports, self._keys, done.arrays, done.taps, done.diagnostics)
+        result.index, result.name, result.seconds = outcome.index, outcome.name, outcome.seconds
+        return cast("Result", result)
+
+    def close(self) -> None:
+        """Stop the work, and the processes unless the caller started them."""
+        self._tasks.close()
+        self._remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _map_error(outcome: Outcome[Input], error: OvirError) -> MapError:
+    found = (replace(d, message=f"{outcome.name}: {d.message}") for d in error.diagnostics)
+    return MapError(*found, index=outcome.index, name=outcome.name)
+
+
+def _opened(
+    model: CompiledModel | Model | str | os.PathLike[str], executor: Executor | None
+) -> tuple[CompiledModel | None, Model]:
+    """Return the compiled model, if there is one, and the model. Threads of this process share a compiled model."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    if isinstance(model, CompiledModel):
+        compiled: CompiledModel | None = model
+    else:
+        model = model if isinstance(model, Model) else read_model(model)
+        compiled = CompiledModel(model) if isinstance(executor, ThreadPoolExecutor) else None
+    if compiled is None:
+        assert isinstance(model, Model)
+        return None, model
+    if isinstance(executor, ThreadPoolExecutor):
+        compiled = compiled.twin(threads=compiled.threads or max(1, parallel.available() // executor._max_workers))
+    return compiled, compiled.model
+
+
+def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) -> tuple[str | None, ModelRuns]:
+    """Write the recipe of the model to a folder, and return the folder and runs that name it."""
+    kind, options = (CompiledModel, {}) if compiled is None else (type(compiled), compiled.options)
+    recipe = Recipe.of(kind, model, {}) if compiled is None else compiled.recipe()
+
+    def embedded() -> Recipe:
+        return Recipe.of(kind, model, options, embedded=True, token=recipe.token)
+
+    folder = None
+    try:
+        folder = tempfile.mkdtemp(prefix="ovir-")
+        path = os.path.join(folder, "model.recipe")
+        recipe.write(path)
+    except OSError as error:
+        _remove(folder)
+        message = f"cannot write the model for the workers: {error.strerror or error}"
+        raise WriteError(diagnose(UNWRITABLE, message, Place(folder))) from None
+    return folder, replace(runs, token=recipe.token, path=path, make_recipe=embedded)
+
+
+def _remove(folder: str | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+# --------------------------------------------------------------------------- inputs
+
+
+def _named(inputs: Iterable[Any], session: Sessions | None) -> Iterator[Input]:
+    """Yield the inputs with their names and sessions."""
+    keys: Iterator[Hashable] | None = None if session is None or callable(session) else iter(session)
+    for index, value in enumerate(inputs):
+        name = f"input {index}"
+        if isinstance(value, (str, os.PathLike)):
+            name = value = os.path.abspath(value)
+        elif callable(getattr(value, "load", None)):
+            name = str(value)
+        yield Input(value, name, _key(session, keys, index, value))
+
+
+def _key(session: Sessions | None, keys: Iterator[Hashable] | None, index: int, value: Any) -> Hashable:
+    if session is None:
+        return None
+    if keys is None:
+        assert callable(session)
+        return session(value)
+    for key in keys:
+        return key
+    raise InputError(diagnose(USAGE, f"session has {index} keys, but there are more inputs"))
+
+
+def _name_of(item: Input) -> str:
+    return item.name
+
+
+def _session_of(item: Input) -> Hashable:
+    return item.session

@@ -1,0 +1,174 @@
+"""Runs of one model in workers: each worker opens the model once, and keeps it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from time import perf_counter
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.errors import InputError, OvirError, ReadError
+from ovir.graph.model import Model
+from ovir.io.tensor_files import load_npz, load_tensor
+from ovir.runtime.compiled import CompiledModel, InferRequest
+from ovir.runtime.recipe import Recipe, is_open, open_compiled
+from ovir.workers.batches import Batched, differs, join_batch
+from ovir.workers.worker import Answer, SetUpError, UnreachableError, answer_of
+
+
+@runtime_checkable
+class Loads(Protocol):
+    """An input that a worker loads. ``str`` of it is its name in results and errors."""
+
+    def load(self, model: Model) -> Any:
+        """Return the inputs of the model, as a run takes them; raise OvirError."""
+
+
+class Input(NamedTuple):
+    """One input of ``ovir.map``, with its name and its session."""
+
+    value: Any
+    name: str
+    session: Hashable = None
+
+
+class RunResult(NamedTuple):
+    """The arrays of one run, without the model, which the caller has."""
+
+    arrays: list[Array]
+    taps: dict[str, list[Array]]
+    diagnostics: list[Diagnostic]
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """Run a model on one input after the other; it is sent to the workers with each task, so it names the model."""
+
+    token: str
+    """Names the model, and with it the requests that workers keep."""
+    path: str
+    """The file with the recipe."""
+    taps: tuple[str, ...] = ()
+    recipe: Recipe | None = None
+    """The recipe itself, for a machine that has no access to files."""
+    make_recipe: Callable[[], Recipe] | None = None
+    """A function of the caller that returns a recipe with everything."""
+    batched: Batched | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "make_recipe": None}
+
+    def __call__(self, item: Input) -> RunResult:
+        """Run the model on an input; raise OvirError."""
+        compiled = self._compiled()
+        feeds = load(item.value, compiled.model)
+        return self._run(_request(self.token, item.session, compiled), feeds, is_new=item.session is None)
+
+    def on_all(self, items: Sequence[Input]) -> list[Answer]:
+        """Run the model once on a batch of all items. If that fails, run it on each of them, to find the one at
+        fault."""
+        if self.batched is not None:
+            start = perf_counter()
+            compiled = self._compiled()
+            try:
+                feeds = [load(item.value, compiled.model) for item in items]
+                batch, sizes = join_batch(compiled.model, feeds, self.batched)
+                done = self._run(_request(self.token, None, compiled), batch, is_new=True)
+            except OvirError:
+                pass  # one by one, each input has its own error
+            else:
+                parts = self.batched.split(done.arrays, sizes)
+                self._verify_once(compiled, feeds[0], parts[0])
+                seconds = (perf_counter() - start) / len(items)
+                return [Answer(RunResult(arrays, {}, done.diagnostics), None, seconds) for arrays in parts]
+        return [answer_of(self, item) for item in items]
+
+    def _verify_once(self, compiled: CompiledModel, feeds: Any, batched: Sequence[Array]) -> None:
+        """Compare the result of an input in the first batch of this process with a run of its own; raise SetUpError if
+        they differ, because the model mixes inputs."""
+        if self.token in _verified:
+            return
+        alone = self._run(_request(self.token, None, compiled), feeds, is_new=True).arrays
+        if differs(alone, batched):
+            message = "an input has another result in a batch than alone: layers mix the inputs"
+            found = diagnose(USAGE, message, Place(compiled.model.path), hint="leave out batch")
+            raise SetUpError(InputError(found))
+        _verified.add(self.token)
+
+    def _run(self, request: InferRequest, feeds: Any, *, is_new: bool) -> RunResult:
+        if is_new:
+            request.reset_state()
+        results = request.infer(feeds, taps=self.taps)
+        return RunResult(list(results.values()), results.taps, results.diagnostics)
+
+    def _compiled(self) -> CompiledModel:
+        try:
+            compiled = open_compiled(self.token, self._find)
+        except UnreachableError:
+            raise
+        except ReadError as error:
+            if self.recipe is None and self.path:
+                raise UnreachableError from None
+            raise SetUpError(error) from None
+        except OvirError as error:
+            raise SetUpError(error) from None
+        assert isinstance(compiled, CompiledModel)
+        return compiled
+
+    def _find(self) -> Recipe:
+        if self.recipe is not None:
+            return self.recipe
+        try:
+            recipe = Recipe.read(self.path)
+        except (OSError, ValueError):
+            raise UnreachableError from None
+        if recipe.token != self.token:  # another machine has another file under this name
+            raise UnreachableError
+        return recipe
+
+    # ----- for machines that share no files with the caller
+
+    def with_content(self) -> ModelRuns:
+        """Return the same runs with everything that is needed to open the model."""
+        assert self.make_recipe is not None
+        return replace(self, recipe=self.make_recipe())
+
+    def item_with_content(self, item: Input) -> Input:
+        """Return an input with its arrays instead of the name of its file."""
+        if isinstance(item.value, (str, os.PathLike)):
+            return item._replace(value=_load_file(item.value))
+        return item
+
+
+def load(value: Any, model: Model) -> Any:
+    """Return the arrays of an input; raise OvirError, or UnreachableError for a file that is missing here."""
+    if isinstance(value, (str, os.PathLike)):
+        if not os.path.exists(value):
+            raise UnreachableError
+        return _load_file(value)
+    return value.load(model) if isinstance(value, Loads) else value
+
+
+def _load_file(path: str | os.PathLike[str]) -> Mapping[str, Array] | Array:
+    return load_npz(path) if os.fspath(path).lower().endswith(".npz") else load_tensor(path)
+
+
+_verified: set[str] = set()
+"""The models of which a batch has been compared with single runs."""
+_requests: dict[tuple[str, Hashable], InferRequest] = {}
+
+
+def _request(token: str, session: Hashable, compiled: CompiledModel) -> InferRequest:
+    """Return the request of a session, or the one that this thread uses for inputs without one."""
+    key = token, ("session", session) if session is not None else ("thread", threading.get_ident())
+    request = _requests.get(key)
+    if request is None or request.compiled is not compiled:
+        for other in [other for other in _requests if not is_open(other[0])]:
+            _requests.pop(other, None)
+        request = _requests[key] = compiled.create_infer_request()
+    return request

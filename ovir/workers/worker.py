@@ -1,0 +1,139 @@
+"""What runs in a worker: a task of one or more items."""
+
+from __future__ import annotations
+
+import os
+import platform
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from time import perf_counter
+from typing import Any, Protocol, TypeVar, runtime_checkable
+
+from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import OWN_FAULT, OvirError, RunError
+from ovir.kernels import parallel
+
+Item = TypeVar("Item", contravariant=True)
+Result = TypeVar("Result", covariant=True)
+
+
+class UnreachableError(Exception):
+    """A function of a task needs a file that this machine does not have; the caller can send its content."""
+
+
+class SetUpError(Exception):
+    """No item can be worked on, for the reason of the OvirError that is its cause."""
+
+    def __init__(self, error: OvirError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The result of one item, or the error."""
+
+    result: Any = None
+    error: OvirError | None = None
+    seconds: float = 0.0
+
+
+@runtime_checkable
+class WorksOnSeveral(Protocol):
+    """A function that works on all items of a task together."""
+
+    def on_all(self, items: Sequence[Any]) -> list[Answer]:
+        """Return an answer for each item."""
+
+
+@runtime_checkable
+class SendsContent(Protocol):
+    """A function that can be sent with the content of the files that it names."""
+
+    def with_content(self) -> Callable[[Any], Any]:
+        """Return the function with the content of its files."""
+
+    def item_with_content(self, item: Any) -> Any:
+        """Return an item with the content of its file, or the item itself; raise OvirError if it cannot be read."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """The process that a task comes from, and what its workers are allowed."""
+
+    process: tuple[str, int]
+    threads: int
+    """The number of threads that each worker may use."""
+
+    def is_here(self) -> bool:
+        return self.process == this_process()
+
+    def prepare(self) -> None:
+        """Set the number of threads of this process, unless the task has come from it."""
+        if not self.is_here():
+            _limit_threads(self.threads)
+
+
+def this_process() -> tuple[str, int]:
+    """Return what tells this process from others on all machines."""
+    return platform.node(), os.getpid()
+
+
+@cache
+def _limit_threads(count: int) -> None:
+    """Let kernels and BLAS use this number of threads, so that workers do not fight over cores."""
+    from threadpoolctl import threadpool_limits
+
+    parallel.restrict(count)
+    threadpool_limits(count)
+
+
+def run_task(function: Callable[[Any], Any], items: Sequence[Any], home: Home) -> list[Answer] | None:
+    """Return an answer for each item; None if this process needs files that it cannot reach.
+
+    Raise SetUpError if the function cannot work on any item.
+    """
+    home.prepare()
+    try:
+        if len(items) > 1 and isinstance(function, WorksOnSeveral):
+            return function.on_all(items)
+        return [answer_of(function, item) for item in items]
+    except UnreachableError:
+        return None
+
+
+def answer_of(function: Callable[[Any], Any], item: Any) -> Answer:
+    """Return the result of one item, or its error."""
+    start = perf_counter()
+    error: OvirError
+    try:
+        return Answer(function(item), None, perf_counter() - start)
+    except (UnreachableError, SetUpError):
+        raise
+    except OvirError as found:
+        error = found
+    except MemoryError as found:
+        reason = f": {found}" if str(found) else ""
+        error = RunError(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}"))
+    except Exception as found:
+        error = RunError(diagnose(INTERNAL, f"{type(found).__name__}: {found}", hint=OWN_FAULT))
+    return Answer(None, error.with_traceback(None), perf_counter() - start)
+
+
+def start_process() -> None:
+    """Prepare a process that belongs to a pool of ovir: Ctrl-C is for its parent, and it ends with its parent."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    from multiprocessing import parent_process  # which slows down `import ovir`
+
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,347 @@
+"""``ovir.map`` runs a model on many inputs, with any executor."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import pickle
+import signal
+import tempfile
+import tracemalloc
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+from inputs import DIGITS, EXAMPLES, Killer, Slow, TellsProcess, digits
+
+import ovir
+from ovir.workers.tasks import map_tasks
+
+
+@pytest.fixture(scope="module")
+def expected() -> np.ndarray:
+    """Return the result for each digit."""
+    images = np.load(EXAMPLES / "digits_input.npz")["image"]
+    return ovir.compile_model(DIGITS)([images])[0]
+
+
+def assert_all(results: Iterator[Any], expected: np.ndarray, count: int, rows: int = 1) -> None:
+    """Each input has exactly one result, the right one."""
+    found = sorted(results, key=lambda result: result.index)
+    assert [result.index for result in found] == list(range(count))
+    for result in found:
+        np.testing.assert_allclose(result["probabilities"], expected[result.index % 10][None], atol=1e-5)
+
+
+@pytest.fixture(params=["own pool", "threads", "processes", "one process"])
+def executor(request: pytest.FixtureRequest) -> Iterator[Executor | None]:
+    if request.param == "own pool":
+        yield None
+        return
+    made: Executor
+    if request.param == "threads":
+        made = ThreadPoolExecutor(2)
+    else:
+        import multiprocessing
+
+        made = ProcessPoolExecutor(2 if request.param == "processes" else 1, multiprocessing.get_context("spawn"))
+    with made:
+        yield made
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_every_input_has_one_result(executor: Executor | None, ordered: bool, expected: np.ndarray) -> None:
+    assert_all(ovir.map(DIGITS, digits(30), executor, ordered=ordered), expected, 30)
+
+
+def test_results_come_in_the_order_of_the_inputs(expected: np.ndarray) -> None:
+    inputs = [Slow(i, 0.1 if i % 3 == 0 else 0.0) for i in range(10)]
+    with ovir.map(DIGITS, inputs, ThreadPoolExecutor(3)) as results:
+        assert [result.index for result in results] == list(range(10))
+
+
+def test_unordered_results_come_when_they_are_ready() -> None:
+    inputs = [Slow(0, 0.5), *(Slow(i, 0.0) for i in range(1, 6))]
+    with ovir.map(DIGITS, inputs, ThreadPoolExecutor(2), ordered=False) as results:
+        assert [result.index for result in results][-1] == 0
+
+
+def test_files_are_loaded_by_the_workers(tmp_path: Path, expected: np.ndarray) -> None:
+    paths = []
+    for index, inputs in enumerate(digits(4)):
+        paths.append(tmp_path / f"{index}.{'npz' if index % 2 else 'npy'}")
+        if index % 2:
+            np.savez(paths[-1], **inputs)
+        else:
+            np.save(paths[-1], inputs["image"])
+    results = list(ovir.map(DIGITS, paths, workers=1))
+    assert [result.name for result in results] == [str(path) for path in paths]
+    assert_all(iter(results), expected, 4)
+
+
+def test_taps_are_returned() -> None:
+    (result,) = ovir.map(DIGITS, digits(1), taps=["relu1"], workers=1)
+    expected = ovir.compile_model(DIGITS)(digits(1)[0], taps=["relu1"])
+    np.testing.assert_allclose(result.taps["relu1"][0], expected.taps["relu1"][0], atol=1e-5)
+
+
+def test_a_failing_input_is_named_and_the_others_are_not_lost(expected: np.ndarray) -> None:
+    inputs: list[Any] = digits(5)
+    inputs[1] = {"image": np.zeros((1, 2), np.float32)}
+    inputs[3] = "missing.npz"
+    returned = list(ovir.map(DIGITS, inputs, workers=1, on_error="return"))
+    for index in (1, 3):
+        assert isinstance(returned[index], ovir.MapError)
+        assert returned[index].index == index
+    assert "input 1: input 'image' takes shape [?,1,8,8], got [1,2]" in str(returned[1])
+    assert "missing.npz" in str(returned[3])
+    results = ovir.map(DIGITS, inputs, workers=1)
+    seen = []
+    while True:
+        try:
+            seen.append(next(results).index)
+        except StopIteration:
+            break
+        except ovir.MapError as error:
+            seen.append(-error.index)
+    assert seen == [0, -1, 2, -3, 4]
+
+
+def test_a_map_error_can_be_pickled() -> None:
+    (error,) = ovir.map(DIGITS, [{}], workers=1, on_error="return")
+    again = pickle.loads(pickle.dumps(error))
+    assert (again.index, again.name, str(again)) == (0, "input 0", str(error))
+
+
+def test_an_endless_iterable_is_read_a_few_inputs_ahead() -> None:
+    taken = 0
+
+    def endless() -> Iterator[Any]:
+        nonlocal taken
+        for inputs in itertools.cycle(digits(10)):
+            taken += 1
+            yield inputs
+
+    with ovir.map(DIGITS, endless(), workers=1) as results:
+        for _ in range(20):
+            next(results)
+        assert taken <= 20 + 6
+
+
+def test_the_memory_of_the_caller_stays_the_same() -> None:
+    inputs = digits(10)
+    with ovir.map(DIGITS, (inputs[i % 10] for i in range(2000)), workers=1, ordered=False) as results:
+        sizes = []
+        tracemalloc.start()
+        for count, _ in enumerate(results):
+            if count in (500, 1900):
+                sizes.append(tracemalloc.get_traced_memory()[0])
+        tracemalloc.stop()
+    assert sizes[1] < sizes[0] + 200_000
+
+
+def test_an_input_that_kills_its_worker_once_is_run_again(tmp_path: Path, expected: np.ndarray) -> None:
+    inputs: list[Any] = digits(20)
+    inputs[7] = Killer(str(tmp_path), 1, 7)
+    assert_all(ovir.map(DIGITS, inputs, workers=2), expected, 20)
+
+
+def test_an_input_that_always_kills_its_worker_is_named(tmp_path: Path) -> None:
+    inputs: list[Any] = digits(20)
+    inputs[7] = Killer(str(tmp_path), 99)
+    results = list(ovir.map(DIGITS, inputs, workers=2, on_error="return"))
+    assert [isinstance(result, ovir.MapError) for result in results] == [i == 7 for i in range(20)]
+    assert "OVIR807" in str(results[7])
+    assert "the killer: the worker ended whenever it ran this input, 3 times" in str(results[7])
+    assert len(os.listdir(tmp_path)) == 3
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_workers_killed_in_the_middle_lose_nothing(ordered: bool, expected: np.ndarray) -> None:
+    import multiprocessing
+
+    pool = ProcessPoolExecutor(2, multiprocessing.get_context("spawn"))
+    results = ovir.map(DIGITS, digits(500), pool, ordered=ordered)
+    found = []
+    for result in results:
+        found.append(result)
+        if len(found) in (50, 200):
+            for process in multiprocessing.active_children()[:1]:
+                os.kill(process.pid or 0, signal.SIGKILL)
+    assert_all(iter(found), expected, 500)
+
+
+def test_workers_that_never_start_are_reported(tmp_path: Path) -> None:
+    inputs = [Killer(str(tmp_path), 99) for _ in range(50)]
+    with pytest.raises(ovir.RunError, match="workers end before they have done any work"):
+        list(ovir.map(DIGITS, inputs, workers=1, on_error="return"))
+
+
+def test_a_model_that_cannot_run_is_one_error() -> None:
+    model = ovir.read_model(EXAMPLES / "swirl.xml")
+    with pytest.raises(ovir.OvirError, match="Swirl"):
+        list(ovir.map(model, [{}, {}, {}], workers=1, on_error="return"))
+
+
+def test_closing_ends_the_processes_and_removes_the_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    net = Net()
+    net.result(net.parameter("x", "1", "i64"))
+    results = ovir.map(net.compiled(), [TellsProcess() for _ in range(10)], workers=1)
+    process = int(next(results)[0][0])
+    assert process != os.getpid()
+    results.close()
+    assert list(results) == []
+    assert not os.listdir(tmp_path)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+# --------------------------------------------------------------------------- state
+
+
+def counter() -> ovir.CompiledModel:
+    """A model that adds its input to a state."""
+    net = Net()
+    x = net.parameter("x", "2")
+    state = net.op(
+        "ReadValue",
+        net.const(np.zeros(2, np.float32)),
+        opset=6,
+        variable_id="v",
+        variable_type="f32",
+        variable_shape="2",
+    )
+    total = net.op("Add", state, x, name="total")
+    net.op("Assign", total, opset=6, variable_id="v")
+    net.result(total)
+    return net.compiled()
+
+
+ONES = [np.ones(2, np.float32)]
+
+
+def test_state_starts_anew_for_each_input() -> None:
+    assert [result[0][0] for result in ovir.map(counter(), [ONES] * 4, workers=1)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_inputs_of_a_session_share_their_state(threads: bool) -> None:
+    keys = [0, 1, 0, 2, 0, 1]
+    executor = ThreadPoolExecutor(1) if threads else None
+    workers = None if threads else 2
+    results = ovir.map(counter(), [ONES] * 6, executor, session=keys, workers=workers)
+    assert [result[0][0] for result in results] == [1, 1, 2, 1, 3, 2]
+
+
+def test_a_function_gives_the_session() -> None:
+    inputs = [[np.full(2, value, np.float32)] for value in (1, 5, 2, 6)]
+    results = ovir.map(counter(), inputs, session=lambda value: value[0][0] < 4, workers=2)
+    assert [result[0][0] for result in results] == [1, 5, 3, 11]
+
+
+def test_a_session_ends_with_its_worker(tmp_path: Path) -> None:
+    inputs: list[Any] = [ONES] * 6
+    inputs[2] = Killer(str(tmp_path), 1)
+    results = list(ovir.map(counter(), inputs, session=[0, 1, 0, 1, 0, 1], workers=2, on_error="return"))
+    assert [isinstance(result, ovir.MapError) for result in results] == [False, False, True, False, True, False]
+    assert "the state of session 0 is lost" in str(results[2])
+    assert results[5][0][0] == 3
+
+
+def test_sessions_need_workers_that_can_be_chosen() -> None:
+    with (
+        ThreadPoolExecutor(2) as pool,
+        pytest.raises(ovir.InputError, match="sessions need workers that can be chosen"),
+    ):
+        ovir.map(counter(), [ONES], pool, session=[0])
+
+
+# --------------------------------------------------------------------------- batches
+
+
+def test_batches_give_the_results_of_each_input(expected: np.ndarray) -> None:
+    assert_all(ovir.map(DIGITS, digits(23), batch=8, workers=1), expected, 23)
+
+
+def test_inputs_of_a_batch_may_have_several_rows() -> None:
+    images = np.load(EXAMPLES / "digits_input.npz")["image"]
+    results = list(ovir.map(DIGITS, [images[:3], images[3:4], images[4:]], batch=3, workers=1))
+    assert [len(result[0]) for result in results] == [3, 1, 6]
+
+
+def test_a_faulty_input_of_a_batch_is_named(expected: np.ndarray) -> None:
+    inputs = digits(8)
+    inputs[2] = {"image": np.zeros((1, 1, 8, 7), np.float32)}
+    results = list(ovir.map(DIGITS, inputs, batch=4, workers=1, on_error="return"))
+    assert [isinstance(result, ovir.MapError) for result in results] == [i == 2 for i in range(8)]
+
+
+def batched(shape: str, op: str, *others: Any, **attributes: Any) -> ovir.CompiledModel:
+    net = Net()
+    net.result(net.op(op, net.parameter("x", shape), *(net.const(other) for other in others), **attributes))
+    return net.compiled()
+
+
+@pytest.mark.parametrize(
+    ("compiled", "message"),
+    [
+        (
+            lambda: batched("2,3", "Relu"),
+            "a batch needs an axis that all inputs leave open; the inputs are 'x' f32[2,3]",
+        ),
+        (
+            lambda: batched("?,3", "ReduceSum", np.array([0]), keep_dims="false"),
+            "has no axis that is as long as the batch",
+        ),
+    ],
+)
+def test_models_without_a_batch_axis_are_refused(compiled: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.map(compiled(), [], batch=2)
+    assert message in str(caught.value)
+
+
+def test_models_that_mix_inputs_are_refused() -> None:
+    compiled = batched("?,3", "Softmax", axis=0)
+    rows = [[np.array([[i, 1, 2]], np.float32)] for i in range(4)]
+    with pytest.raises(ovir.InputError, match="layers mix the inputs"):
+        list(ovir.map(compiled, rows, batch=4, workers=1))
+
+
+# --------------------------------------------------------------------------- arguments
+
+
+@pytest.mark.parametrize(
+    ("arguments", "options", "message"),
+    [
+        (("model.npz",), {}, "inputs must be an iterable of inputs, got one str"),
+        ((np.zeros((2, 1, 8, 8)),), {}, "inputs must be an iterable of inputs, got one ndarray"),
+        (([],), {"batch": 0}, "batch must be an integer of at least 1, got 0"),
+        (([],), {"on_error": "ignore"}, "on_error must be 'raise' or 'return', got 'ignore'"),
+        (([],), {"workers": 0}, "workers must be an integer of at least 1, got 0"),
+        (([],), {"batch": 2, "taps": ["relu1"]}, "batch and taps exclude each other"),
+        (([],), {"taps": ["relu9"]}, "relu9"),
+        (([], 7), {}, "executor must be a concurrent.futures.Executor, got int"),
+    ],
+)
+def test_wrong_arguments_are_refused(arguments: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        ovir.map(DIGITS, *arguments, **options)
+    assert message in str(caught.value)
+
+
+def test_tasks_of_several_items() -> None:
+    outcomes = list(map_tasks(abs, range(-10, 10), workers=2, chunk=3))
+    assert [outcome.result for outcome in outcomes] == [abs(i) for i in range(-10, 10)]
+    assert [outcome.name for outcome in outcomes[:2]] == ["-10", "-9"]
+
+
+def test_an_item_that_cannot_be_sent_is_an_error() -> None:
+    outcomes = list(map_tasks(str, [1, lambda: 2, 3], workers=1))
+    assert [outcome.error is None for outcome in outcomes] == [True, False, True]
+    assert "cannot pass on the task" in str(outcomes[1].error)

@@ -1,0 +1,147 @@
+"""Compiled models are restored in other processes from their pickles."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+from inputs import DIGITS, EXAMPLES, digits
+
+import ovir
+from ovir.runtime.recipe import Recipe
+
+RESTORED = """
+import pickle, sys
+import numpy as np
+compiled = pickle.load(open(sys.argv[1], "rb"))
+inputs = np.load(sys.argv[2])
+outputs = compiled(dict(inputs))
+np.savez(sys.argv[3], outputs[0])
+"""
+
+
+def elsewhere(compiled: ovir.CompiledModel, inputs: dict[str, np.ndarray], folder: Path) -> np.ndarray:
+    """Return the first output that another process computes with the pickle."""
+    (folder / "compiled.pickle").write_bytes(pickle.dumps(compiled))
+    np.savez(folder / "inputs.npz", **inputs)
+    files = [str(folder / name) for name in ("compiled.pickle", "inputs.npz", "outputs.npz")]
+    done = subprocess.run([sys.executable, "-c", RESTORED, *files], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return np.load(files[2])["arr_0"]
+
+
+def test_another_process_computes_the_same(tmp_path: Path) -> None:
+    compiled = ovir.compile_model(DIGITS)
+    (inputs,) = digits(1)
+    np.testing.assert_allclose(elsewhere(compiled, inputs, tmp_path), compiled(inputs)[0], atol=1e-6)
+
+
+def test_shapes_and_options_are_kept(tmp_path: Path) -> None:
+    model = ovir.read_model(DIGITS)
+    model.reshape([3, 1, 8, 8])
+    restored = pickle.loads(pickle.dumps(ovir.compile_model(model, threads=1, strict=True, emulate="f16")))
+    assert str(restored.inputs[0].shape) == "[3,1,8,8]"
+    assert restored.threads == 1
+    assert restored.strict
+    assert restored.emulation.element_type == "f16"
+
+
+def test_the_weights_are_named_and_not_copied() -> None:
+    assert len(pickle.dumps(ovir.compile_model(DIGITS))) < DIGITS.with_suffix(".bin").stat().st_size
+
+
+def test_arrays_that_are_in_no_file_are_copied(tmp_path: Path) -> None:
+    net = Net()
+    big = np.arange(100_000, dtype=np.float32)
+    net.result(net.op("Add", net.parameter("x", "1"), net.const(big)))
+    compiled = net.compiled()
+    np.testing.assert_array_equal(elsewhere(compiled, {"x": np.ones(1, np.float32)}, tmp_path), big + 1)
+    path = tmp_path / "model.recipe"
+    compiled.recipe().write(path)
+    again = Recipe.read(path)
+    assert again.token == compiled.recipe().token
+    np.testing.assert_array_equal(again.compile()([np.ones(1, np.float32)])[0], big + 1)
+
+
+TWICE = """
+import ovir
+
+
+@ovir.register("Twice", version="extension")
+class Twice(ovir.Operator):
+    def infer(self, x):
+        return x
+
+    def run(self, x):
+        return 2 * x
+"""
+SAVES = """
+import pickle, sys
+
+pickle.dump(ovir.compile_model(sys.argv[1]), open(sys.argv[2], "wb"))
+"""
+
+
+@pytest.fixture
+def twice(tmp_path: Path) -> Path:
+    """Return a model with an operation that is not registered in this process."""
+    path = tmp_path / "twice.xml"
+    path.write_text((EXAMPLES / "swirl.xml").read_text().replace('type="Swirl"', 'type="Twice"'))
+    return path
+
+
+def restored_from(program: list[str], model: Path) -> ovir.CompiledModel:
+    """Return the compiled model that a program of another process pickles."""
+    target = model.with_suffix(".pickle")
+    subprocess.run([sys.executable, *program, str(model), str(target)], check=True)
+    restored = pickle.loads(target.read_bytes())
+    assert isinstance(restored, ovir.CompiledModel)
+    return restored
+
+
+def assert_doubles(compiled: ovir.CompiledModel) -> None:
+    x = np.ones([d.max_length for d in compiled.inputs[0].shape], np.float32)
+    np.testing.assert_array_equal(compiled([x])[0], 2 * x)
+
+
+def test_operations_of_an_extension_are_found_by_their_file(twice: Path) -> None:
+    extension = twice.with_name("doubling.py")
+    extension.write_text(TWICE)
+    load = f"import ovir; from ovir.cli.extensions import load_extensions; load_extensions([{str(extension)!r}])"
+    assert_doubles(restored_from(["-c", load + SAVES], twice))
+
+
+def test_an_operation_of_the_main_module_is_sent_as_code(twice: Path) -> None:
+    pytest.importorskip("cloudpickle", reason="classes of the main module are pickled by cloudpickle")
+    script = twice.with_name("script.py")
+    script.write_text(TWICE + SAVES)
+    assert_doubles(restored_from([str(script)], twice))
+
+
+def test_weights_that_have_changed_are_refused(tmp_path: Path) -> None:
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"m{suffix}").write_bytes(DIGITS.with_suffix(suffix).read_bytes())
+    data = ovir.compile_model(tmp_path / "m.xml").recipe()
+    other = Recipe("0" * 32, data.content, data.buffers)
+    (tmp_path / "m.bin").write_bytes(b"x")
+    with pytest.raises(ovir.ReadError, match="the weights have changed since the model was read"):
+        other.compile()
+    (tmp_path / "m.bin").unlink()
+    with pytest.raises(ovir.ReadError, match=r"m\.bin"):
+        other.compile()
+
+
+def test_an_embedded_recipe_needs_no_files(tmp_path: Path) -> None:
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"m{suffix}").write_bytes(DIGITS.with_suffix(suffix).read_bytes())
+    model = ovir.read_model(tmp_path / "m.xml")
+    recipe = pickle.loads(pickle.dumps(Recipe.of(ovir.CompiledModel, model, {}, embedded=True)))
+    expected = ovir.compile_model(model)(digits(1)[0])[0]
+    del model
+    (tmp_path / "m.bin").unlink()
+    np.testing.assert_allclose(recipe.compile()(digits(1)[0])[0], expected, atol=1e-6)
