@@ -27,6 +27,7 @@ from ovir.analysis.diff_result import Affected, Change, Diff, LayerDiff
 from ovir.analysis.matching import NONE, Matching, matching_of
 from ovir.analysis.signatures import Interner, Side, slicing_of
 from ovir.core.garbage import without_garbage_collection
+from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
@@ -56,7 +57,8 @@ def diff(a: Model | File, b: Model | File, *, ignore_names: bool = False, rtol: 
     with without_garbage_collection():
         interner = Interner()
         result = Diff(first, second)
-        comparison = _Comparison(Side(first, interner), Side(second, interner), result, options, count())
+        with stage("matching layers"):
+            comparison = _Comparison(Side(first, interner), Side(second, interner), result, options, count())
         result.layers = comparison.entries()
         result.model = list(_model_changes(comparison.matching, options))
         result.notes = list(_notes(first, second))
@@ -107,7 +109,7 @@ class _Comparison:
         found: list[tuple[float, list[LayerDiff]]] = []
         groups = self._groups()
         behind = -1.0  # a removed layer is listed behind the matched layer before it
-        for i, j in enumerate(self.matching.to_b):
+        for i, j in enumerate(counted("comparing layers", self.matching.to_b)):
             if j == NONE:
                 if i not in self.connections.absorbed_a:
                     found.append((behind + 0.5, [self._lone(self.a, i, is_removed=True)]))

@@ -10,6 +10,7 @@ from enum import StrEnum
 import numpy as np
 
 from ovir.analysis.size_probes import Dependence, Given, Ids, Place, Sample, dependences, sample_of
+from ovir.core.progress import counted
 from ovir.core.values import is_small
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
@@ -98,7 +99,7 @@ class Origins:
     # ----- finding them
 
     def _add(self, model: Model) -> None:
-        for layer in model.layers:
+        for layer in counted("explaining shapes", model.layers):
             for key, body in layer.bodies.items():
                 wiring = layer.operator.wiring.get(key) if layer.operator is not None else None
                 if wiring is not None:

@@ -14,6 +14,7 @@ from ovir.analysis.input_domains import input_domains
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, f32
+from ovir.core.progress import counted, stage
 from ovir.core.shapes import PartialShape, as_shape
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Port
@@ -120,9 +121,10 @@ def random_inputs(model: Model, seed: int = 0, only: Sequence[int] | None = None
 
     The same seed gives the same values, whichever inputs are requested.
     """
-    domains = input_domains(model)
+    with stage("making inputs"):
+        domains = input_domains(model)
     made = []
-    for i, port in enumerate(model.inputs):
+    for i, port in enumerate(counted("making inputs", model.inputs)):
         if only is None or i in only:
             domain = domains.get(port) or _domain_by_name(port)
             rng = np.random.default_rng([seed, i])

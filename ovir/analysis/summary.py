@@ -9,6 +9,7 @@ from math import prod
 from pathlib import Path
 
 from ovir.core.dimensions import Dimension
+from ovir.core.progress import counted
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.ops.base import opsets
@@ -65,7 +66,7 @@ class Summary:
 def summarize(model: Model, weights: str | None = None) -> Summary:
     """Return the numbers of a model. ``weights`` is the path of its weights if it is not the .bin next to the model."""
     layers = list(all_layers(model))
-    macs = {layer: layer_macs(layer) for layer in layers}
+    macs = {layer: layer_macs(layer) for layer in counted("summing up", layers)}
     known = {layer: count for layer, count in macs.items() if count is not None}
     return Summary(
         name=model.name,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
+from ovir.core.progress import counted
 from ovir.runtime.compiled import CompiledModel
 
 WARM_UP = 3
@@ -47,7 +48,7 @@ def time_runs(compiled: CompiledModel, feeds: Mapping[Any, Any], count: int, war
     """
     request = compiled.create_infer_request()
     seconds = []
-    for number in range(warm_up + count):
+    for number in counted("repeating", range(warm_up + count)):
         request.reset_state()
         start = perf_counter()
         request.infer(feeds, share_outputs=True)

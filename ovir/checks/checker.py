@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
 from ovir.checks.constant_types import fold_constant_types
@@ -13,6 +12,7 @@ from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.core.garbage import without_garbage_collection
+from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import (
     DECLARED_SHAPE,
     DECLARED_TYPE,
@@ -81,22 +81,22 @@ def _collect(
 ) -> Diagnostics:
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
-    start = perf_counter()
-    document = load(model, weights, diagnostics, need_weights=need_weights)
-    read = perf_counter()
-    clock("reading", read - start)
+    with stage("reading") as timed:
+        document = load(model, weights, diagnostics, need_weights=need_weights)
+        clock("reading", timed.seconds)
     if document is not None:
-        infer_recovering(document, diagnostics)
-        if document.model.version == 10:
-            check_names(document.model, diagnostics)
-        clock("inference", perf_counter() - read)
-        inferred = perf_counter()
-        context = Context(document.root, document.file, document.weights, document.model, runtime)
-        _apply_rules(context, skip, diagnostics)
-        if FOREIGN_WEIGHTS.id not in skip:
-            report_foreign_weights(context, diagnostics)
-        fold_constant_types(context, diagnostics)
-        clock("rules", perf_counter() - inferred)
+        with stage("inferring") as timed:
+            infer_recovering(document, diagnostics)
+            if document.model.version == 10:
+                check_names(document.model, diagnostics)
+            clock("inference", timed.seconds)
+        with stage("applying rules") as timed:
+            context = Context(document.root, document.file, document.weights, document.model, runtime)
+            _apply_rules(context, skip, diagnostics)
+            if FOREIGN_WEIGHTS.id not in skip:
+                report_foreign_weights(context, diagnostics)
+            fold_constant_types(context, diagnostics)
+            clock("rules", timed.seconds)
         for part in context.models:
             part.dispose()
     return diagnostics
@@ -189,7 +189,7 @@ def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnosti
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
-    for code, rule in RULES.items():
+    for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
         try:

@@ -18,7 +18,7 @@ from ovir.cli.arguments import (
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace) -> int:
     against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
     recorded = is_recorded(against)
     inputs = inputs_of(model, arguments, is_recorded=recorded)
-    with CountedProgress(random_note(arguments, is_recorded=recorded)) as progress:
+    with reported("excluding layers", random_note(arguments, is_recorded=recorded)) as update:
         found = bisect(
             model,
             against,
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
             metric=arguments.metric,
             timeout=arguments.timeout,
             output=arguments.output,
-            progress=progress.update,
+            progress=update,
         )
     print_diagnostics(found.diagnostics)
     if arguments.json:

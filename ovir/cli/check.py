@@ -15,8 +15,8 @@ from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json
-from ovir.cli.progress import FileProgress
 from ovir.cli.status import DONE, UNUSABLE, status_of
+from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
@@ -116,19 +116,17 @@ def run(arguments: argparse.Namespace) -> int:
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
-    with FileProgress(len(files)) as progress:
-        results = check_each([name for name, _ in files], arguments.weights, settings, arguments.extension)
-        for (name, in_folder), (found, took) in zip(files, results, strict=True):
-            progress.advance()
-            if in_folder and any(d.code == NOT_IR.id for d in found):
-                continue  # a folder may hold other XML files
-            checked.append(name)
-            output.times.update(took)
-            wanted = [d for d in found if settings.reports(d, name)]
-            new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
-            known += len(wanted) - len(new)
-            diagnostics += new
-            progress.print(lambda new=new: output.say(new))  # type: ignore[misc]
+    results = check_each([name for name, _ in files], arguments.weights, settings, arguments.extension)
+    for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
+        if in_folder and any(d.code == NOT_IR.id for d in found):
+            continue  # a folder may hold other XML files
+        checked.append(name)
+        output.times.update(took)
+        wanted = [d for d in found if settings.reports(d, name)]
+        new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
+        known += len(wanted) - len(new)
+        diagnostics += new
+        output.say(new)
     if not checked and files:
         diagnostics.append(nothing := nothing_checked(len(files), arguments.models))
         output.say([nothing])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
 import ovir
 from ovir.cli.output import print_message, say_json, say_table
+from ovir.cli.terminal import has_colors
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
@@ -19,7 +19,7 @@ _COLOURS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
 def coloured(found: Diagnostic) -> str:
     """Return the diagnostic as a text, with its severity in colour on a terminal that supports it."""
     text = str(found)
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not has_colors(sys.stdout):
         return text
     label = f"{found.severity}[{found.code}]"
     return text.replace(label, f"\x1b[1;{_COLOURS[found.severity]}m{label}\x1b[0m", 1)

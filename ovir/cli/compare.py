@@ -19,7 +19,7 @@ from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import print_diagnostics, say_json
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.compare import compare
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = is_recorded(against)
     inputs = inputs_of(model, arguments, is_recorded=recorded)
     mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    with CountedProgress(random_note(arguments, is_recorded=recorded)) as progress:
+    with reported("comparing layers", random_note(arguments, is_recorded=recorded)) as update:
         found = compare(
             model,
             against,
@@ -97,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
             atol=arguments.atol,
             metric=arguments.metric,
             timeout=arguments.timeout,
-            progress=progress.update,
+            progress=update,
         )
     print_diagnostics(found.diagnostics)
     if arguments.json:

@@ -14,6 +14,7 @@ from typing import NoReturn, TextIO
 import ovir
 from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import print_message
+from ovir.cli.progress import showing_progress
 from ovir.cli.signals import Terminated
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
@@ -127,7 +128,8 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     try:
-        status: int = arguments.run(arguments)
+        with showing_progress():
+            status: int = arguments.run(arguments)
     except BrokenPipeError:
         raise
     except OvirError as error:

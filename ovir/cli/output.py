@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
+from ovir.cli.terminal import columns_of, has_colors, last_line
+from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import escaped, plural
 
@@ -34,7 +35,9 @@ def say_json(value: Any) -> None:
     line."""
     from json import dumps
 
-    say(_laid_out(_plain(value), "", dumps))
+    with stage("laying out"):
+        text = _laid_out(_plain(value), "", dumps)
+    say(text)
 
 
 def _laid_out(value: Any, indent: str, dumps: Callable[..., str]) -> str:
@@ -55,11 +58,12 @@ def say_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title
     """
     heads = [head.lstrip(">") for head in columns]
     to_right = [head.startswith(">") for head in columns]
-    cells = [[escaped(str(cell)) for cell in row] for row in rows]
     if title:
         say(title)
-    for line in (_folded_table if sys.stdout.isatty() else plain_table)(heads, to_right, cells):
-        say(line.rstrip())
+    with stage("laying out"):
+        cells = [[escaped(str(cell)) for cell in row] for row in rows]
+        for line in (_folded_table if sys.stdout.isatty() else plain_table)(heads, to_right, cells):
+            say(line.rstrip())
 
 
 def plain_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -71,13 +75,6 @@ def plain_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[
             space = " " * (width - columns_of(cell))
             padded.append(space + cell if right else cell + space)
         yield "  ".join(padded)
-
-
-def columns_of(text: str) -> int:
-    """Return how many columns of a terminal a text takes: wide characters take two, combining ones none."""
-    if text.isascii():
-        return len(text)
-    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
 
 
 def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -93,7 +90,9 @@ def _folded_table(heads: Sequence[str], to_right: Sequence[bool], cells: Sequenc
         table.add_column(head, justify="right" if right else "left", overflow="fold")
     for row in cells:
         table.add_row(*map(Text, row))
-    console = Console(width=shutil.get_terminal_size().columns, highlight=False, markup=False)
+    colors: Literal["auto"] | None = "auto" if has_colors(sys.stdout) else None
+    width = shutil.get_terminal_size().columns
+    console = Console(width=width, color_system=colors, highlight=False, markup=False)
     with console.capture() as captured:
         console.print(table)
     yield from captured.get().splitlines()
@@ -119,11 +118,12 @@ def listed_layers(counts: Mapping[str, int]) -> str:
 
 def _write(stream: Any, text: str) -> None:
     """Write a line, with characters escaped that the stream's encoding lacks."""
-    try:
-        print(text, file=stream)
-    except UnicodeEncodeError:
-        encoding = stream.encoding or "ascii"
-        print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+    with last_line.free(stream):
+        try:
+            print(text, file=stream)
+        except UnicodeEncodeError:
+            encoding = stream.encoding or "ascii"
+            print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
 
 
 def _plain(value: Any) -> Any:

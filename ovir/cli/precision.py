@@ -19,7 +19,7 @@ from ovir.cli.arguments import (
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import reported
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace) -> int:
     model = open_model(arguments, legacy_io=arguments.legacy_io)
     print_diagnostics(model.diagnostics)
     inputs = inputs_of(model, arguments)
-    with CountedProgress(random_note(arguments)) as progress:
+    with reported("measuring layers", random_note(arguments)) as update:
         found = precision(
             model,
             arguments.to,
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
             seed=arguments.seed or 0,
             tolerance=arguments.tolerance,
             seconds=arguments.seconds,
-            progress=progress.update,
+            progress=update,
         )
     lost = {} if arguments.to == "int8" else lost_marks(model, found.keep)
     if arguments.output is not None:

@@ -1,126 +1,126 @@
-"""Progress bars: for long runs, as a listener of the executor, and for many files."""
+"""The progress of a command, on the last line of the terminal."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Self
-
-from numpy.typing import NDArray
 
 from ovir.cli.output import print_message
+from ovir.cli.terminal import columns_of, last_line, moves_cursor
+from ovir.core.progress import Stage, stage, watching
 from ovir.diagnostics.text import escaped
 from ovir.graph.layers import Layer
 
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
 PATIENCE = 1.0
-"""Seconds before the bar appears; shorter runs need none."""
+"""Seconds before progress appears; shorter commands need none."""
+INTERVAL = 0.1
+_BAR = 24
+"""The columns of the bar."""
+_MOST_TEXT = 40
+"""The number of characters of the item in work."""
 
 
-class BarBase:
-    """A progress bar on stderr, which is hidden until ``PATIENCE`` is over; use it in a ``with`` block."""
-
-    def __init__(self) -> None:
-        self._start = perf_counter()
-        self._shown: tuple[Progress, TaskID] | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Remove the bar."""
-        if self._shown is not None:
-            self._shown[0].stop()
-
-    def _draw(self, done: int, total: int, text: str = "") -> None:
-        """Update the bar, or make it appear once it is time."""
-        if self._shown is None:
-            if perf_counter() - self._start < PATIENCE:
-                return
-            self._shown = _shown_bar(total)
-        progress, task = self._shown
-        progress.update(task, completed=done, total=total, description=text)
+@contextmanager
+def showing_progress() -> Iterator[None]:
+    """Show the stages of a ``with`` block on stderr, if this is a terminal and the block takes long."""
+    if not moves_cursor(sys.stderr):
+        yield
+        return
+    ended = Event()
+    with watching() as stages:
+        thread = Thread(target=_draw_until, args=(ended, stages), name="ovir-progress", daemon=True)
+        last_line.open()
+        try:
+            with suppress(RuntimeError):  # the system has no more threads
+                thread.start()
+            yield
+        finally:
+            ended.set()
+            last_line.close()
+            if thread.is_alive():
+                thread.join()
 
 
-class ProgressBar(BarBase):
-    """A progress bar that counts the layers of the model, without those in bodies."""
-
-    def __init__(self, total: int) -> None:
-        super().__init__()
-        self.total = total
-        self.done = 0
-
-    def will_run(self, layer: Layer, inputs: Sequence[NDArray[Any]]) -> None:
-        self._draw(self.done, self.total, f"{layer.type} {escaped(layer.name[-_MOST_TEXT:])}")
-
-    def did_run(self, layer: Layer, inputs: Sequence[NDArray[Any]], outputs: Sequence[NDArray[Any]]) -> None:
-        self.done += not layer.scope
-
-
-class CountedProgress(BarBase):
-    """A progress bar for work that calls ``update``; it appears only on a terminal.
+@contextmanager
+def reported(name: str, note: str | None = None) -> Iterator[Callable[[int, int, str], None]]:
+    """Open a stage for work that calls a function with the number of things done, their total, and the latest one.
 
     ``note`` is a message to print when the work has begun, which it may not if it is refused.
     """
+    notes = [] if note is None else [note]
+    with stage(name) as opened:
 
-    def __init__(self, note: str | None = None) -> None:
-        super().__init__()
-        self._note = note
+        def update(done: int, total: int, text: str = "") -> None:
+            if notes:
+                print_message(notes.pop())
+            opened.done, opened.total, opened.item = done, total, text
 
-    def __exit__(self, *error: object) -> None:
-        super().__exit__(*error)
-        if not any(error):
-            self._print_note()
-
-    def _print_note(self) -> None:
-        note, self._note = self._note, None
-        if note is not None:
-            print_message(note)
-
-    def update(self, done: int, total: int, text: str = "") -> None:
-        """Record how many of how many things are done, and the latest one of them."""
-        self._print_note()
-        if self._shown is not None or (done < total and sys.stderr.isatty()):
-            self._draw(done, total, escaped(text[-_MOST_TEXT:]))
+        yield update
+    if notes:
+        print_message(notes.pop())
 
 
-class FileProgress(CountedProgress):
-    """A progress bar that counts files; it appears only on a terminal."""
-
-    def __init__(self, total: int) -> None:
-        super().__init__()
-        self.total = total
-        self.done = 0
-
-    def advance(self) -> None:
-        """Count one more file."""
-        self.done += 1
-        self.update(self.done, self.total)
-
-    def print(self, say: Callable[[], None]) -> None:
-        """Call ``say``, which prints, while the bar is hidden."""
-        self.stop()
-        say()
-        if self._shown is not None:
-            self._shown[0].start()
+def _draw_until(ended: Event, stages: Sequence[Stage]) -> None:
+    """Draw the stages again and again, once the command has taken long."""
+    start = perf_counter()
+    if ended.wait(PATIENCE):
+        return
+    with suppress(OSError, ValueError):  # the terminal is gone
+        while not ended.wait(INTERVAL):
+            last_line.show(text_of(list(stages), perf_counter() - start, _columns()))
 
 
-_MOST_TEXT = 40
-"""The number of characters beside a bar."""
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
 
 
-def _shown_bar(total: int) -> tuple[Progress, TaskID]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+def text_of(stages: Sequence[Stage], seconds: float, columns: int) -> str:
+    """Return the line that shows the open stages of a command, which has taken so many seconds.
 
-    what = TextColumn("{task.description}", markup=False)
-    console = Console(stderr=True)
-    progress = Progress(BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), what, console=console, transient=True)
-    progress.start()
-    return progress, progress.add_task("", total=total)
+    The outermost stage that counts is shown, because stages inside of it come and go with each item; without one, the
+    innermost stage. For layers in bodies, the same work is a stage again: the innermost has the item.
+    """
+    if not stages:
+        return _fitting(["working", _time(seconds)], columns)
+    shown = next((opened for opened in stages if opened.total > 1), stages[-1])
+    done, total = shown.done, shown.total  # which the work may change meanwhile
+    item = next(opened.item for opened in reversed(stages) if opened.name == shown.name)
+    count = [_bar(done, total), f"{done:,} of {total:,}"] if total > 1 else []
+    return _fitting([shown.name, *count, _time(seconds), _text_of(item)], columns)
+
+
+def _text_of(item: object) -> str:
+    """Return the end of what an item is called, because the beginnings of names are alike."""
+    layer = getattr(item, "layer", item)  # of a step of a plan
+    if isinstance(layer, Layer):
+        return f"{layer.type} {escaped(layer.name[-_MOST_TEXT:])}"
+    return escaped(item[-_MOST_TEXT:]) if isinstance(item, str) else ""
+
+
+def _bar(done: int, total: int) -> str:
+    filled = min(done * _BAR // total, _BAR)
+    bar = "█" * filled + "░" * (_BAR - filled)
+    try:
+        bar.encode(sys.stderr.encoding or "ascii")
+    except UnicodeEncodeError:
+        return f"[{'#' * filled}{'.' * (_BAR - filled)}]"
+    return bar
+
+
+def _time(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def _fitting(parts: Sequence[str], columns: int) -> str:
+    """Return the parts in one line, cut to the columns of the terminal except the last, where lines break."""
+    text = "  ".join(part for part in parts if part)
+    while columns_of(text) >= columns:
+        text = text[:-1]
+    return text

@@ -8,7 +8,7 @@ from typing import Any
 from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, raise_usage_error, seconds
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json, say_table
-from ovir.cli.progress import CountedProgress
+from ovir.cli.progress import reported
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE
 from ovir.core.arrays import Array
@@ -74,11 +74,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check_output(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []
-    with CountedProgress() as bar:
+    with reported("removing layers") as update:
 
         def progress(found: Reduction, step: str) -> None:
             last[:] = [found]
-            bar.update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
+            update(found.layers_before - found.layers, found.layers_before, f"{plural(found.runs, 'run')}: {step}")
 
         try:
             found = reduce(

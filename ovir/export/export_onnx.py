@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
@@ -32,8 +33,9 @@ def export_onnx(
     if a package is missing.
     """
     require_packages("the export", "onnx", "onnx", "onnx_ir")
-    from ovir.export.exporter import export_model
-    from ovir.export.writing import ONNX, default_opset, write
+    with stage("loading onnx"):
+        from ovir.export.exporter import export_model
+        from ovir.export.writing import ONNX, default_opset, write
 
     if not isinstance(model, Model):
         from ovir.ir.reader import read_model  # only this convenience needs the reader

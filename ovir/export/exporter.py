@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import onnx
@@ -11,6 +11,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import RemoveUnusedNodesPass
 
 from ovir.core.element_types import bf16, f16, f32
+from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_EXPORTED, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
@@ -50,7 +51,7 @@ def layers_without_export(model: Model, opset: int) -> dict[Layer, Diagnostic]:
 
 
 def export_part(
-    model: Model, layers: Iterable[Layer], inputs: Sequence[Port], outputs: Sequence[Port], opset: int
+    model: Model, layers: Collection[Layer], inputs: Sequence[Port], outputs: Sequence[Port], opset: int
 ) -> Exported:
     """Export some layers of a model, in their order, with the tensors of ports as inputs and outputs."""
     exporter = _ModelExporter(model, Graph(opset, needs_kernels=True), inputs)
@@ -76,9 +77,9 @@ class _LayersExporter:
         self.blocked: dict[Layer, Diagnostic] = {}
         """The layers of this graph that cannot be exported, because of themselves or of their bodies."""
 
-    def add_layers(self, layers: Iterable[Layer]) -> None:
+    def add_layers(self, layers: Collection[Layer]) -> None:
         """Export layers, in their order; record those that cannot be."""
-        for layer in layers:
+        for layer in counted("exporting", layers):
             before = len(self.faults)
             try:
                 self._add(layer)
@@ -319,7 +320,7 @@ class _ModelExporter(_LayersExporter):
         self.tensors[port] = self._states[name]
 
 
-def _live(model: Model) -> Iterable[Layer]:
+def _live(model: Model) -> list[Layer]:
     """Return the layers that outputs or variables depend on, without Parameters and Results."""
     ends = ("Parameter", "Result")
     return [layer for layer in model.layers if not layer.is_dead and layer.type not in ends]

@@ -12,6 +12,7 @@ from typing import BinaryIO
 import onnx
 import onnx_ir as ir
 
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, ExportError
@@ -36,8 +37,10 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
         with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as temporary:
             written = Path(temporary) / name
-            ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
-            _check(written, os.fsdecode(path))
+            with stage("writing"):
+                ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
+            with stage("checking the file"):
+                _check(written, os.fsdecode(path))
             _append(written, pair.text)
             if separate:
                 _append(written.with_name(f"{name}.data"), pair.data)

@@ -12,6 +12,7 @@ from typing import Protocol
 from ovir.core.dimensions import Dimension, new_symbol
 from ovir.core.element_types import dynamic
 from ovir.core.integers import MAX_SIZE
+from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape, RankError
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import INFERENCE, INPUT_COUNT, INTERNAL, SIZE_OVERFLOW, Severity
@@ -56,7 +57,7 @@ class Engine:
         ``given`` has the types of the parameters of a body.
         """
         fed = {} if given is None else {p.layer: tensor for p, tensor in zip(model.inputs, given, strict=True)}
-        for layer in model.layers:
+        for layer in counted("inferring", model.layers):
             if layer in fed:
                 set_outputs(layer, (_with_declared_type(layer, fed[layer]),))
             else:

@@ -17,6 +17,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
+from ovir.core.progress import counted
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
@@ -106,7 +107,7 @@ def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str 
 def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
     """Write an .npz under exactly this path, deterministically; raise OSError if it cannot be written."""
     with NpzWriter(path) as writer:
-        for name, array in arrays.items():
+        for name, array in counted("writing", arrays.items()):
             writer.write(name, array)
 
 

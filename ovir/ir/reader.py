@@ -13,6 +13,7 @@ from lxml import etree
 
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.integers import UINT64, parse_integer
+from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import (
     CODES,
     IR_VERSION,
@@ -90,16 +91,17 @@ def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights:
     Without ``need_weights`` no weights are opened, and constants have no data.
     """
     try:
-        root, name = parse_xml(model, diagnostics)
-        found = Weights.none("of weights")
-        if need_weights:
-            try:
-                found = find_weights(name, weights)
-            except ReadError as error:
-                diagnostics.extend(error.diagnostics)
-                need_weights = False
-        reader = _Reader(name, found, diagnostics, need_weights)
-        return Document(root, name, found, reader.document(root))
+        with stage("reading"):
+            root, name = parse_xml(model, diagnostics)
+            found = Weights.none("of weights")
+            if need_weights:
+                try:
+                    found = find_weights(name, weights)
+                except ReadError as error:
+                    diagnostics.extend(error.diagnostics)
+                    need_weights = False
+            reader = _Reader(name, found, diagnostics, need_weights)
+            return Document(root, name, found, reader.document(root))
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
     return None
@@ -185,7 +187,7 @@ class _Reader:
             self.diagnostics.report(MISSING_ELEMENT, f"<{tag_of(element)}> has no <layers>", self.at(element))
             gaps.layers.add(None)
         for group in groups[:1]:
-            for item in group:
+            for item in counted("reading layers", group):
                 if item.tag != "layer":
                     message = f"<{tag_of(item)}> is not a <layer>; it is ignored"
                     self.diagnostics.report(UNKNOWN_ELEMENT, message, self.at(item))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.progress import counted
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
 from ovir.ops.base.binding import Call
@@ -55,7 +56,7 @@ class BoundPlan:
         for slot in plan.parameters:
             if slot in read:  # a loop does not feed a parameter of its body that nothing reads
                 self._add_input(slot)
-        for index, step in enumerate(plan.steps):
+        for index, step in enumerate(counted("compiling", plan.steps)):
             self._add(index, step, bodies)
         self._shared = self._shared_results()
 

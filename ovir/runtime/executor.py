@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
+from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -55,7 +56,7 @@ class Executor:
         A RunError names the layer that failed.
         """
         slots = self._begin(inputs, listeners, is_watched=bool(listeners))
-        for index, step in enumerate(self.plan.steps):
+        for index, step in enumerate(counted("running", self.plan.steps)):
             self._run_step(index, step, slots, listeners)
             for slot in step.release:
                 slots[slot] = None

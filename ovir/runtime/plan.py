@@ -11,6 +11,7 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, RunError
@@ -84,7 +85,7 @@ def make_plan(
     rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
-    for layer in model.layers:
+    for layer in counted("compiling", model.layers):
         builder.add(layer)
     return builder.finish()
 

@@ -1,52 +1,270 @@
-"""The progress bar: nothing for a short run, one line for a long one, layers of bodies not counted."""
+"""Progress: nothing for a short command, the stage and its count on terminals for a long one, and nothing elsewhere."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Callable
+from io import BytesIO, TextIOWrapper
+from pathlib import Path
 
 import pytest
+from builder import Net
+from terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_terminal
 
 from ovir.cli import progress
-from ovir.cli.progress import CountedProgress, FileProgress, ProgressBar
+from ovir.cli.main import main
+from ovir.cli.output import print_message, say
+from ovir.cli.progress import reported, showing_progress, text_of
+from ovir.cli.terminal import LastLine, last_line
+from ovir.core import progress as stages_of_work
+from ovir.core.progress import Stage, counted, stage, watching
 from ovir.graph.layers import Layer
 
-LAYER = Layer(0, "conv [bold]1", "Convolution", "opset1")
-INNER = replace(LAYER, scope="loop/body/")
+
+def opened(name: str, done: int = 0, total: int = 0, item: object = "") -> Stage:
+    made = Stage(name, total)
+    made.done, made.item = done, item
+    return made
 
 
-def run(bar: ProgressBar) -> None:
-    for layer in (LAYER, INNER, LAYER):
-        bar.will_run(layer, [])
-        bar.did_run(layer, [], [])
-    bar.stop()
+LAYER = Layer(0, "conv [bold]1\n", "Convolution", "opset1")
+READING = opened("reading")
+RUNNING = opened("running", 1234, 4936, LAYER)
+INNER = opened("running", 1, 2, Layer(1, "add", "Add", "opset1"))
+ONE_FILE = opened("checking files", 0, 1, ("model.xml", False))
 
 
-def test_a_short_run_shows_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    run(ProgressBar(2))
+@pytest.mark.parametrize(
+    ("stages", "text"),
+    [
+        ([], "working  1:05"),
+        ([READING], "reading  1:05"),
+        ([RUNNING], "running  ██████░░░░░░░░░░░░░░░░░░  1,234 of 4,936  1:05  Convolution conv [bold]1\\n"),
+        ([RUNNING, INNER], "running  ██████░░░░░░░░░░░░░░░░░░  1,234 of 4,936  1:05  Add add"),
+        ([RUNNING, READING], "running  ██████░░░░░░░░░░░░░░░░░░  1,234 of 4,936  1:05  Convolution conv [bold]1\\n"),
+        ([ONE_FILE, READING], "reading  1:05"),
+        ([opened("comparing", 3, 2, "x" * 50)], f"comparing  {'█' * 24}  3 of 2  1:05  {'x' * 40}"),
+    ],
+)
+def test_the_outermost_count_is_shown(stages: list[Stage], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", TextIOWrapper(BytesIO(), "utf-8"))
+    assert text_of(stages, 65.9, 200) == text
+
+
+def test_a_narrow_terminal_cuts_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", TextIOWrapper(BytesIO(), "ascii"))
+    assert text_of([opened("running", 1, 2, "größe幅幅")], 1.0, 200).startswith("running  [############............]")
+    assert text_of([opened("幅" * 20)], 1.0, 11) == "幅" * 5
+
+
+# --------------------------------------------------------------------------- stages
+
+
+def test_nobody_watches_by_default() -> None:
+    items = [1, 2]
+    assert counted("counting", items) is items
+    with stage("reading") as timed:
+        assert 0 <= timed.seconds < 10
+
+
+def test_stages_that_are_watched() -> None:
+    seen = []
+    with watching() as stages:
+        with stage("outer"):
+            for item in counted("inner", "ab"):
+                seen.append([(s.name, s.done, s.total, s.item) for s in stages])
+                assert item == stages[-1].item
+        assert stages == []
+    assert seen == [[("outer", 0, 0, ""), ("inner", done, 2, "ab"[done])] for done in (0, 1)]
+
+
+def test_a_loop_that_fails_leaves_no_stage() -> None:
+    def work() -> None:
+        with stage("outer"):
+            for _ in counted("inner", "ab"):
+                raise ValueError("no")
+
+    with watching() as stages:
+        with pytest.raises(ValueError, match="no"):
+            work()
+        assert stages == []
+
+
+def test_a_note_comes_when_the_work_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    with reported("comparing", "the note") as update:
+        assert capsys.readouterr().err == ""
+        update(1, 3, "conv")
+        assert capsys.readouterr().err == "the note\n"
+    with reported("comparing", "the note"):
+        pass
+    assert capsys.readouterr().err == "the note\n"
+    with pytest.raises(ValueError, match="refused"), reported("comparing", "the note"):
+        raise ValueError("refused")
+    assert capsys.readouterr().err == ""
+
+
+# --------------------------------------------------------------------------- terminals
+
+
+def drawn(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return what a terminal shows of some work, whose progress appears at once."""
+    user, programs = open_terminal()
+    with monkeypatch.context() as patch, open(programs, "w", encoding="utf-8") as stream:
+        patch.setattr("sys.stderr", stream)
+        patch.setattr(progress, "PATIENCE", 0.0)
+        patch.setattr(progress, "INTERVAL", 0.001)
+        patch.setattr("ovir.cli.terminal.QUIET", 0.0)
+        with showing_progress(), stage("reading"):
+            work()
+    return read_all(user).decode().replace("\r\n", "\n")
+
+
+def until_drawn() -> None:
+    end = time.monotonic() + PATIENCE
+    while not last_line._columns:
+        assert time.monotonic() < end
+        time.sleep(0.001)
+
+
+ERASED = "\r" + " " * len("reading  0:00") + "\r"
+
+
+@needs_terminal
+def test_a_stage_is_drawn_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    text = drawn(until_drawn, monkeypatch)
+    assert text.startswith("\rreading  0:00\r")
+    assert text.endswith(ERASED)
+    assert "\n" not in text
+
+
+@needs_terminal
+def test_a_terminal_that_cannot_write_a_line_again_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert drawn(lambda: time.sleep(0.05), monkeypatch) == ""
+
+
+def test_a_pipe_gets_nothing(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    with showing_progress(), stage("reading"):
+        time.sleep(0.05)
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_long_run_is_counted_on_stderr(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    bar = ProgressBar(2)
-    run(bar)
-    assert bar.done == 2
-    out, err = capfd.readouterr()
-    assert out == ""
-    assert "Convolution conv [bold]1" in err
+@needs_terminal
+def test_messages_stand_in_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+
+    def work() -> None:
+        until_drawn()
+        print_message("a message")
+        until_drawn()
+
+    before, after = drawn(work, monkeypatch).split("a message\n")
+    assert before.endswith(ERASED)
+    assert after.startswith("\rreading")
 
 
-@pytest.mark.parametrize("is_terminal", [True, False])
-def test_counted_work_is_shown_on_terminals(
-    is_terminal: bool, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+def test_what_goes_to_a_file_leaves_the_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    erased = []
+    monkeypatch.setattr(LastLine, "_erase", lambda self: erased.append(self))
+    say("text")
+    assert erased == []
+
+
+SLEEPING = """
+import time
+import ovir
+
+@ovir.register("Sleep", version="opset1")
+class Sleep(ovir.Operator):
+    pure = False
+    def infer(self, x):
+        return x
+    def run(self, x):
+        time.sleep(0.4)
+        return x.copy()
+"""
+
+
+@pytest.fixture
+def sleeping(tmp_path: Path) -> tuple[Path, Path]:
+    """Return a model that takes two seconds, and the extension that it needs."""
+    (tmp_path / "sleeping.py").write_text(SLEEPING)
+    net = Net()
+    x = net.parameter("x", "2")
+    for index in range(5):
+        x = net.op("Sleep", x, name=f"sleep{index}")
+    net.result(x)
+    return net.write(tmp_path), tmp_path / "sleeping.py"
+
+
+@needs_terminal
+@pytest.mark.parametrize("colors", ["", "1"])
+def test_a_run_shows_its_layers(sleeping: tuple[Path, Path], colors: str) -> None:
+    model, extension = sleeping
+    done = run_in_terminal("run", model, "--extension", extension, NO_COLOR=colors)
+    assert done.status == 0
+    assert "running  " in done.text
+    assert " of 5  0:0" in done.text
+    assert "Sleep sleep" in done.text
+    assert ("\x1b[" in done.text) == (not colors)  # the table has bold heads
+    lines = [line.rpartition("\r")[2] for line in done.text.split("\n")]
+    assert not any("running" in line for line in lines)
+
+
+@needs_terminal
+def test_a_dumb_terminal_gets_neither_bars_nor_colors(sleeping: tuple[Path, Path]) -> None:
+    model, extension = sleeping
+    done = run_in_terminal("run", model, "--extension", extension, TERM="dumb")
+    assert done.status == 0
+    assert "running" not in done.text
+    assert not {"\x1b", "\r"} & set(done.text)
+
+
+# --------------------------------------------------------------------------- commands
+
+
+class Opened(list[Stage]):
+    """A list of open stages that keeps the names of all that were ever in it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: dict[str, None] = {}
+
+    def append(self, opened: Stage) -> None:
+        self.names[opened.name] = None
+        super().append(opened)
+
+
+STAGES = {
+    "check": ["reading", "reading layers", "inferring", "applying rules"],
+    "run": ["reading", "inferring", "making inputs", "compiling", "running"],
+    "run --repeat 2": ["running", "repeating"],
+    "run --output {}/o.npz": ["running", "writing"],
+    "infer": ["reading", "inferring", "explaining shapes", "laying out"],
+    "show": ["reading", "inferring", "summing up", "laying out"],
+    "diff {model}": ["reading", "matching layers", "comparing layers"],
+    "compare {model}": ["comparing layers"],
+    "bisect {model}": ["excluding layers"],
+    "precision --to f16": ["measuring layers"],
+    "extract --outputs product -o {}/part.xml": ["inferring", "writing"],
+    "edit --prune -o {}/new.xml": ["inferring", "writing"],
+    "python": ["writing code"],
+}
+
+
+@pytest.mark.parametrize("command", STAGES)
+def test_stages_of_commands(
+    command: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
-    monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with CountedProgress() as bar:
-        bar.update(1, 3, "conv [bold]1")
-    with FileProgress(3) as files:
-        files.advance()
-    err = capfd.readouterr().err
-    assert ("conv [bold]1" in err) == ("1/3" in err) == is_terminal
+    name, *options = [part.format(tmp_path, model=model) for part in command.split()]
+    opened = Opened()
+    token = stages_of_work._watched.set(opened)
+    try:
+        assert main([name, str(model), *options]) == 0
+    finally:
+        stages_of_work._watched.reset(token)
+    assert not opened
+    wanted = STAGES[command]
+    assert [stage for stage in opened.names if stage in wanted] == wanted

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ovir.cli.output import _folded_table, columns_of, plain_table, say_table
+from ovir.cli.output import _folded_table, plain_table, say_table
+from ovir.cli.terminal import columns_of
 
 HEADS = ["id", "name", "shape"]
 TO_RIGHT = [True, False, False]

@@ -12,6 +12,7 @@ from ovir.build.code.variables import Variables, identifier
 from ovir.build.code.wiring import FIXED_INPUTS, wiring_statements
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.progress import counted
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
 from ovir.graph.names import take_name
@@ -57,7 +58,7 @@ class Program:
         """Yield the statements that create the layers of a model or body, and the model."""
         statements = Statements(self._functions, variables, self)
         alive = [layer for layer in model.layers if not layer.is_dead or layer.type == "Parameter"]
-        for layer in alive:
+        for layer in counted("writing code", alive):
             if layer.bodies:
                 yield from self._with_bodies(layer, statements)
             else:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ovir.build.making import constant, operation
 from ovir.core.element_types import f8e4m3, f8e5m2, f16, f32, f64, i4, i8, nf4, u4, u8
+from ovir.core.progress import counted
 from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
@@ -59,7 +60,7 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
     whole: set[int] = set()
     for part in model.graphs():
         sensitive = exact_layers(part)
-        for layer in part.layers:
+        for layer in counted("compressing", part.layers):
             op = layer.operator
             if isinstance(op, Const) and op.element_type in (f32, f64) and layer not in sensitive:
                 _compress(part, layer, op, warnings, whole)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
@@ -56,7 +57,7 @@ class NetWriter:
         add = self._lines.append
         layers = model.file_order
         add(f"{tabs}<layers>\n")
-        for layer in layers:
+        for layer in counted("writing", layers):
             self._layer(layer, depth + 1, is_inner=depth > 1)
         add(f"{tabs}</layers>\n")
         edges = "".join(_edge_lines(layers, f"{tabs}\t"))

@@ -1,0 +1,85 @@
+"""What the terminal can show, and its last line, which shows progress until something is printed."""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Lock
+from time import perf_counter
+from typing import TextIO
+
+QUIET = 0.3
+"""Seconds after a message in which the last line stays empty, because more messages may follow."""
+
+
+def moves_cursor(stream: TextIO) -> bool:
+    """Return whether the stream is a terminal on which a line can be written again."""
+    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
+
+
+def has_colors(stream: TextIO) -> bool:
+    """Return whether texts on the stream may be coloured; see no-color.org."""
+    return moves_cursor(stream) and not os.environ.get("NO_COLOR")
+
+
+def columns_of(text: str) -> int:
+    """Return how many columns of a terminal a text takes: wide characters take two, combining ones none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(c) else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+class LastLine:
+    """The line of the terminal below all that has been printed; on it, stderr shows what is going on.
+
+    The cursor stays at its beginning, so that output of other programs overwrites it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._columns = 0
+        self._is_open = False
+        self._printed = 0.0
+
+    def open(self) -> None:
+        """Let the line be shown."""
+        self._is_open = True
+
+    def close(self) -> None:
+        """Erase the line, and show nothing from now on."""
+        self._is_open = False
+        with self._lock:
+            self._erase()
+
+    def show(self, text: str) -> None:
+        """Show a text, which must fit into the line, in place of the one before."""
+        with self._lock:
+            if not self._is_open or perf_counter() - self._printed < QUIET:
+                return
+            columns = columns_of(text)
+            sys.stderr.write(f"\r{text}{' ' * (self._columns - columns)}\r")
+            sys.stderr.flush()
+            self._columns = columns
+
+    @contextmanager
+    def free(self, stream: TextIO) -> Iterator[None]:
+        """Keep the line free in a ``with`` block, which prints to the stream."""
+        if not (self._is_open and stream.isatty()):
+            yield
+            return
+        with self._lock:
+            self._erase()
+            yield
+            self._printed = perf_counter()
+
+    def _erase(self) -> None:
+        if self._columns:
+            sys.stderr.write(f"\r{' ' * self._columns}\r")
+            sys.stderr.flush()
+            self._columns = 0
+
+
+last_line = LastLine()
