@@ -64,6 +64,13 @@ def reported(name: str, note: str | None = None) -> Iterator[Callable[[int, int,
         print_message(notes.pop())
 
 
+def advance(opened: Stage) -> None:
+    """Count one more input of a stage, which shows their rate, and the time that the others take at this rate."""
+    opened.done += 1
+    rate = opened.done / opened.seconds
+    opened.item = f"{rate:.3g} inputs/s, {_time((opened.total - opened.done) / rate)} left"
+
+
 def _draw_until(ended: Event, stages: Sequence[Stage]) -> None:
     """Draw the stages again and again, once the command has taken long."""
     start = perf_counter()

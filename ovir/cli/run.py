@@ -8,36 +8,30 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ovir.cli.arguments import (
     add_command,
     add_json,
-    add_legacy_io,
     add_model,
     add_shape,
     check_target,
     file_name,
     natural,
-    open_model,
     positive,
     raise_usage_error,
 )
+from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.input_sets import add_input_files, refuse_folders
 from ovir.cli.output import listed_layers, print_diagnostics, print_message
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
+from ovir.cli.workers import add_workers
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import NO_RESULT, Severity
-from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import ModelError, RunError
+from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, plural, readable
-from ovir.graph.model import Model
-from ovir.hybrid.compiled import ENGINES, compile_model
-from ovir.kernels.narrow import NARROW
 from ovir.runtime.compiled import CompiledModel, Results
-from ovir.runtime.listeners import Listener, matching_taps, steps_wanted_by
+from ovir.runtime.listeners import Listener, steps_wanted_by
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile
@@ -59,15 +53,20 @@ def add_to(commands: Any) -> None:
         "  ovir run model.xml --watch nan,inf,overflow:f16\n"
         "  ovir run model.xml --record all.npz --tap attention\n"
         "  ovir run model.xml --input ids=[[101,7592,102]] --input text='some words' --repeat 20\n"
+        "  ovir run model.xml --inputs images/ --output results/ --workers 8 --resume\n"
         "\nWithout --input, inputs are random numbers; those that serve as indices stay in range.\n",
     )
     add_model(parser)
     add_extension(parser)
     add_inputs(parser)
+    _add_many(parser)
     add_shape(parser)
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     parser.add_argument(
-        "--output", type=file_name, metavar="FILE.npz", help="save the outputs; tapped outputs get the names tap:NAME"
+        "--output",
+        type=file_name,
+        metavar="FILE.npz",
+        help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
     )
     parser.add_argument(
         "--tap",
@@ -88,25 +87,13 @@ def add_to(commands: Any) -> None:
         "--top", type=positive, metavar="N", help="show the N highest scores of each row of the outputs"
     )
     parser.add_argument(
-        "--emulate",
-        choices=NARROW,
-        help="round weights and the results of layers to this type, as a device does that computes in it",
-    )
-    parser.add_argument(
         "--watch",
         metavar="WHAT",
         help="report the layers that make such values first: nan, inf, overflow:TYPE, denormal:TYPE, as in "
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
     )
     add_json(parser)
-    add_legacy_io(parser)
-    parser.add_argument(
-        "--engine",
-        choices=ENGINES,
-        default=ENGINES[0],
-        help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
-    )
-    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
+    add_compiling(parser)
     parser.add_argument(
         "--repeat",
         type=positive,
@@ -116,15 +103,19 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
     )
+
+
+def _add_many(parser: argparse.ArgumentParser) -> None:
+    """Add the options that apply to many inputs alone."""
+    add_input_files(parser)
+    add_workers(parser)
     parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="treat values that the specification excludes as errors instead of warnings",
+        "--batch", type=positive, metavar="N", help="with --inputs: run N inputs at once, stacked along a dynamic axis"
     )
     parser.add_argument(
-        "--keep-compressed",
+        "--resume",
         action="store_true",
-        help="decompress large weights at each use: slower, but memory stays near the size of the .bin",
+        help="with --inputs: keep the results of an interrupted run, and run what is missing, failed or out of date",
     )
 
 
@@ -141,27 +132,21 @@ def _pattern(text: str) -> str:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.inputs is not None:
+        from ovir.cli.run_many import run_many
+
+        return run_many(arguments)
+    _refuse_many(arguments)
     _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
     watch = _watch(arguments) if arguments.watch is not None else None
     load_extensions(arguments.extension)
-    model = open_model(arguments, legacy_io=arguments.legacy_io)
-    print_diagnostics(model.diagnostics)
-    if not model.outputs:
-        message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
-        raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+    model = open_runnable(arguments)
     inputs = collect(model, arguments)
     if arguments.save_inputs is not None:
         save_inputs(arguments.save_inputs, model, inputs)
     try:
-        taps = _taps(model, arguments.tap)
-        compiled = compile_model(
-            model,
-            engine=arguments.engine,
-            threads=arguments.threads,
-            strict=arguments.strict,
-            keep_compressed=arguments.keep_compressed,
-            emulate=arguments.emulate,
-        )
+        taps = taps_of(model, arguments.tap)
+        compiled = compiled_as(arguments, model)
         profile = _profile() if arguments.profile else None
         listeners: list[Listener] = [listener for listener in (profile, watch) if listener is not None]
         if arguments.record is not None:
@@ -185,6 +170,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         report.print_tables()
     return WRONG if watch is not None and watch.events else DONE
+
+
+def _refuse_many(arguments: argparse.Namespace) -> None:
+    """Raise a usage error for options that apply to many inputs alone, and for a folder as one input."""
+    for option in ("workers", "dask", "batch", "resume"):
+        if getattr(arguments, option):
+            raise_usage_error(f"--{option} is for many inputs, which --inputs gives")
+    refuse_folders(arguments)
 
 
 def _watch(arguments: argparse.Namespace) -> Watch:
@@ -248,26 +241,10 @@ def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunT
     return time_runs(compiled, feeds, count)
 
 
-def _taps(model: Model, patterns: Sequence[str]) -> list[str]:
-    found: dict[str, None] = {}
-    for pattern in patterns:
-        names = matching_taps(model, pattern)
-        if not names:
-            raise_usage_error(
-                f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers"
-            )
-        found.update(dict.fromkeys(names))
-    return list(found)
-
-
 # --------------------------------------------------------------------------- outputs
 
 
 def _save(path: str, results: Results) -> None:
     from ovir.io.tensor_files import save_npz
 
-    arrays: dict[str, Array] = dict(results.to_dict())
-    for name, tapped in results.taps.items():
-        for index, array in enumerate(tapped):
-            arrays[f"tap:{name}" if len(tapped) == 1 else f"tap:{name}:{index}"] = np.asarray(array)
-    save_npz(path, arrays)
+    save_npz(path, named_arrays(results))

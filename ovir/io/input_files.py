@@ -28,6 +28,7 @@ class InputFile:
     """A file that holds one set of inputs: an .npz, or an .npy or an image for a model with one input."""
 
     path: str
+    """Of files that ``find_inputs`` returns, absolute, so that other processes find them."""
     name: str
     """The path relative to the folder of the set, with ``/`` on every system; other files of the set have others."""
     how: Preparation | None = None
@@ -94,7 +95,7 @@ def find_inputs(
     elif text.lower().endswith(".txt"):
         root, paths = os.path.dirname(text), list(_listed(text))
     elif os.path.isfile(text):
-        return [InputFile(text, os.path.basename(text), how)]
+        return [InputFile(os.path.abspath(text), os.path.basename(text), how)]
     elif glob.has_magic(text):
         root = _fixed_part(text)
         paths = sorted(path for path in glob.glob(text, recursive=True) if _is_input(path) and os.path.isfile(path))
@@ -105,7 +106,7 @@ def find_inputs(
         paths = [path for path in paths if not os.path.realpath(path).startswith(hidden)]
     found: dict[str, InputFile] = {}
     for path in paths:
-        found.setdefault(os.path.abspath(path), InputFile(path, _name(path, root), how))
+        found.setdefault(os.path.abspath(path), InputFile(os.path.abspath(path), _name(path, root), how))
     if not found:
         _refuse(text, "no inputs were found", f"inputs are files that end in {', '.join(ENDINGS)}")
     return list(found.values())

@@ -154,7 +154,7 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
                 n_workers=workers or parallel.available(),
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",  # any free port: None would ask for 8787, and warn where it is taken
                 silence_logs=50,
             ) as cluster,
             distributed.Client(cluster) as client,

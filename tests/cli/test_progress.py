@@ -14,7 +14,7 @@ from terminals import PATIENCE, needs_terminal, open_terminal, read_all, run_in_
 from ovir.cli import progress
 from ovir.cli.main import main
 from ovir.cli.output import print_message, say
-from ovir.cli.progress import reported, showing_progress, text_of
+from ovir.cli.progress import advance, reported, showing_progress, text_of
 from ovir.cli.terminal import LastLine, last_line
 from ovir.core import progress as stages_of_work
 from ovir.core.progress import Stage, counted, stage, watching
@@ -49,6 +49,13 @@ ONE_FILE = opened("checking files", 0, 1, ("model.xml", False))
 def test_the_outermost_count_is_shown(stages: list[Stage], text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", TextIOWrapper(BytesIO(), "utf-8"))
     assert text_of(stages, 65.9, 200) == text
+
+
+def test_inputs_have_a_rate_and_a_time_that_is_left() -> None:
+    made = opened("running", 4, 10)
+    made.start -= 10
+    advance(made)
+    assert (made.done, made.item) == (5, "0.5 inputs/s, 0:10 left")
 
 
 def test_a_narrow_terminal_cuts_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

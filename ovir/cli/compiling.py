@@ -1,0 +1,88 @@
+"""Opening and compiling a model as the options say, for commands that run it."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from ovir.cli.arguments import add_legacy_io, open_model, positive, raise_usage_error
+from ovir.cli.output import print_diagnostics
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import NO_RESULT, Severity
+from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.errors import ModelError
+from ovir.graph.model import Model
+from ovir.hybrid.compiled import ENGINES, compile_model
+from ovir.kernels.narrow import NARROW
+from ovir.runtime.compiled import CompiledModel, Results
+from ovir.runtime.listeners import matching_taps
+
+
+def add_compiling(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--emulate",
+        choices=NARROW,
+        help="round weights and the results of layers to this type, as a device does that computes in it",
+    )
+    add_legacy_io(parser)
+    parser.add_argument(
+        "--engine",
+        choices=ENGINES,
+        default=ENGINES[0],
+        help="what computes: numpy, or onnxruntime for all that ONNX can express (default: numpy)",
+    )
+    parser.add_argument("--threads", type=positive, metavar="N", help="use at most N threads (default: all cores)")
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="treat values that the specification excludes as errors instead of warnings",
+    )
+    parser.add_argument(
+        "--keep-compressed",
+        action="store_true",
+        help="decompress large weights at each use: slower, but memory stays near the size of the .bin",
+    )
+
+
+def open_runnable(arguments: argparse.Namespace) -> Model:
+    """Return the model that the arguments name, and print what is wrong with it; raise ModelError without outputs."""
+    model = open_model(arguments, legacy_io=arguments.legacy_io)
+    print_diagnostics(model.diagnostics)
+    if not model.outputs:
+        message = "the model has no Result: there is nothing to compute" if model.layers else "the model has no layers"
+        raise ModelError(diagnose(NO_RESULT, message, Place(model.path), severity=Severity.ERROR))
+    return model
+
+
+def compiled_as(arguments: argparse.Namespace, model: Model) -> CompiledModel:
+    """Return the model compiled with the options of ``add_compiling``."""
+    return compile_model(
+        model,
+        engine=arguments.engine,
+        threads=arguments.threads,
+        strict=arguments.strict,
+        keep_compressed=arguments.keep_compressed,
+        emulate=arguments.emulate,
+    )
+
+
+def named_arrays(results: Results) -> dict[str, Array]:
+    """Return outputs and taps by the names under which they are saved; taps get the names ``tap:NAME``."""
+    arrays = dict(results.to_dict())
+    for name, tapped in results.taps.items():
+        for index, array in enumerate(tapped):
+            arrays[f"tap:{name}" if len(tapped) == 1 else f"tap:{name}:{index}"] = array
+    return arrays
+
+
+def taps_of(model: Model, patterns: Sequence[str]) -> list[str]:
+    """Return the names to tap that the texts of ``--tap`` match."""
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        names = matching_taps(model, pattern)
+        if not names:
+            raise_usage_error(
+                f"--tap {pattern}: no name of a layer or a tensor matches", "`ovir infer` lists the layers"
+            )
+        found.update(dict.fromkeys(names))
+    return list(found)

@@ -1,0 +1,141 @@
+"""``ovir run --inputs``: run a model on many inputs, with one file of results for each."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ovir.cli.arguments import raise_usage_error
+from ovir.cli.compiling import compiled_as, named_arrays, open_runnable, taps_of
+from ovir.cli.extensions import load_extensions
+from ovir.cli.input_sets import input_files, refuse_single_inputs
+from ovir.cli.output import print_message, say, say_json
+from ovir.cli.progress import advance
+from ovir.cli.status import DONE, WRONG
+from ovir.cli.workers import opened_workers
+from ovir.core.progress import stage
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import escaped, plural
+from ovir.io.input_files import InputFile
+from ovir.io.manifest import NAME
+from ovir.io.result_folder import ResultFolder, checksum, fingerprint
+from ovir.runtime.compiled import CompiledModel
+
+if TYPE_CHECKING:
+    from ovir.workers.map import MapError
+
+SHOWN = 20
+"""The number of failed inputs, and of kinds of warnings, that are printed; the manifest has all failed inputs."""
+_OPTIONS = (
+    *("shape", "tap", "engine", "emulate", "strict", "keep_compressed", "legacy_io"),
+    *("mean", "scale", "layout", "resize", "bgr"),
+)
+
+
+def run_many(arguments: argparse.Namespace) -> int:
+    """Run a model on the inputs that have no result yet, and return the exit status."""
+    _refuse_contradictions(arguments)
+    load_extensions(arguments.extension)
+    files = input_files(arguments, without=arguments.output)
+    mark, options = _identity(arguments)  # before the model is read: if it changes meanwhile, inputs run again
+    model = open_runnable(arguments)
+    taps = taps_of(model, arguments.tap)
+    with ResultFolder(arguments.output, arguments.model, mark, options, resume=arguments.resume) as folder:
+        if folder.manifest.unreadable:
+            print_message(f"{folder.manifest.path}: {plural(folder.manifest.unreadable, 'row')} cannot be read")
+        pending = folder.pending(files)
+        start = perf_counter()
+        try:
+            if pending:
+                _run_pending(arguments, compiled_as(arguments, model), taps, folder, pending)
+        except KeyboardInterrupt:
+            left = plural(len(folder.pending(files)), "input")
+            print_message(f"{escaped(arguments.output)}: {left} of {len(files):,} left; --resume continues")
+            raise
+        _report(arguments, folder, files, len(pending), perf_counter() - start)
+        return WRONG if folder.failures(files) else DONE
+
+
+def _refuse_contradictions(arguments: argparse.Namespace) -> None:
+    """Raise a usage error for options that do not go with ``--inputs``."""
+    refuse_single_inputs(arguments, "--record", "--top", "--watch", "--repeat", "--profile")
+    if arguments.output is None:
+        raise_usage_error("--inputs needs --output FOLDER, which the results are written to")
+    if arguments.batch is not None and arguments.tap:
+        raise_usage_error("--batch and --tap exclude each other")
+
+
+def _identity(arguments: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    """Return the fingerprint of the model, and the options that results depend on."""
+    weights = arguments.weights or f"{os.path.splitext(arguments.model)[0]}.bin"
+    options = {f"--{name.replace('_', '-')}": getattr(arguments, name) for name in _OPTIONS}
+    options["--extension"] = [checksum(path) for path in arguments.extension]
+    return fingerprint(arguments.model, weights), options
+
+
+def _run_pending(
+    arguments: argparse.Namespace,
+    compiled: CompiledModel,
+    taps: Sequence[str],
+    folder: ResultFolder,
+    pending: Sequence[InputFile],
+) -> None:
+    """Run the model on inputs, and write each result as soon as it is there."""
+    from ovir.workers.map import MapError, map
+
+    warnings: Counter[Diagnostic] = Counter()
+    with (
+        opened_workers(arguments) as workers,
+        map(
+            compiled, pending, taps=taps, batch=arguments.batch, ordered=False, on_error="return", **workers
+        ) as results,
+        stage("running", len(pending)) as progress,
+    ):
+        for result in results:
+            file = pending[result.index]
+            if isinstance(result, MapError):
+                folder.fail(file, _text(result))
+            else:
+                folder.keep(file, named_arrays(result), result.seconds)
+                warnings.update(dict.fromkeys(result.diagnostics, 1))
+            advance(progress)
+    for found, count in warnings.most_common(SHOWN):
+        print_message(f"{found} ({plural(count, 'input')})")
+
+
+def _report(
+    arguments: argparse.Namespace, folder: ResultFolder, files: Sequence[InputFile], ran: int, seconds: float
+) -> None:
+    """Print what has been done, with the inputs that failed."""
+    failed = folder.failures(files)
+    if arguments.json:
+        document = {
+            "model": arguments.model,
+            "output": arguments.output,
+            "inputs": len(files),
+            "done": len(files) - len(failed),
+            "kept": len(files) - ran,
+            "failed": [{"input": row.input, "error": row.error} for row in failed],
+            "seconds": seconds,
+        }
+        say_json(document)
+        return
+    kept = f" ({len(files) - ran:,} of an earlier run)" if len(files) > ran else ""
+    rate = f"; {seconds:.1f} s, {ran / seconds:.4g} inputs/s" if ran else ""
+    done = f"{len(files) - len(failed):,} done{kept}, {len(failed):,} failed"
+    say(f"{escaped(arguments.output)}: {plural(len(files), 'input')}, {done}{rate}")
+    for row in failed[:SHOWN]:
+        say(f"failed: {escaped(row.input)}: {(row.error or '').splitlines()[0]}")
+    if len(failed) > SHOWN:
+        say(f"and {len(failed) - SHOWN:,} more, which {os.path.join(escaped(arguments.output), NAME)} lists")
+
+
+def _text(error: MapError) -> str:
+    """Return the diagnostics of an error, without the place in the model's file, and the name that the row has."""
+    lines = [str(replace(found, file=None, line=None, column=None)) for found in error.diagnostics]
+    return "\n".join(line.replace(f"{error.name}: ", "", 1) for line in lines)
