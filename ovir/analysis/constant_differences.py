@@ -39,6 +39,7 @@ class DataDifference:
     """How the elements of two constants of one shape differ."""
 
     elements: int
+    """The number of elements of each of them."""
     different: int
     """The number of elements that differ by more than the tolerance."""
     largest: float | None

@@ -26,6 +26,7 @@ class Change:
     old: Any = None
     """The earlier value: a text, number, boolean or list; None for nothing."""
     new: Any = None
+    """The later value, as ``old``."""
     data: DataDifference | None = None
     """For constants, how many values differ and by how much."""
 
@@ -37,18 +38,23 @@ class Change:
         return text if self.data is None else f"{text} ({self.data})"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the change as a dictionary for JSON."""
         entry: dict[str, Any] = {"what": self.what, "name": self.name, "old": self.old, "new": self.new}
         return entry if self.data is None else {**entry, **vars(self.data)}
 
 
 @dataclass(frozen=True)
 class LayerDiff:
-    """One layer that differs: ``a`` in the first model, ``b`` in the second; None for a model that does not have it."""
+    """One layer that differs between two models."""
 
     status: Status
+    """``added``, ``removed``, ``replaced``, ``moved`` or ``changed``."""
     a: Layer | None
+    """The layer in the first model; None if it was added."""
     b: Layer | None
+    """The layer in the second model; None if it was removed."""
     changes: tuple[Change, ...] = ()
+    """What differs between ``a`` and ``b``."""
     sources: tuple[str, ...] = ()
     """For a layer that was added, removed or moved: the keys of the layers that it reads, except constants."""
     readers: tuple[str, ...] = ()
@@ -72,6 +78,7 @@ class LayerDiff:
         return f"behind {before}" if before else f"read by {behind}" if behind else ""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the layer as a dictionary for JSON."""
         entry: dict[str, Any] = {"status": self.status, "a": _described(self.a), "b": _described(self.b)}
         if self.status in ("added", "removed", "moved"):
             entry |= {"sources": list(self.sources), "readers": list(self.readers)}
@@ -85,12 +92,18 @@ class Affected:
     """An output of another element type or shape, because of what its layer reads."""
 
     a: Layer
+    """The layer in the first model."""
     b: Layer
+    """The layer in the second model, which is equal to it."""
     output: int
+    """The position of the output."""
     old: str
+    """Its element type and shape in the first model, such as ``f32[1,?]``."""
     new: str
+    """Its element type and shape in the second model."""
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the output as a dictionary for JSON."""
         return {"a": self.a.key, "b": self.b.key, "output": self.output, "old": self.old, "new": self.new}
 
 
@@ -99,7 +112,9 @@ class Diff:
     """The differences of two models. It is true if there are any: ``if ovir.diff(a, b): ...``."""
 
     a: Model
+    """The first model."""
     b: Model
+    """The second model."""
     model: list[Change] = field(default_factory=list)
     """The differences of the models as a whole: name, order of inputs and outputs, rt_info."""
     layers: list[LayerDiff] = field(default_factory=list)

@@ -13,8 +13,10 @@ def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[
     """Return a random array for each input of a model, by the input's name.
 
     They are the ones that ``ovir run`` makes: the same seed gives the same values, inputs that serve as indices stay in
-    range, and sizes are chosen for what is dynamic. The model itself keeps its shapes. ModelError where no sizes are
-    found that it accepts.
+    range, and sizes are chosen for what is dynamic. An array has the dtype of its input's element type. The model
+    keeps its shapes.
+
+    Raises ModelError if no sizes are found that the model accepts, and what ``read_model`` raises for a file.
     """
     from ovir.analysis import random_inputs as generator  # so that the public names alone do not load it
 

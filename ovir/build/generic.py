@@ -31,9 +31,13 @@ def create_layer(
 ) -> Layer:
     """Create a layer of any operation, such as one that ``ovir.register`` has added.
 
-    ``attributes`` have the names and values that a file would give; values may be texts. For an operation that ovir
-    does not know, ``outputs`` has element type and shape of each output. The functions of the opsets
-    (``from ovir import opset13``) do the same for their operations. Raises InputError or ModelError.
+    A file would name ``type`` and ``version`` in the same way. ``inputs`` are layers, which stand for their first
+    output, output ports, arrays or numbers. ``attributes`` have the names and values that a file would give; values may
+    be texts. For an operation that ovir does not know, ``outputs`` has element type and shape of each output. The
+    functions of the opsets (``from ovir import opset13``) do the same for their operations.
+
+    Raises ModelError if the operation refuses the types, shapes or attributes, and InputError for arguments that no
+    layer can have.
     """
     call = Call("create_layer", {"type": type, "inputs": list(inputs), "attributes": attributes, "version": version})
     cls = ops.resolve(type, version)

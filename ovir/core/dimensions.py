@@ -31,13 +31,17 @@ class Dimension:
     ``Dimension(5)`` is the size 5, ``Dimension(2, 5)`` a size from 2 to 5, ``Dimension(2, -1)`` a size of 2 or more,
     ``Dimension()`` any size; a text such as ``"2..5"`` is parsed.
 
-    ``symbol`` (0: none) identifies an unknown size, so that two dynamic dimensions can be known to be equal. Comparison
-    ignores it. A dimension also equals the integer of its size, and one of any size equals -1.
+    Sizes count elements. A dimension equals another one of the same bounds, and the integer of its size; one of any
+    size equals -1. ``symbol`` identifies an unknown size, so that two dynamic dimensions can be known to be equal;
+    comparison ignores it.
     """
 
     lower: int
+    """The smallest size."""
     upper: int | None
+    """The largest size; None if there is no bound."""
     symbol: int
+    """The number that dimensions share if they are known to be equal; 0 for none."""
 
     def __init__(self, lower: int | str | None = None, upper: int | EllipsisType | None = ..., symbol: int = 0) -> None:
         """Create a dimension; without ``upper``, one of the single size ``lower``.
@@ -69,10 +73,12 @@ class Dimension:
 
     @property
     def is_static(self) -> bool:
+        """Return whether the size is known."""
         return self.lower == self.upper
 
     @property
     def is_dynamic(self) -> bool:
+        """Return whether the size is not known."""
         return self.lower != self.upper
 
     @property
@@ -127,6 +133,7 @@ class Dimension:
         return self if other.contains(1) else self.merged_with(other)
 
     def contains(self, size: int) -> bool:
+        """Return whether the dimension may have this size."""
         return self.lower <= size and (self.upper is None or size <= self.upper)
 
     def union(self, other: Dimension) -> Dimension:

@@ -17,18 +17,24 @@ from ovir.diagnostics.spelling import did_you_mean
 class ElementType:
     """One of OpenVINO's element types.
 
-    ``bits`` is the size of a value in the weights file; ``dtype`` is the NumPy dtype of a tensor of this type in
-    memory. Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one value (for nf4: one 4-bit code)
-    per byte.
+    Each type exists once, and is compared by identity; ``ElementType.parse("f32")`` returns it.
     """
 
     name: str
+    """The name, such as ``f32``."""
     bits: int
-    kind: str  # "float", "signed", "unsigned", "boolean", "string", "dynamic"
+    """The size of a value in the weights file, in bits."""
+    kind: str
+    """``float``, ``signed``, ``unsigned``, ``boolean``, ``string`` or ``dynamic``."""
     dtype: np.dtype[Any] | None
+    """The NumPy dtype of arrays of this type, None for ``dynamic``.
+
+    Types that NumPy and ml_dtypes lack (u1, u3, u6, nf4) are held as uint8, one value (for nf4: one 4-bit code) per
+    byte.
+    """
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
-        return ElementType.parse, (self.name,)  # each type exists once, and is compared by identity
+        return ElementType.parse, (self.name,)  # so that each type exists once
 
     def to_dtype(self) -> np.dtype[Any]:
         """Return the NumPy dtype (ml_dtypes' where NumPy has none); raise ValueError for ``dynamic``."""
@@ -38,10 +44,12 @@ class ElementType:
 
     @property
     def is_dynamic(self) -> bool:
+        """Return whether the type is not known."""
         return self.kind == "dynamic"
 
     @property
     def is_real(self) -> bool:
+        """Return whether it is a floating-point type, nf4 included."""
         return self.kind == "float"
 
     @property

@@ -64,12 +64,14 @@ class PartialShape:
 
     @property
     def is_static(self) -> bool:
+        """Return whether the rank and all sizes are known."""
         if self._is_static is None:
             self._is_static = self._dims is not None and all(d.lower == d.upper for d in self._dims)
         return self._is_static
 
     @property
     def is_dynamic(self) -> bool:
+        """Return whether the rank or a size is not known."""
         return not self.is_static
 
     @property

@@ -68,7 +68,9 @@ class TensorType:
     ) -> None:
         """Set the type and shape, given as such or as ``"f32"`` and ``[1, -1]``. Raise ValueError for others."""
         self.element_type = element_type if isinstance(element_type, ElementType) else ElementType.parse(element_type)
+        """The element type, which may be ``dynamic``."""
         self.shape = shape if isinstance(shape, PartialShape) else as_shape(shape)
+        """The shape, of which the rank or sizes may be unknown."""
         self._value = value
         self._evaluation: Evaluation | None = None
         self._index = 0

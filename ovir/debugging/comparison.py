@@ -32,6 +32,7 @@ class TensorDifference:
     worst: TensorComparison
     """The comparison for the set with the largest difference."""
     worst_set: int
+    """The number of that set, from 0."""
     means: dict[str, float | None]
     """The means of the metrics over all sets; non-finite values are left out."""
     sets: int
@@ -39,7 +40,9 @@ class TensorDifference:
     worst_input: str
     """The name of the set with the largest difference."""
     tolerance: Tolerance
+    """The tolerance of this tensor, with ``rtol`` and ``atol``."""
     element_type: str
+    """The element type in the first model, such as ``f32``."""
     shape: tuple[int, ...]
     """The shape in the worst set."""
     agreement: Agreement | None = None
@@ -82,13 +85,17 @@ class LayerDifference:
     """A layer of the first model, and the output of it that differs most."""
 
     id: int
+    """The id of the layer."""
     name: str
     """The key of the layer, which is its name unless the model has several layers of this name."""
     type: str
+    """The operation, such as ``Convolution``."""
     version: str
+    """The opset that the file names, such as ``opset1``."""
     output: int
     """The position of the output that the numbers are about."""
     tensor: TensorDifference
+    """How that output differs."""
     contribution: float
     """How much noise the layer adds to its output, relative to the signal: what its inputs bring along is subtracted
     unless layers were isolated. Infinite for problems, and where NaN or infinities disagree."""
@@ -99,6 +106,7 @@ class LayerDifference:
 
     @property
     def within(self) -> bool:
+        """Return whether the output is within the tolerance for all sets of inputs."""
         return self.tensor.within
 
     def to_dict(self) -> dict[str, Any]:
@@ -116,11 +124,15 @@ class OutputDifference:
     """An output of the first model."""
 
     index: int
+    """The position of the output."""
     name: str
+    """The name of its tensor."""
     tensor: TensorDifference
+    """How it differs."""
 
     @property
     def within(self) -> bool:
+        """Return whether the output is within the tolerance for all sets of inputs."""
         return self.tensor.within
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,9 +145,13 @@ class NotCompared:
     """A layer that was not compared, or for which there is nothing to compare with."""
 
     id: int
+    """The id of the layer."""
     name: str
+    """The key of the layer."""
     type: str
+    """The operation, such as ``Convolution``."""
     reason: str
+    """Why it was left out."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the layer for JSON."""
@@ -147,6 +163,7 @@ class Comparison:
     """The result of ``ovir.compare``: true if everything is within the tolerance."""
 
     model: str
+    """The path or the name of the first model."""
     against: str
     """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
     mode: str
@@ -157,9 +174,11 @@ class Comparison:
     precision: str | None = None
     """The element type in which the device computes, such as ``bf16``; None if it is not known."""
     outputs: list[OutputDifference] = field(default_factory=list)
+    """The outputs, in their order."""
     layers: list[LayerDifference] = field(default_factory=list)
     """The layers that were compared, in the order of the run."""
     not_compared: list[NotCompared] = field(default_factory=list)
+    """The layers that were left out, with the reason."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
     """What else is worth knowing, and what the engine failed at."""
     values: tuple[str, str] = ("in the other model", "in the first")

@@ -34,7 +34,9 @@ class LayerSensitivity:
     layer: str
     """Its key."""
     id: int
+    """Its id in the file."""
     type: str
+    """Its operation, such as ``MatMul``."""
     error: float | None
     """The largest error of an output; None if the time was not enough to measure it."""
     own_error: float
@@ -48,8 +50,11 @@ class Precision:
     """The layers that must stay in f32 to keep the outputs within the tolerance, and how that was found."""
 
     to: str
+    """The narrower type: ``f16``, ``bf16`` or ``int8``."""
     tolerance: float
+    """The largest error of an output that is allowed, relative to the root mean square of the output."""
     samples: int
+    """The number of sets of inputs that were used."""
     error_before: float
     """The error of the outputs if all layers compute in the narrower type."""
     error: float
@@ -90,7 +95,11 @@ def precision(
     ``inputs``, ``samples`` and ``seed`` give sets of inputs as for ``ovir.compare``. An output is within ``tolerance``
     if the root mean square of its error is at most this share of its own. Each layer is first emulated alone; then the
     most sensitive ones are kept, as few as suffice, which is verified with all others emulated together. If measuring
-    takes longer than ``seconds``, the rest is ranked by the error of the layers' own results.
+    takes longer than ``seconds``, the rest is ranked by the error of the layers' own results. ``progress`` is called
+    with how much is done, how much there is, and what is being done.
+
+    Raises InputError for a type that cannot be emulated and for inputs that do not match the model, ReadError and
+    ModelError for a file that cannot be read, and RunError if the model cannot be run in f32.
     """
     if to not in TOLERANCES:
         hint = did_you_mean(to, TOLERANCES) if isinstance(to, str) else None

@@ -70,6 +70,7 @@ class TensorComparison:
     max_rel: float | None = None
     """Largest absolute error relative to the reference, over positions where the reference is not 0."""
     mean_abs: float | None = None
+    """Mean absolute error."""
     rmse: float | None = None
     """Root mean square of the error."""
     cosine: float | None = None

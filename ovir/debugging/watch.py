@@ -36,11 +36,15 @@ class WatchedInput:
     source: str
     """The key of the layer that computed it."""
     type: str
+    """The operation of that layer, such as ``MatMul``."""
     shape: tuple[int, ...]
+    """The shape of the tensor in this run."""
     minimum: float | int | None
     """The smallest finite value."""
     maximum: float | int | None
+    """The largest finite value."""
     nonfinite: int
+    """The number of NaN and infinities."""
     value: float | int | None
     """The value at the reported position; None inside of a layer, or if the shapes do not broadcast."""
 
@@ -52,7 +56,9 @@ class WatchEvent:
     layer: str
     """Its key."""
     id: int
+    """Its id in the file."""
     type: str
+    """Its operation, such as ``MatMul``."""
     what: str
     """The condition, such as ``overflow:f16``."""
     value: float
@@ -70,6 +76,7 @@ class WatchEvent:
     call: int
     """How often the layer had run before, which is more than 0 only in bodies."""
     inputs: tuple[WatchedInput, ...]
+    """What it was computed from."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,11 @@ class LayerMargin:
     """How far the results of a layer are from overflow."""
 
     layer: str
+    """The key of the layer."""
     id: int
+    """Its id in the file."""
     type: str
+    """Its operation, such as ``MatMul``."""
     largest: float
     """The largest absolute value in all results and calls."""
     margins: dict[str, float]
@@ -105,6 +115,7 @@ class Watch:
             message = f"expected a text such as 'nan,inf,overflow:f16', got {conditions!r}"
             raise InputError(diagnose(USAGE, message))
         self.conditions = parse_conditions(conditions)
+        """The conditions, parsed."""
         self.events: list[WatchEvent] = []
         """In the order in which the layers have run."""
         self.inputs: list[tuple[str, str]] = []

@@ -11,9 +11,14 @@ from enum import StrEnum
 
 
 class Severity(StrEnum):
+    """How bad a diagnostic is; a member equals its text, such as ``"error"``."""
+
     ERROR = "error"
+    """The file is wrong: OpenVINO refuses it, or reads something else than it says."""
     WARNING = "warning"
+    """The file can be read, but something else was probably meant."""
     INFO = "info"
+    """The file is correct, but could be better."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,31 @@ from ovir.diagnostics.text import escaped, readable
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One diagnostic. ``layer`` is a text such as ``layer 6 'Gather_4' (Gather, opset1)``."""
+    """One fault, or one fact worth knowing: what it is, and where. Fields that are not known are None.
+
+    ``str(diagnostic)`` is one line, and a second one with the hint, as ``ovir check`` prints it.
+    """
 
     code: str
+    """The kind of diagnostic, such as ``OVIR402``; docs/diagnostics.md has a section for each."""
     severity: Severity
+    """Whether it is an error, a warning or an info."""
     message: str
+    """What was found, and what was expected."""
     layer: str | None = None
+    """The layer as a text, such as ``layer 6 'Gather_4' (Gather, opset1)``."""
     layer_id: int | None = None
+    """The id of the layer in the file."""
     port: int | None = None
+    """The id of the port in the file."""
     file: str | None = None
+    """The path of the file, as it was given."""
     line: int | None = None
+    """The line of the file, from 1."""
     column: int | None = None
+    """The column of the line, from 1."""
     hint: str | None = None
+    """What may help to fix it."""
 
     def __str__(self) -> str:
         place = "".join(f":{n}" for n in (self.line, self.column) if n is not None)

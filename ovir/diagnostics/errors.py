@@ -7,11 +7,15 @@ from ovir.diagnostics.diagnostic import Diagnostic
 
 
 class OvirError(Exception):
-    """The base class of the errors that ovir raises; ``diagnostics`` holds one or more diagnostics."""
+    """The base class of the errors that ovir raises.
+
+    ``str(error)`` has the first diagnostic, with its place, and the number of the others.
+    """
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
         self.diagnostics = diagnostics
+        """One or more diagnostics, as a tuple."""
 
     @property
     def diagnostic(self) -> Diagnostic:
@@ -25,19 +29,25 @@ class OvirError(Exception):
 
 
 class ReadError(OvirError):
-    """A file that is missing, not readable or not XML."""
+    """A file that cannot be read: it is missing, not readable, truncated, or no OpenVINO IR."""
 
 
 class WriteError(OvirError):
-    """A file that cannot be written."""
+    """A file that cannot be written: its folder is missing or read-only, or the disk is full."""
 
 
 class ModelError(OvirError):
-    """A model with a wrong structure, attribute, shape or type."""
+    """A model that is wrong: its structure, an attribute, a shape or an element type.
+
+    Reading, inferring, reshaping and editing raise it.
+    """
 
 
 class ExportError(OvirError):
-    """A model that another format cannot express, with a diagnostic for each layer."""
+    """A model that another format cannot express, with a diagnostic for each layer.
+
+    ``export_onnx`` raises it before it writes anything.
+    """
 
     _SHOWN = 20
 
@@ -48,11 +58,14 @@ class ExportError(OvirError):
 
 
 class RunError(OvirError):
-    """A run that failed because of the values in it."""
+    """A run that failed because of the values in it, such as an index outside of its axis."""
 
 
 class InputError(OvirError, ValueError):
-    """Arguments that do not match the model: an input's name, type or shape."""
+    """Arguments that cannot be used: the name, element type or shape of an input, or an option.
+
+    It is a ValueError, too. A name or position that does not exist is also a KeyError and an IndexError.
+    """
 
 
 class NotFoundError(InputError, KeyError, IndexError):

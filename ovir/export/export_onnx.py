@@ -28,8 +28,8 @@ def export_onnx(
     written to a second file, ``<path>.data``. Variables become pairs of inputs and outputs. The file is checked with
     ``onnx.checker.check_model(full_check=True)``.
 
-    Raise ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
-    WriteError if the file cannot be written. Raise InputError for another ending, for an opset that is not known, and
+    Raises ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
+    WriteError if the file cannot be written. Raises InputError for another ending, for an opset that is not known, and
     if a package is missing.
     """
     require_packages("the export", "onnx", "onnx", "onnx_ir")

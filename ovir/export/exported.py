@@ -11,11 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class Exported:
-    """A model in ONNX. The names are in the order of the model's inputs, outputs and variables."""
+    """A model in ONNX, and the names of its inputs, outputs and variables."""
 
     onnx: ir.Model
+    """The model, as an object of the package onnx_ir."""
     inputs: list[str] = field(default_factory=list)
+    """The names of the inputs, in the order of the inputs of the model, without the variables."""
     outputs: list[str] = field(default_factory=list)
+    """The names of the outputs, in the order of the outputs of the model, without the variables."""
     state_inputs: dict[str, str] = field(default_factory=dict)
     """The input that holds each variable before a call, by its id."""
     state_outputs: dict[str, str] = field(default_factory=dict)

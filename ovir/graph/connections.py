@@ -29,10 +29,15 @@ class Edge(NamedTuple):
     """A connection from an output port to an input port, given by the ids in the file."""
 
     from_layer: int
+    """The id of the layer that it comes from."""
     from_port: int
+    """The id of the output port."""
     to_layer: int
+    """The id of the layer that it leads to."""
     to_port: int
+    """The id of the input port."""
     line: int | None = None
+    """The line in the file, from 1; None for an edge that no file has."""
 
 
 class Dependent(Protocol):
@@ -56,7 +61,9 @@ class LayerGraph:
         ModelError if the layers form a cycle, and InputError for a body of two layers.
         """
         self.name = name
+        """The name of the model."""
         self.path = path
+        """The path of the file that it was read from; None for others."""
         self.has_gaps = has_gaps
         self._order = FileOrder(layers)
         require_own_bodies(self._file_order)

@@ -105,23 +105,28 @@ def _applied(type_name: str, *operands: Any) -> Layer:
 class Port(Arithmetic):
     """An input or output of a layer.
 
-    ``shape`` and ``element_type`` are inferred; ``declared_shape`` and ``declared_element_type`` are what the file
-    declares, None if it declares nothing. ``id`` is the number in the file.
-
     The connections of ports are the only record of the graph: an input has at most one ``source``, an output has
     ``readers``. Only ``Model.connect`` and the other edits of a model change them.
     """
 
     layer: Layer
+    """The layer that has the port."""
     index: int
+    """The position among the inputs or outputs of the layer."""
     id: int
+    """The number in the file."""
     is_output: bool
+    """Whether it is an output of the layer."""
     declared_shape: PartialShape | None = None
+    """The shape that the file declares; None if it declares none. ``shape`` is the inferred one."""
     declared_element_type: ElementType | None = None
+    """The element type that the file declares; None if it declares none. ``element_type`` is the inferred one."""
     own_names: frozenset[str] = frozenset()
     """The tensor names that the file gives to this port; see ``names``."""
     line: int | None = None
+    """The line of the <port> in the file, from 1."""
     rt_info: RtInfo = NO_RT_INFO
+    """The runtime information of the port, which is empty if the file has none."""
     inferred: TensorType | None = None
     """The inferred type of an output; None before inference, or if the operation has no such output."""
     edge_line: int | None = None
@@ -189,30 +194,39 @@ class Port(Arithmetic):
 class Layer(Arithmetic):
     """One operation of a model.
 
-    ``version`` is the text in the file, such as ``opset6``. ``operator`` is the operation with typed attributes, None
-    if ovir has no operation of this type and version. ``attributes`` has every attribute of the file under its name
-    there. Its type is the one that the operation declares; an attribute that the operation does not declare remains a
-    text. Inference and runs use the values of ``operator``, so ``attributes`` is read-only once the layer is in a
-    model; ``Model.replace_layer`` changes attributes.
-
     A layer created by the functions of an opset (``from ovir import opset13 as ops``) reads its sources, but is not
     among their readers and has no name of its own before it is part of a model.
     """
 
     id: int
+    """The number in the file, which no other layer of the model or body has."""
     name: str
+    """The name, which other layers may have, too; ``key`` is unique."""
     type: str
+    """The operation, such as ``Gather``."""
     version: str
+    """The version in the file, such as ``opset6``."""
     attributes: dict[str, Any] = field(default_factory=dict)
+    """Every attribute of the file under its name there.
+
+    Its type is the one that the operation declares; an attribute that the operation does not declare remains a text.
+    Inference and runs use the values of ``operator``, so this dictionary is read-only once the layer is in a model;
+    ``Model.replace`` changes attributes.
+    """
     operator: Operator | None = None
+    """The operation with typed attributes; None if ovir has no operation of this type and version."""
     inputs: list[Port] = field(default_factory=list)
+    """The input ports."""
     outputs: list[Port] = field(default_factory=list)
+    """The output ports."""
     bodies: dict[str, Any] = field(default_factory=dict)
     """The bodies by name (``body``, or ``then`` and ``else``); each is a ``Model``."""
     line: int | None = None
+    """The line of the <layer> in the file, from 1."""
     data_line: int | None = None
     """The line of the <data> element."""
     file: str | None = None
+    """The path of the file; None for a layer that was not read from one."""
     scope: str = ""
     """For a layer in a body: the names of the layers around it, such as ``loop/body/``."""
     rt_info_source: RtInfo | DeferredRtInfo | None = None
@@ -227,7 +241,7 @@ class Layer(Arithmetic):
         return NO_RT_INFO if self.rt_info_source is None else self.rt_info_source
 
     def output(self, index: int = 0) -> Port:
-        """Return an output port; NotFoundError, which is also an IndexError, if there is none."""
+        """Return an output port. Raises InputError, which is also an IndexError, if there is none."""
         if 0 <= index < len(self.outputs):
             return self.outputs[index]
         message = f"there is no output {index}: the layer has {plural(len(self.outputs), 'output')}"

@@ -49,8 +49,12 @@ class Model(CheckedEdits):
     they depend on, in the order of the inputs. ``sinks`` are the Assigns, which may also come second, as in
     ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
 
-    The graph is acyclic. See ``LayerGraph`` for what can be read from it, ``CheckedEdits`` for its edits and
-    ``EditableGraph`` for the primitive edits that they are made of.
+    The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``fold_constants``, ``decompress``, ``prune`` and
+    ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The primitive edits
+    ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``, ``remove_layer``,
+    ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes`` after them, or use
+    ``editing``.
     """
 
     @overload

@@ -57,6 +57,7 @@ class RtInfo(Mapping[str, "str | RtInfo"]):
     """
 
     elements: tuple[RtElement, ...] = (RtElement(0, "rt_info"),)
+    """The elements, each with its nesting depth, tag, attributes and text."""
 
     def __getitem__(self, key: str | tuple[str, ...]) -> str | RtInfo:
         """Return an entry; for a tuple of keys, an entry of an entry.

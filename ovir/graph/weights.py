@@ -31,6 +31,7 @@ class Weights:
 
     @property
     def shape(self) -> PartialShape:
+        """Return the shape that the layer reads."""
         return self.input.shape
 
     @property

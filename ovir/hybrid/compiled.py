@@ -34,7 +34,8 @@ def compile_model(
     ``engine`` is ``"numpy"``, or ``"onnxruntime"``, which runs the model exported to ONNX; NumPy then runs only what
     ONNX cannot express. For the other options, see ``CompiledModel``; they concern NumPy, except for ``threads``.
 
-    Raise InputError for an engine that is unknown or not installed.
+    Raises InputError for an engine that is unknown or not installed and for options that exclude each other, ReadError
+    for a file that cannot be read, and ModelError for a model that cannot be run.
     """
     require_engine(engine)
     if not isinstance(model, Model):

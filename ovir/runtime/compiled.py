@@ -64,13 +64,19 @@ class CompiledModel:
         weights stay compressed and are decompressed at each use: memory stays near the size of the .bin, and runs
         take longer. ``emulate`` is ``"f16"`` or ``"bf16"``: weights and the results of layers are rounded to this type,
         as on a device that computes in it; see docs/precision.md.
+
+        Raises InputError for arguments that exclude each other, and ModelError for a model that cannot be run.
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
         self.model = model
+        """The model, as it was when it was compiled."""
         self.threads = threads
+        """The most threads that kernels use; None for all cores."""
         self.strict = strict
+        """Whether a value that the specification excludes is an error."""
         self.keep_compressed = keep_compressed
+        """Whether large weights stay compressed."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
             message = "emulate and keep_compressed exclude each other: rounded weights are kept as f32"
@@ -194,10 +200,12 @@ class CompiledModel:
 
     @property
     def inputs(self) -> list[Port]:
+        """Return the ports of the inputs, with their names, types and shapes."""
         return self.model.inputs
 
     @property
     def outputs(self) -> list[Port]:
+        """Return the ports of the outputs, with their names, types and shapes."""
         return self.model.outputs
 
     def create_infer_request(self) -> InferRequest:
@@ -227,6 +235,7 @@ class InferRequest:
 
     def __init__(self, compiled: CompiledModel) -> None:
         self.compiled = compiled
+        """The compiled model that it runs."""
         self._variables = Variables()
         self._busy = threading.Lock()
         self._prepare()
@@ -247,9 +256,12 @@ class InferRequest:
     ) -> Results:
         """Run the model on ``inputs``: a mapping from name, position or Port, a list, or one array.
 
-        ``taps`` are the names or keys (``Layer.key``) of layers whose outputs ``results.taps`` will hold. With
-        ``share_outputs`` the arrays belong to the request, which overwrites them in its next call. Raise InputError if
-        an input does not match the model, RunError if a layer fails.
+        An array has the shape of its input, in which dynamic dimensions may have any size that the input allows.
+        Arrays are converted to the element type of the input if no value is lost but digits of real numbers. ``taps``
+        are the names or keys (``Layer.key``) of layers whose outputs ``results.taps`` will hold. With ``share_outputs``
+        the arrays belong to the request, which overwrites them in its next call.
+
+        Raises InputError if an input does not match the model, and RunError if a layer fails.
         """
         if not self._busy.acquire(blocking=False):
             message = "this request is running; create_infer_request() makes another for another thread"
@@ -311,7 +323,11 @@ class InferRequest:
 
 
 class Results(Mapping[Any, Array]):
-    """The outputs of one run, by position, by any tensor name, or by Port. Iterates in Result order."""
+    """The outputs of one run, as arrays: ``results[0]``, ``results["name"]`` or ``results[port]``.
+
+    Any name of an output's tensor finds it. It is a mapping from the ports of the outputs, in their
+    order, to arrays of the dtypes that their element types have. Raises InputError for an output that does not exist.
+    """
 
     def __init__(
         self,

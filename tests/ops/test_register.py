@@ -83,6 +83,13 @@ def test_what_an_opset_has_is_not_registered() -> None:
         ovir.register("Swirl", version="extension")(int)  # type: ignore[type-var]
 
 
+@pytest.mark.parametrize("annotations", [{}, {"turns": dict}], ids=["none", "of another type"])
+def test_attributes_need_a_type(annotations: dict[str, Any]) -> None:
+    body = {"turns": ovir.attribute(), "infer": lambda self, data: data, "__annotations__": annotations}
+    with pytest.raises(ovir.InputError, match="attribute 'turns' of Swirl is annotated with no type"):
+        ovir.register("Swirl", version="extension")(type("Swirl", (ovir.Operator,), body))
+
+
 def test_its_faults_are_its_own() -> None:
     @ovir.register("Swirl", version="extension")
     class Broken(ovir.Operator):

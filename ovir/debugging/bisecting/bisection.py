@@ -34,9 +34,13 @@ class Probe:
     id: int
     """The id of its last layer."""
     name: str
+    """The key of its last layer."""
     type: str
+    """The operation of its last layer, such as ``Convolution``."""
     version: str
+    """The opset of its last layer, such as ``opset1``."""
     verdict: Verdict
+    """Whether its outputs agree, as ``within``, and how far they differ."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the probe for JSON."""
@@ -61,6 +65,7 @@ class Part:
     """The smallest part of a model that was found to differ, with inputs for which it does."""
 
     model: Model
+    """The part, whose inputs are the tensors before it."""
     layers: int
     """The number of layers, without Parameters, Results, Consts and Assigns."""
     files: list[str] = field(default_factory=list)
@@ -77,6 +82,7 @@ class Bisection:
     """The result of ``ovir.bisect``: true if no difference was found."""
 
     model: str
+    """The path or the name of the model."""
     against: str
     """What the model was compared with, such as ``OpenVINO 2026.4.1 on CPU``."""
     layers: int
@@ -91,7 +97,9 @@ class Bisection:
     probes: list[Probe] = field(default_factory=list)
     """The beginnings of the model that were compared, the shortest first."""
     part: Part | None = None
+    """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    """What else is worth knowing, and what the other side failed at."""
 
     @property
     def within(self) -> bool:

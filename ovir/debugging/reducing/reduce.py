@@ -28,6 +28,7 @@ class ReductionStep:
     """A step of the search that has made the model smaller."""
 
     name: str
+    """What the step tries, such as ``cut the end``."""
     runs: int
     """The number of runs of the check so far, at the end of the step."""
     layers: int
@@ -39,14 +40,17 @@ class Reduction:
     """The smallest model that was found."""
 
     model: Model
+    """The model, inferred."""
     status: int
     """The status of the check for this model and for the whole one."""
     layers_before: int
     """The number of layers of the whole model, without Parameters, Results, Consts and Assigns."""
     layers: int
+    """The number of layers of the smallest model, counted in the same way."""
     runs: int
     """How often the check has run."""
     steps: list[ReductionStep] = field(default_factory=list)
+    """The steps that have made the model smaller, in order."""
     complete: bool = True
     """Whether nothing smaller was left to try when the search ended; False after ``max_runs`` runs."""
 

@@ -19,8 +19,10 @@ def to_python(model: Model, path: str | os.PathLike[str]) -> None:
 
     Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
     variables are kept; layers that no result depends on are left out. A model of version 10 is upgraded, as by
-    ``save_model``. The files replace older ones only when both are complete. Raises WriteError if they cannot be
-    written. A tensor name that an earlier tensor has gets a number.
+    ``save_model``. The files replace older ones only when both are complete. A tensor name that an earlier tensor has
+    gets a number.
+
+    Raises WriteError if the files cannot be written, and ModelError if the model is wrong.
     """
     target_paths(path, CODE)
     program = program_of(model)

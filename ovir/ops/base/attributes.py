@@ -14,6 +14,9 @@ from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.integers import parse_integer, shortened
 from ovir.core.shapes import PartialShape
+from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import shown
 
@@ -114,6 +117,8 @@ def attribute(
     the Python name. ``minimum`` is the smallest number (or smallest item) allowed. ``specified`` marks an attribute
     that the specification requires although readers accept files without it and use the default; ``ovir check`` warns
     then. ``assumed`` is the text for a default in messages, if its value does not explain itself.
+
+    ``register`` raises InputError for an attribute without annotation, or of another type.
     """
     return _Declared(default, name, choices, minimum, specified, assumed)
 
@@ -125,6 +130,9 @@ def declared_attributes(cls: type) -> dict[str, Attribute]:
         own = {name: declared for name, declared in vars(base).items() if isinstance(declared, _Declared)}
         hints = _hints(base, own)
         for name, declared in own.items():
+            if hints.get(name) not in _PARSERS:
+                message = f"attribute '{name}' of {base.__name__} is annotated with no type that attributes can have"
+                raise InputError(diagnose(USAGE, message, hint="as in `axis: int = ovir.attribute()`"))
             file_name = declared.name or name
             found[file_name] = Attribute(
                 file_name,
@@ -144,7 +152,8 @@ def _hints(cls: type, names: Iterable[str]) -> dict[str, Any]:
 
     Other annotations are not evaluated: a class has many, and there are 245 classes.
     """
-    annotated = SimpleNamespace(__annotations__={name: cls.__annotations__[name] for name in names})
+    own = getattr(cls, "__annotations__", {})
+    annotated = SimpleNamespace(__annotations__={name: own[name] for name in names if name in own})
     return typing.get_type_hints(annotated, vars(sys.modules[cls.__module__]), dict(vars(cls)))
 
 

@@ -52,8 +52,11 @@ class Operator(Traits):
     """
 
     type: ClassVar[str]
+    """The name of the operation, such as ``Gather``."""
     opset: ClassVar[int]
+    """The opset that introduced this version; 0 for operations that are in none."""
     attributes: ClassVar[dict[str, Attribute]] = {}
+    """The declared attributes, by their names in files."""
     required_attributes: ClassVar[tuple[Attribute, ...]] = ()
     fields: ClassVar[frozenset[str]] = frozenset()
     """The Python names of the attributes."""
@@ -79,9 +82,11 @@ class Operator(Traits):
     """The inputs in which each output element is monotone: its bounds are at corners of their bounds."""
 
     input_types: tuple[ElementType, ...] = ()
+    """The inferred element types of the inputs, for ``run``, ``prepare`` and ``infer_value``; see ``applied``."""
     output_types: tuple[ElementType, ...] = ()
+    """The inferred element types of the outputs."""
     output_shapes: tuple[PartialShape, ...] = ()
-    """The inferred types of the inputs and outputs; see ``applied``."""
+    """The inferred shapes of the outputs."""
     constant_data: object = None
     """The data of a constant: what the outputs depend on besides attributes and inputs."""
     wiring: Mapping[str, BodyMap] = MappingProxyType({})
@@ -134,7 +139,9 @@ class Operator(Traits):
     # ----- to be defined by each operation
 
     infer: Callable[..., TensorType | tuple[TensorType, ...]]
+    """The function from the types of the inputs to the types of the outputs."""
     run: Kernel
+    """The kernel: the function from the arrays of the inputs to the arrays of the outputs."""
 
     def prepare(self, *constants: Array | None) -> Kernel | None:
         """Return a form of ``run`` that does repeated work only once, or None if there is none.
