@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "hybrid": {*_TOOLS, "export"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "engines", "export"},
     "workers": {*_TOOLS, "io"},
+    "integrations": {*_TOOLS, "analysis", "checks", "debugging"},
     "cli": {
         *_TOOLS,
         "editing",
@@ -50,6 +51,7 @@ ALLOWED: dict[str, set[str]] = {
         "hybrid",
         "debugging",
         "workers",
+        "integrations",
         "ovir",
     },
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -47,6 +47,11 @@ class Profile:
     def seconds(self) -> float:
         """Return the time in all kernels together."""
         return sum(timing.seconds for timing in self._timings.values())
+
+    @property
+    def timings(self) -> Mapping[Layer, Timing]:
+        """Return the time of each layer, in the order of the run."""
+        return self._timings
 
     def layers(self) -> list[Timing]:
         return sorted(self._timings.values(), key=lambda t: -t.seconds)

@@ -23,7 +23,7 @@ from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
 COMMANDS = (
     *("run", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
-    *("extract", "edit", "export", "explain", "ops", "python"),
+    *("extract", "edit", "export", "view", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
 
@@ -41,6 +41,7 @@ examples:
   ovir extract model.xml --outputs relu1 -o part.xml  the part that relu1 depends on
   ovir edit model.xml --rename image=photo -o new.xml rename, reshape, set constants, fold, prune
   ovir export model.xml -o model.onnx --verify        ONNX, compared with onnxruntime
+  ovir view model.xml --check                         the graph in a browser, with what is wrong
   ovir show model.xml                                 operations, parameters, multiply-accumulates
 
 exit status: 0 nothing wrong, 1 the model or its data is at fault, 2 wrong usage or a file that cannot be read at all

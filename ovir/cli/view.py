@@ -1,0 +1,142 @@
+"""``ovir view``: draw a model in Model Explorer, with what is wrong with it and what flows through it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+from ovir.analysis.diff import diff
+from ovir.checks.checker import check
+from ovir.checks.recovering import Recovered, read_recovering
+from ovir.cli.arguments import add_command, add_model, add_shape, file_name, natural
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.output import print_diagnostics, print_message, say
+from ovir.cli.recovering import add_no_weights, open_recovering
+from ovir.cli.status import DONE
+from ovir.debugging.compare import compare
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import plural
+from ovir.integrations.model_explorer.overlays import Overlay, of_comparison, of_diagnostics, of_diff
+from ovir.integrations.model_explorer.server import open_browser, open_server
+from ovir.integrations.model_explorer.view import ViewedModel, measure, shown_models, viewed
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "view",
+        run,
+        "draw a model in a browser with Model Explorer, until Ctrl-C",
+        "  ovir view model.xml\n"
+        "  ovir view model.xml --check --profile\n"
+        "  ovir view model.xml --run inputs.npz            minimum, maximum, mean and NaN of each layer\n"
+        "  ovir view model.xml --compare openvino:CPU      where a device computes something else\n"
+        "  ovir view before.xml --diff after.xml           both models, with what was removed and added\n"
+        "\nThe page is served to this machine only, and loads nothing from the network.\n",
+    )
+    add_model(parser)
+    add_no_weights(parser)
+    add_extension(parser)
+    add_shape(parser)
+    parser.add_argument("--check", action="store_true", help="color layers by the severity of their diagnostics")
+    parser.add_argument("--profile", action="store_true", help="run the model, and color layers by the time they take")
+    parser.add_argument(
+        "--run",
+        dest="inputs",
+        type=file_name,
+        metavar="INPUTS.npz",
+        help="run the model on these inputs, and color layers by the minimum, maximum and mean of their values, "
+        "and by how many are NaN or infinite",
+    )
+    parser.add_argument(
+        "--compare",
+        type=file_name,
+        metavar="SIDE",
+        help="color layers by their error: against openvino:DEVICE, onnx:FILE, OTHER.xml or an .npz of tensors",
+    )
+    parser.add_argument("--diff", type=file_name, metavar="OTHER.xml", help="also draw this model, and what differs")
+    parser.add_argument("--hide-constants", action="store_true", help="leave out the layers of constants")
+    parser.add_argument(
+        "--port", type=_port, metavar="N", help="the port of the server (default: 8080 or, if it is busy, any free one)"
+    )
+    parser.add_argument("--no-browser", action="store_true", help="only print the address of the page")
+
+
+def _port(text: str) -> int:
+    number = natural(text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"a port is at most 65535, got {number}")
+    return number
+
+
+def run(arguments: argparse.Namespace) -> int:
+    with open_server(arguments.port) as server:  # a busy port is reported before the work
+        load_extensions(arguments.extension)
+        server.show(shown_models(_models(arguments), hide_constants=arguments.hide_constants))
+        say(server.url)
+        print_message("Ctrl-C stops the server")
+        sys.stdout.flush()  # it may be a pipe, and nothing else is printed for long
+        if not arguments.no_browser and not open_browser(server.url):
+            print_message("no browser was found: open the address yourself")
+        server.serve_forever()
+    return DONE
+
+
+def _models(arguments: argparse.Namespace) -> list[ViewedModel]:
+    """Return the model, and the one that it is compared with, with their overlays."""
+    recovered = open_recovering(arguments)
+    overlays, diagnostics = _checked(arguments, recovered)
+    runs, failures = _ran(arguments, recovered)
+    diffs, others = _differing(arguments, recovered)
+    overlays += [*runs, *diffs]
+    return [viewed(arguments.model, recovered.model, [*diagnostics, *failures], recovered.declared, overlays), *others]
+
+
+def _checked(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
+    """Return the severities of layers, and the diagnostics that they show: a check finds them if one is requested or
+    the model has faults."""
+    if not arguments.check and not recovered.errors:
+        return [], list(recovered.model.diagnostics)
+    found = check(arguments.model, arguments.weights, need_weights=not arguments.no_weights)
+    if arguments.check:
+        print_message(f"{plural(len(found), 'diagnostic')} from the check")
+    if arguments.shape:
+        found += recovered.errors
+    return [of_diagnostics(recovered.model, found)], found
+
+
+def _ran(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[Diagnostic]]:
+    """Return the overlays of runs, and the diagnostics of runs that failed."""
+    options = [option for option in ("profile", "inputs", "compare") if getattr(arguments, option)]
+    if options and (recovered.errors or recovered.lacks_weights):
+        print_message("the model has faults, or no weights: it is drawn, but not run")
+        return [], []
+    overlays: list[Overlay] = []
+    failures: list[Diagnostic] = []
+    model, inputs = recovered.model, arguments.inputs
+    if options and inputs is None:
+        print_message("random inputs: 1 set, seed 0")
+    if arguments.profile or inputs is not None:
+        overlays, error = measure(model, inputs, times=arguments.profile, ranges=inputs is not None)
+        if error is not None:
+            print_message(str(error))
+            failures += error.diagnostics
+    if arguments.compare is not None:
+        found = compare(model, arguments.compare, inputs=inputs, mode="cumulative")
+        print_diagnostics(found.diagnostics)
+        overlays += of_comparison(model, found)
+    return overlays, failures
+
+
+def _differing(arguments: argparse.Namespace, recovered: Recovered) -> tuple[list[Overlay], list[ViewedModel]]:
+    """Return what differs from the model of ``--diff``, and that model with what differs from this one."""
+    if arguments.diff is None:
+        return [], []
+    other = read_recovering(arguments.diff)
+    diagnostics = [*other.errors, *other.model.diagnostics]
+    print_diagnostics(diagnostics)
+    found = diff(recovered.model, other.model)
+    print_message(str(found))
+    overlays = [of_diff(found, "b")]
+    return [of_diff(found, "a")], [viewed(arguments.diff, other.model, diagnostics, other.declared, overlays)]

@@ -1,0 +1,158 @@
+"""The groups that layers are drawn in: from the scopes in their names or, without them, from repeated blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.inference.constant_layers import all_constant_layers
+from ovir.integrations.model_explorer.blocks import Block, find_blocks
+
+Path = tuple[str, ...]
+"""The names of the groups around a layer, from the outside in."""
+
+_DEEPEST = 32
+"""The largest number of groups in each other; names can have any number of slashes."""
+_FEW = 3
+"""A scope of fewer layers than this says nothing: ``conv1/bias_add`` is a part of a name."""
+_MODULE = re.compile(r"(?:__module|self)\.")
+"""What begins the names of layers that were modules of PyTorch."""
+
+
+def group_paths(model: Model) -> dict[Layer, Path]:
+    """Return the groups of each layer of a model, without those in bodies; inputs and outputs are in none.
+
+    Constants, and what is computed from constants alone, are in the group of the layers that read them.
+    """
+    constants = all_constant_layers(model)
+    ends = {port.layer for port in (*model.inputs, *model.outputs)}
+    main = [layer for layer in model.layers if layer not in constants and layer not in ends]
+    paths: dict[Layer, Path] = dict.fromkeys(ends, ())
+    scopes = {layer: scope_of(layer.name) for layer in main}
+    if _are_useful(scopes.values()):
+        paths |= _without_common_part(scopes)
+        _add_unscoped(main, paths)
+    else:
+        paths |= _block_paths(main)
+    _add_constants(model, constants, paths)
+    return paths
+
+
+# --------------------------------------------------------------------------- scopes
+
+
+def scope_of(name: str) -> Path:
+    """Return the scope in the name of a layer: the parts before the last slash, and modules of PyTorch one by one.
+
+    ``/model/layers.0/attn/MatMul`` is in ``model``, ``layers.0`` and ``attn``. The same goes for
+    ``__module.model.layers.0.attn/aten::mm/MatMul``, because names such as ``aten::mm`` stand for operations. If names
+    are joined by ``;``, the last one counts.
+    """
+    *parts, _ = name.rpartition(";")[2].split("/")
+    found: list[str] = []
+    for part in parts:
+        if module := _MODULE.match(part):
+            found += _modules(part[module.end() :])
+        elif part and "::" not in part:
+            found.append(part)
+    return tuple(found[:_DEEPEST])
+
+
+def _modules(text: str) -> list[str]:
+    """Return the modules of ``encoder.layer.0.output``: a number belongs to the name before it."""
+    found: list[str] = []
+    was_name = False
+    for part in filter(None, text.split(".")):
+        if part.isdecimal() and was_name:
+            found[-1] += f".{part}"
+            was_name = False
+        else:
+            found.append(part)
+            was_name = not part.isdecimal()
+    return found
+
+
+def _are_useful(scopes: Iterable[Path]) -> bool:
+    """Return whether most layers are in scopes of several layers."""
+    listed = list(scopes)
+    sizes = Counter(scope[:1] for scope in listed)
+    return 2 * sum(bool(scope) and sizes[scope[:1]] >= _FEW for scope in listed) > len(listed)
+
+
+def _without_common_part(scopes: dict[Layer, Path]) -> dict[Layer, Path]:
+    """Return the scopes without the outer groups that all of them share; layers without a scope are left out."""
+    known = {layer: scope for layer, scope in scopes.items() if scope}
+    shared = len(_common_part(known.values()))
+    return {layer: scope[shared:] for layer, scope in known.items()}
+
+
+def _common_part(paths: Iterable[Path]) -> Path:
+    listed = list(paths)
+    if not listed:
+        return ()
+    low, high = min(listed), max(listed)
+    count = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), min(len(low), len(high)))
+    return low[:count]
+
+
+def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
+    """Add layers without a scope, which converters insert: into the innermost group around all their neighbors."""
+    known = dict(paths)
+    for layer in layers:
+        if layer not in paths:
+            sources = [port.source.layer for port in layer.inputs if port.source is not None]
+            neighbors = [known[other] for other in (*sources, *_readers(layer)) if known.get(other)]
+            paths[layer] = _common_part(neighbors)
+
+
+# --------------------------------------------------------------------------- repeated blocks
+
+
+def _block_paths(layers: Sequence[Layer]) -> dict[Layer, Path]:
+    """Return the groups of layers in topological order, one for each repeated block."""
+    numbers: dict[tuple[str, int], int] = {}
+    kinds = [numbers.setdefault((layer.type, len(layer.outputs)), len(numbers)) for layer in layers]
+    paths: dict[Layer, Path] = dict.fromkeys(layers, ())
+    _number_blocks(layers, find_blocks(kinds, _crossings(layers)), paths)
+    return paths
+
+
+def _number_blocks(layers: Sequence[Layer], blocks: Sequence[Block], paths: dict[Layer, Path]) -> None:
+    for number, block in enumerate(blocks, 1):
+        for layer in layers[block.start : block.stop]:
+            paths[layer] += (f"block {number}",)
+        _number_blocks(layers, block.inner, paths)
+
+
+def _crossings(layers: Sequence[Layer]) -> list[int]:
+    """Return how many tensors pass each place between two layers; 0 at both ends."""
+    position = {layer: i for i, layer in enumerate(layers)}
+    changes = [0] * (len(layers) + 1)
+    for i, layer in enumerate(layers):
+        for port in layer.outputs:
+            last = max((position.get(reader.layer, 0) for reader in port.readers), default=0)
+            if last > i:
+                changes[i + 1] += 1
+                changes[last + 1] -= 1
+    found, passing = [], 0
+    for change in changes:
+        passing += change
+        found.append(passing)
+    return found
+
+
+# --------------------------------------------------------------------------- constants
+
+
+def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]) -> None:
+    """Add layers that are computed from constants alone: into the innermost group around all that read them."""
+    for layer in reversed(model.layers):
+        if layer in constants and layer not in paths:
+            paths[layer] = _common_part([paths[reader] for reader in _readers(layer) if reader in paths])
+
+
+def _readers(layer: Layer) -> list[Layer]:
+    return [reader.layer for port in layer.outputs for reader in port.readers]

@@ -1,0 +1,149 @@
+"""Data on the nodes of a graph, which Model Explorer shows as numbers and colors: its *node data*."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from ovir.analysis.diff_result import Diff
+from ovir.analysis.profile import Timing
+from ovir.analysis.ranges import Range
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference
+from ovir.diagnostics.codes import Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.integrations.model_explorer.graphs import graph_id, node_ids
+
+RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"
+_SEVERITIES = {Severity.ERROR: RED, Severity.WARNING: ORANGE, Severity.INFO: BLUE}
+_STATUSES = {"added": GREEN, "removed": RED, "replaced": ORANGE, "moved": VIOLET, "changed": BLUE, "affected": GRAY}
+
+_WARM = ("#fff7e0", "#fbbc04", "#c5221f")
+"""Light for the smallest number, dark for the largest."""
+_BOTH = ("#4285f4", "#f1f3f4", "#ea8600")
+
+
+@dataclass(frozen=True)
+class Item:
+    """The value of a layer; ``color`` replaces the color that the gradient gives."""
+
+    value: float | int | str
+    color: str | None = None
+
+
+@dataclass
+class Overlay:
+    """One value for each of some layers."""
+
+    name: str
+    items: dict[str, Item] = field(default_factory=dict)
+    """By the keys of the layers."""
+    gradient: tuple[str, ...] = ()
+    """The colors from the smallest number to the largest."""
+    sums: bool = False
+    """Whether the sum and the mean over the layers of a group mean anything."""
+
+    def to_dict(self, model: Model) -> dict[str, Any]:
+        """Return the data for the graphs of a model and its bodies, by the id of the graph."""
+        found = {}
+        for part in model.graphs():
+            items = ((node, self.items.get(layer.key)) for layer, node in node_ids(part).items())
+            results = {node: _result(item) for node, item in items if item is not None}
+            found[graph_id(part)] = self._of_graph(results)
+        return found
+
+    def _of_graph(self, results: dict[str, Any]) -> dict[str, Any]:
+        data: dict[str, Any] = {"name": self.name, "results": results}
+        if self.gradient:
+            last = len(self.gradient) - 1
+            data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
+        if not self.sums:
+            data["hideAggregatedStats"] = ["sum", "avg"]
+        if not any(isinstance(result["value"], int | float) for result in results.values()):
+            data |= {"hideInAggregatedStatsTable": True, "hideInChildrenStatsTable": True}
+        return data
+
+
+def _result(item: Item) -> dict[str, Any]:
+    value = item.value
+    if isinstance(value, float):
+        value = float(f"{value:.5g}") if math.isfinite(value) else str(value)
+    return {"value": value} if item.color is None else {"value": value, "bgColor": item.color}
+
+
+# --------------------------------------------------------------------------- what overlays show
+
+
+def of_diagnostics(model: Model, diagnostics: Iterable[Diagnostic]) -> Overlay:
+    """Return the severity of the worst diagnostic of each layer."""
+    ranks = list(Severity)
+    worst: dict[str, Severity] = {}
+    for found in diagnostics:
+        if found.layer is not None:
+            worst[found.layer] = min(found.severity, worst.get(found.layer, ranks[-1]), key=ranks.index)
+    severities = ((layer.key, worst.get(layer.title)) for layer in model.walk())
+    return Overlay("diagnostics", {key: Item(str(s), _SEVERITIES[s]) for key, s in severities if s is not None})
+
+
+def of_times(timings: Mapping[Layer, Timing]) -> Overlay:
+    """Return the time that each layer takes."""
+    items = {layer.key: Item(1000 * timing.seconds) for layer, timing in timings.items()}
+    return Overlay("time (ms)", items, _WARM, sums=True)
+
+
+def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
+    """Return the minimum, the maximum and the mean of what each layer computes, and how many values are not finite."""
+    columns: list[tuple[str, Callable[[Range], float | int | None]]] = [
+        ("minimum", lambda found: found.minimum),
+        ("maximum", lambda found: found.maximum),
+        ("mean", lambda found: found.mean),
+    ]
+    overlays = [Overlay(name, _numbers(ranges, get), _BOTH) for name, get in columns]
+    counts = {layer.key: Item(r.nonfinite, RED if r.nonfinite else None) for layer, r in ranges.items()}
+    return [*overlays, Overlay("NaN and infinities", counts, sums=True)]
+
+
+def of_magnitudes(ranges: Mapping[Layer, Range]) -> Overlay:
+    """Return the largest absolute value of each layer, or that some of its values are not finite."""
+    items = _numbers(ranges, lambda found: found.largest)
+    bad = {layer.key: Item("not finite", RED) for layer, found in ranges.items() if found.nonfinite}
+    return Overlay("largest absolute value", items | bad, _WARM)
+
+
+def _numbers(ranges: Mapping[Layer, Range], get: Callable[[Range], float | int | None]) -> dict[str, Item]:
+    return {layer.key: Item(value) for layer, found in ranges.items() if (value := get(found)) is not None}
+
+
+def of_comparison(model: Model, comparison: Comparison) -> list[Overlay]:
+    """Return the largest absolute error of each layer, those beyond the tolerance in red, and how much noise the layer
+    adds."""
+    errors: dict[str, Item] = {}
+    for output in comparison.outputs:
+        errors[model.outputs[output.index].layer.key] = _error(output)
+    noise: dict[str, Item] = {}
+    for layer in comparison.layers:
+        errors[layer.name] = _error(layer)
+        noise[layer.name] = Item(layer.contribution, None if layer.within else RED)
+    return [Overlay("largest absolute error", errors, _WARM), Overlay("noise that a layer adds", noise, _WARM)]
+
+
+def _error(found: LayerDifference | OutputDifference) -> Item:
+    worst = found.tensor.worst
+    value: float | str = "not comparable" if worst.problem is not None or worst.max_abs is None else worst.max_abs
+    return Item(value, None if found.within else RED)
+
+
+def of_diff(found: Diff, side: Literal["a", "b"]) -> Overlay:
+    """Return how the layers of one of two models differ from the other model: removed, added, changed and so on.
+
+    A layer that only computes another type, because of what it reads, is affected.
+    """
+    statuses = {(item.a if side == "a" else item.b).key: "affected" for item in found.affected}
+    for entry in found.layers:
+        layer = entry.a if side == "a" else entry.b
+        if layer is not None:
+            statuses[layer.key] = entry.status
+    return Overlay("difference", {key: Item(status, _STATUSES[status]) for key, status in statuses.items()})

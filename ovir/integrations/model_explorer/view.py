@@ -1,0 +1,92 @@
+"""What ``ovir view`` shows: a model with its diagnostics, overlays, and another model that it is compared with."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from ovir.analysis.profile import Profile
+from ovir.analysis.ranges import Ranges
+from ovir.debugging.input_sets import input_sets
+from ovir.diagnostics.codes import Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import RunError
+from ovir.graph.layers import Layer, Port
+from ovir.graph.model import Model
+from ovir.integrations.model_explorer.graphs import MAIN, Graph, graphs_of
+from ovir.integrations.model_explorer.overlays import Overlay, of_ranges, of_times
+from ovir.integrations.model_explorer.server import Pane, Shown
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.listeners import Listener
+
+
+@dataclass
+class ViewedModel:
+    """A model on a page, with its graphs and overlays."""
+
+    path: str
+    model: Model
+    graphs: list[Graph]
+    overlays: list[Overlay] = field(default_factory=list)
+    selected: Layer | None = None
+    """The layer that is selected at first."""
+
+    def pane(self, name: str) -> Pane:
+        """Return the part of the page that shows this model, or the body that has the selected layer."""
+        for part, graph in zip(self.model.graphs(), self.graphs, strict=True):
+            for layer, node in zip(part.layers, graph.nodes, strict=True):
+                if layer is self.selected:
+                    return Pane(name, graph.id, node["id"], node["namespace"])
+        return Pane(name, MAIN)
+
+
+def viewed(
+    path: str, model: Model, diagnostics: Sequence[Diagnostic], declared: Collection[Port], overlays: Iterable[Overlay]
+) -> ViewedModel:
+    """Return a model as a page shows it. Nodes show the diagnostics of their layers; ``declared`` are the ports whose
+    type inference did not find. The first layer with an error is selected."""
+    wrong = {found.layer for found in diagnostics if found.severity is Severity.ERROR}
+    selected = next((layer for layer in model.walk() if layer.title in wrong), None) if wrong else None
+    return ViewedModel(path, model, graphs_of(model, diagnostics, declared), list(overlays), selected)
+
+
+def shown_models(models: Sequence[ViewedModel], *, hide_constants: bool = False) -> Shown:
+    """Return models and overlays as the server sends them. The page selects the overlay that it loads last, so that the
+    first one comes last."""
+    names = distinct_names([item.path for item in models])
+    hidden = ["Const"] if hide_constants else []
+    shown = Shown()
+    for name, item in zip(names, models, strict=True):
+        shown.models[name] = {"graphs": [{**graph.to_dict(), "nodeLabelsToHide": hidden} for graph in item.graphs]}
+        shown.overlays += [(overlay.name, name, overlay.to_dict(item.model)) for overlay in reversed(item.overlays)]
+        shown.panes.append(item.pane(name))
+    return shown
+
+
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files, with as many of their folders as it takes to tell them apart."""
+    parts = [os.path.abspath(path).split(os.sep) for path in paths]
+    for count in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-count:]) for part in parts]
+        if len(set(names)) == len(names):
+            return names
+    return [f"{path} ({number})" for number, path in enumerate(paths, 1)]
+
+
+def measure(model: Model, inputs: str | None, *, times: bool, ranges: bool) -> tuple[list[Overlay], RunError | None]:
+    """Run a model once, and return the time of each layer or the range of its values, or both, as overlays.
+
+    ``inputs`` is an .npz; None stands for random inputs. If a layer fails, the overlays have the layers before it, and
+    the error is returned, too. Raise InputError for inputs that do not fit the model.
+    """
+    arrays = input_sets(model, inputs, None, 0)[0]()
+    profile, measured = Profile(), Ranges()
+    wanted: list[Listener] = [*([profile] if times else []), *([measured] if ranges else [])]
+    error = None
+    try:
+        CompiledModel(model)(arrays, listeners=wanted)
+    except RunError as raised:
+        error = raised
+    found = [of_times(profile.timings)] if times else []
+    return [*found, *(of_ranges(measured.ranges) if ranges else [])], error
