@@ -6,6 +6,7 @@ import argparse
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, s
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, status_of
+from ovir.cli.workers import add_workers, opened_workers
 from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -33,6 +35,7 @@ def add_to(commands: Any) -> None:
         "  ovir check models/ --ignore OVIR7 --fail-on warning --sarif diagnostics.sarif\n"
         "  ovir check models/ --summary\n"
         "  ovir check model.xml --runtime 2022.3\n"
+        "  ovir check models/ --workers 8 --summary\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
         "options are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
         "what a code means: ovir explain CODE\n",
@@ -55,6 +58,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
+    add_workers(parser)
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
 
 
@@ -116,17 +120,21 @@ def run(arguments: argparse.Namespace) -> int:
     output.say(diagnostics)
     checked: list[str] = []
     known = 0
-    results = check_each([name for name, _ in files], arguments.weights, settings, arguments.extension)
-    for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
-        if in_folder and any(d.code == NOT_IR.id for d in found):
-            continue  # a folder may hold other XML files
-        checked.append(name)
-        output.times.update(took)
-        wanted = [d for d in found if settings.reports(d, name)]
-        new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
-        known += len(wanted) - len(new)
-        diagnostics += new
-        output.say(new)
+    names = [name for name, _ in files]
+    with (
+        _workers(arguments) as workers,
+        closing(check_each(names, arguments.weights, settings, arguments.extension, workers)) as results,
+    ):
+        for (name, in_folder), (found, took) in zip(counted("checking files", files), results, strict=True):
+            if in_folder and any(d.code == NOT_IR.id for d in found):
+                continue  # a folder may hold other XML files
+            checked.append(name)
+            output.times.update(took)
+            wanted = [d for d in found if settings.reports(d, name)]
+            new = [d for d in wanted if baseline is None or must_be_reported(d) or not baseline.takes(d)]
+            known += len(wanted) - len(new)
+            diagnostics += new
+            output.say(new)
     if not checked and files:
         diagnostics.append(nothing := nothing_checked(len(files), arguments.models))
         output.say([nothing])
@@ -136,6 +144,11 @@ def run(arguments: argparse.Namespace) -> int:
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
+
+
+def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
+    """Return what says who checks the files; None leaves it to ``check_each``."""
+    return nullcontext() if arguments.workers is None and arguments.dask is None else opened_workers(arguments)
 
 
 class _Output:

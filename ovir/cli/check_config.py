@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NoReturn
 
 from ovir.cli.status import is_unreadable
-from ovir.diagnostics.codes import CODES, NO_WEIGHTS, USAGE, Severity
+from ovir.diagnostics.codes import CODES, INTERNAL, NO_WEIGHTS, OUT_OF_MEMORY, USAGE, WORKER_DIED, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
 
@@ -55,7 +55,10 @@ class Settings:
 def must_be_reported(found: Diagnostic) -> bool:
     """Return whether a diagnostic cannot be ignored; otherwise a file that was not checked would seem to have
     passed."""
-    return is_unreadable(found) and found.code != NO_WEIGHTS.id
+    return found.code in _NOT_CHECKED or (is_unreadable(found) and found.code != NO_WEIGHTS.id)
+
+
+_NOT_CHECKED = {WORKER_DIED.id, OUT_OF_MEMORY.id, INTERNAL.id}
 
 
 def parse_codes(texts: Iterable[str]) -> tuple[str, ...]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
+from time import perf_counter
+from typing import Any
 
 from ovir.checks.checker import check
 from ovir.cli.check_config import Settings
@@ -51,32 +54,90 @@ def nothing_checked(files: int, given: Sequence[str]) -> Diagnostic:
 
 
 def check_each(
-    names: Sequence[str], weights: str | None, settings: Settings, extensions: Sequence[str]
-) -> Iterator[Checked]:
-    """Yield the diagnostics of each file in order, computed by several processes if there are many files."""
+    names: Sequence[str],
+    weights: str | None,
+    settings: Settings,
+    extensions: Sequence[str],
+    workers: dict[str, Any] | None = None,
+) -> Generator[Checked]:
+    """Yield the diagnostics of each file in order.
+
+    ``workers`` are the arguments of ``map_tasks`` that say who checks them. Without them, this process does, and the
+    processes of a pool join in if that takes long.
+    """
     one = partial(
         _check_file,
+        folder=os.getcwd(),
         weights=weights,
         need_weights=not settings.no_weights,
         runtime=settings.runtime,
         skip=frozenset(code for code in CODES if not settings.wants(code)),
+        extensions=tuple(extensions),
     )
-    workers = min(os.cpu_count() or 1, len(names))
-    if workers < 2 or len(names) < _FEW:
-        yield from map(one, names)
-        return
-    from concurrent.futures import ProcessPoolExecutor  # importing it takes longer than checking a small file
+    left = iter(names)
+    if workers is None:
+        start = perf_counter()
+        for done, name in enumerate(left, 1):
+            yield one(name)
+            if perf_counter() - start > _PATIENCE and len(names) - done > 1:
+                break
+        workers = {}
+    remaining = list(left)
+    if remaining:
+        yield from _check_by_workers(one, remaining, workers)
 
-    with ProcessPoolExecutor(workers, initializer=load_extensions, initargs=(extensions,)) as pool:
-        yield from pool.map(one, names)
+
+_PATIENCE = 1.0
+"""Seconds after which other processes join in; starting them takes about as long."""
 
 
-_FEW = 4  # files; fewer are checked before other processes have started
+def _check_by_workers(
+    one: Callable[[str], Checked], names: Sequence[str], workers: dict[str, Any]
+) -> Iterator[Checked]:
+    from ovir.workers.tasks import map_tasks  # importing it takes longer than checking a small file
+
+    with map_tasks(one, names, chunk=_chunk(names), **workers) as outcomes:
+        for outcome in outcomes:
+            if outcome.error is None:
+                yield outcome.result
+            else:  # such as a worker that died
+                yield [replace(found, file=outcome.item) for found in outcome.error.diagnostics], {}
+
+
+def _chunk(names: Sequence[str]) -> int:
+    """Return how many files are handed over together: many of small files, as it takes as long to hand one over."""
+    sizes = [os.path.getsize(name) if os.path.isfile(name) else 0 for name in names]
+    fair = len(names) // 16  # so that no worker has to wait long for others at the end
+    return max(1, min(_MOST, fair, _TASK * len(names) // max(1, sum(sizes))))
+
+
+_TASK = 200_000
+"""The bytes of XML of one task."""
+_MOST = 32
+"""The most files of one task."""
 
 
 def _check_file(
-    name: str, weights: str | None, need_weights: bool, runtime: tuple[int, int] | None, skip: frozenset[str]
+    name: str,
+    folder: str,
+    weights: str | None,
+    need_weights: bool,
+    runtime: tuple[int, int] | None,
+    skip: frozenset[str],
+    extensions: Sequence[str],
 ) -> Checked:
+    """Check a file, whose name is relative to ``folder``, which need not be the current one of a worker."""
+    load_extensions(os.path.join(folder, path) for path in extensions)
+    root = "" if folder == os.getcwd() else os.path.join(folder, "")
     times: dict[str, float] = {}
-    found = check(name, weights, need_weights=need_weights, runtime=runtime, skip=skip, clock=times.__setitem__)
+    found = check(
+        os.path.join(root, name),
+        weights and os.path.join(root, weights),
+        need_weights=need_weights,
+        runtime=runtime,
+        skip=skip,
+        clock=times.__setitem__,
+    )
+    if root and not os.path.isabs(name):
+        found = [replace(d, file=d.file and d.file.removeprefix(root)) for d in found]
     return found, times

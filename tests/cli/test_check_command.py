@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from concurrent.futures import ProcessPoolExecutor
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.cli import check
+from ovir.cli import check_files
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 WRONG_TYPE = "error[OVIR203]"
@@ -220,22 +220,40 @@ def test_weights_are_for_no_folder(cli: Any, folder: Path) -> None:
     assert cli("check", folder, "--weights", "x.bin").status == 2
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # of Python 3.12, where a process has threads
-def test_several_processes_tell_the_same(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+# --------------------------------------------------------------------------- workers
+
+
+def test_workers_report_the_same_in_the_same_order(cli: Any) -> None:
     files = sorted(BAD.glob("OVIR2*.xml"))
-    monkeypatch.setattr(check.os, "cpu_count", lambda: 1)
     alone = cli("check", *files, "--json")
-    started: list[int] = []
+    assert cli("check", *files, "--json", "--workers", 2) == alone
+    assert cli("check", *files, "--json", "--workers", 1) == alone
 
-    class Pool(ProcessPoolExecutor):
-        def __init__(self, workers: int, **options: Any) -> None:
-            started.append(workers)
-            super().__init__(workers, **options)
 
-    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
-    monkeypatch.setattr(check.os, "cpu_count", lambda: 2)
+def test_processes_join_in_if_it_takes_long(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = sorted(BAD.glob("OVIR2*.xml"))
+    alone = cli("check", *files, "--json")
+    handed: list[str] = []
+    by_workers = check_files._check_by_workers
+
+    def spy(one: Any, names: list[str], workers: dict[str, Any]) -> Any:
+        handed.extend(names)
+        return by_workers(one, names, workers)
+
+    monkeypatch.setattr(check_files, "_check_by_workers", spy)
+    assert cli("check", *files[:3], "--json").out
+    assert handed == []
+    monkeypatch.setattr(check_files, "_PATIENCE", 0.0)
     assert cli("check", *files, "--json") == alone
-    assert started == [2]
+    assert handed == [str(file) for file in files[1:]]
+
+
+def test_dask_reports_the_same(cli: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    pytest.importorskip("distributed", reason="needs distributed, of the extra `dask`")
+    shutil.copytree(BAD, tmp_path / "bad")
+    monkeypatch.chdir(tmp_path)
+    alone = cli("check", "bad", "--json")
+    assert cli("check", "bad", "--json", "--dask", "local", "--workers", 2) == alone
 
 
 # --------------------------------------------------------------------------- options

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -86,3 +88,34 @@ def test_a_module_that_exits_is_an_error(cli: Any, swirling: Path, tmp_path: Pat
     result = cli("show", swirling, "--extension", module)
     assert result.status == 2
     assert f"error[OVIR902] --extension {module}: the module calls sys.exit({shown})" in result.err
+
+
+KILLER = """
+import os, signal
+from multiprocessing import parent_process
+import ovir
+
+@ovir.register("Killer", version="extension")
+class Killer(ovir.Operator):
+    def infer(self, data: ovir.TensorType) -> ovir.TensorType:
+        assert parent_process() is not None, "this would end the tests"
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="other systems have no SIGKILL")
+def test_a_file_that_kills_workers_is_reported(cli: Any, tmp_path: Path) -> None:
+    (tmp_path / "killer.py").write_text(KILLER)
+    for number in range(40):
+        net = Net()
+        net.result(net.op("Relu", net.parameter("x", "2"), name="relu"))
+        net.write(tmp_path, f"{number:02}")
+    text = (
+        (tmp_path / "17.xml").read_text().replace('type="Relu" version="opset1"', 'type="Killer" version="extension"')
+    )
+    (tmp_path / "17.xml").write_text(text)
+    done = cli("check", tmp_path, "--workers", 2, "--extension", tmp_path / "killer.py", "--select", "OVIR4", "--json")
+    assert done.status == 1
+    (found,) = json.loads(done.out)
+    assert (found["code"], found["file"]) == ("OVIR807", str(tmp_path / "17.xml"))
+    assert "40 files checked: 1 error" in done.err
