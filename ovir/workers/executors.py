@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from ovir.diagnostics.codes import ENGINE, USAGE
@@ -99,8 +101,7 @@ def _size_of(executor: Executor) -> int:
     """Return the number of workers of an executor; the number of cores if it does not tell."""
     client = _dask_client(executor)
     if client is not None:
-        threads: int = sum(client.nthreads().values())
-        return max(1, threads)
+        return sum(_dask_workers(client).values())
     for name in ("_max_workers", "num_workers"):  # of the standard library and loky; of mpi4py
         size = getattr(executor, name, None)
         if isinstance(size, int) and size > 0:
@@ -111,6 +112,17 @@ def _size_of(executor: Executor) -> int:
 def _dask_client(executor: Executor | None) -> Any:
     """Return the client of dask that an executor belongs to, None for other executors."""
     return getattr(executor, "_client", None) if type(executor).__module__.startswith("distributed.") else None
+
+
+def _dask_workers(client: Any) -> dict[str, int]:
+    """Return the number of threads of each worker by its address; RunError if no worker comes in time."""
+    try:
+        client.wait_for_workers(1, timeout=_PATIENCE)
+    except TimeoutError:
+        message = f"the cluster at {client.scheduler.address} has no workers"
+        raise RunError(diagnose(ENGINE, message)) from None
+    threads: dict[str, int] = client.nthreads()
+    return threads
 
 
 def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
@@ -126,7 +138,7 @@ def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
             lane.home = crew.home
         return made
     if client is not None:
-        return [Crew(client.get_executor(workers=[address])) for address in client.nthreads()]
+        return [Crew(client.get_executor(workers=[address])) for address in _dask_workers(client)]
     if crew.size == 1:
         return [crew]
     message = f"sessions need workers that can be chosen, which {type(executor).__name__} does not offer"
@@ -144,18 +156,17 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
         yield None
         return
     require_packages("--dask", "dask", "distributed")
-    import distributed as dask_distributed  # it has no types
-
-    distributed: Any = dask_distributed
+    distributed = import_module("distributed")
 
     if dask == "local":
         with (
+            import_module("dask.config").set({"distributed.scheduler.allowed-failures": _MOST_RETRIES}),
             distributed.LocalCluster(
                 n_workers=workers or parallel.available(),
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # any free port: None would ask for 8787, and warn where it is taken
-                silence_logs=50,
+                silence_logs=logging.CRITICAL,
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
@@ -169,10 +180,10 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
         message = f"no scheduler of dask answers at {dask}: {error}"
         raise RunError(diagnose(ENGINE, message)) from None
     with client:
-        if not client.nthreads():
-            raise RunError(diagnose(ENGINE, f"the cluster at {dask} has no workers"))
         yield client.get_executor()
 
 
+_MOST_RETRIES = 2
+"""How many times dask runs a task again whose worker has died."""
 _PATIENCE = 10.0
-"""Seconds to wait for a scheduler."""
+"""Seconds to wait for a scheduler, and for its first worker."""

@@ -174,18 +174,22 @@ class Tasks(Iterator[Outcome[Item]]):
         size = sum(crew.size for crew in self._crews)
         most = _PER_WORKER * size * (2 if self._ordered else 1)  # a slow item must not keep the others waiting
         while len(self._running) < _PER_WORKER * size:
-            can_take = self._taken - self._next < most * self._chunk
-            task = self._waiting.popleft() if self._waiting else self._new_task() if can_take else None
-            if task is None:
-                return
-            if self._session is not None and self._load(task.lane) >= _PER_WORKER:
-                self._waiting.appendleft(task)
-                return
-            if not self._submit(task):
+            task = self._next_task(most * self._chunk)
+            if task is None or not self._submit(task):
                 return
 
-    def _load(self, lane: int) -> int:
-        return sum(task.lane == lane for task in self._running.values())
+    def _next_task(self, most: int) -> _Task[Item] | None:
+        """Return a task that can run now, if there is one; at most ``most`` items are taken ahead."""
+        busy = {task.key for task in self._running.values()} if self._session is not None else set()
+        for position, task in enumerate(self._waiting):
+            if task.key not in busy:
+                del self._waiting[position]
+                return task
+        while self._taken - self._next < most and (new := self._new_task()) is not None:
+            if new.key not in busy:
+                return new
+            self._waiting.append(new)  # executors need not keep the order of the inputs of a session
+        return None
 
     def _new_task(self) -> _Task[Item] | None:
         """Return a task of the next items, None if there are no more."""
