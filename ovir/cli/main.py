@@ -15,7 +15,7 @@ import ovir
 from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import print_message
 from ovir.cli.progress import showing_progress
-from ovir.cli.signals import Terminated
+from ovir.cli.signals import Terminated, requests
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
 from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, UNWRITABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -68,6 +68,33 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit status."""
     _open_closed_streams()
     try:
+        requests.are_raised = True
+        status = _status(argv)
+        requests.are_raised = False
+    except KeyboardInterrupt as request:
+        requests.are_raised = False
+        return _ended(request)
+    except Exception:
+        requests.are_raised = False
+        if requests.received is None:
+            raise
+        return _ended(requests.received)  # the exception follows from it
+    return status
+
+
+def _ended(request: KeyboardInterrupt) -> int:
+    """Print that a request has ended the command, and return the exit status."""
+    try:
+        sys.stdout.flush()
+    except OSError:  # the reader of the output, or the terminal, has ended before
+        _silence(sys.stdout)
+    with contextlib.suppress(OSError):
+        print_message("terminated" if isinstance(request, Terminated) else "interrupted")
+    return request.status if isinstance(request, Terminated) else INTERRUPTED
+
+
+def _status(argv: Sequence[str] | None) -> int:
+    try:
         status = _run(argv)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -75,12 +102,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         _silence(sys.stdout)
         _silence(sys.stderr)
         return BROKEN_PIPE
-    except Terminated as request:
-        print_message("terminated")
-        return request.status
-    except KeyboardInterrupt:
-        print_message("interrupted")
-        return INTERRUPTED
     except OSError as error:  # an error of stdout, or of a full disk
         _silence(sys.stdout)
         with contextlib.suppress(OSError):
@@ -133,36 +154,41 @@ def _run(argv: Sequence[str] | None) -> int:
             status: int = arguments.run(arguments)
     except BrokenPipeError:
         raise
-    except OvirError as error:
-        _print_trace()
+    except Exception as error:
+        if requests.received is not None:
+            raise requests.received from None  # the exception follows from it
+        return _failed(error, arguments)
+    return status
+
+
+def _failed(error: Exception, arguments: argparse.Namespace) -> int:
+    """Print what is wrong, and return the exit status."""
+    _print_trace(error)
+    status = getattr(arguments, "error_status", None)
+    if isinstance(error, OvirError):
         print_message("\n".join([str(error), *getattr(error, "__notes__", ())]))
-        return getattr(arguments, "error_status", None) or status_of(error.diagnostics)
-    except OSError as error:
-        _print_trace()
+        return status or status_of(error.diagnostics)
+    if isinstance(error, OSError):
         if error.filename is None:
-            raise
+            raise error
         place = Place(os.fsdecode(error.filename))
         print_message(str(diagnose(UNWRITABLE, f"cannot write or read the file: {error.strerror or error}", place)))
         return UNUSABLE
-    except MemoryError as error:
-        _print_trace()
+    if isinstance(error, MemoryError):
         reason = f": {error}" if str(error) else ""
         print_message(str(diagnose(OUT_OF_MEMORY, f"there is not enough memory{reason}", hint=_MEMORY_HINT)))
-        return getattr(arguments, "error_status", WRONG)
-    except Exception as error:
-        _print_trace()
-        hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
-        print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
-        return getattr(arguments, "error_status", WRONG)
-    return status
+        return status or WRONG
+    hint = f"{OWN_FAULT}, with what OVIR_DEBUG=1 shows"
+    print_message(str(diagnose(INTERNAL, f"{type(error).__name__}: {error}", hint=hint)))
+    return status or WRONG
 
 
 _MEMORY_HINT = "`ovir show --memory` shows what a run takes; smaller inputs (--shape) or --keep-compressed take less"
 
 
-def _print_trace() -> None:
-    """Print the traceback of the exception if the environment requests it."""
+def _print_trace(error: Exception) -> None:
+    """Print the traceback of an exception if the environment requests it."""
     if os.environ.get("OVIR_DEBUG") == "1":
         import traceback  # only needed here
 
-        traceback.print_exc()
+        traceback.print_exception(error)

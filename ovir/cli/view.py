@@ -14,6 +14,7 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, print_message, say
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.status import DONE
+from ovir.cli.terminal import last_line
 from ovir.debugging.compare import compare
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
@@ -79,6 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.flush()  # it may be a pipe, and nothing else is printed for long
         if not arguments.no_browser and not open_browser(server.url):
             print_message("no browser was found: open the address yourself")
+        last_line.close()  # nothing is in progress any more
         server.serve_forever()
     return DONE
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -11,6 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ovir.core.arrays import Array
+from ovir.core.interrupts import temporary_folder
 from ovir.engines.process import Engine, Loaded
 from ovir.graph.model import Model
 from ovir.ir.writing.save import save_model
@@ -87,7 +87,7 @@ class EngineDevice:
 
     def _load(self, model: Model, name: str) -> Loaded:
         if self._folder is None:
-            self._folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="ovir-")))
+            self._folder = self._stack.enter_context(temporary_folder())
         path = self._folder / f"{name}.xml"
         save_model(model, path)
         try:

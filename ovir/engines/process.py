@@ -21,6 +21,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
+from ovir.core.interrupts import interrupting_nobody_else, uninterrupted
 from ovir.diagnostics.codes import ENGINE, NO_ENGINE, USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
@@ -116,10 +117,11 @@ class Engine:
 
     def close(self) -> None:
         """Stop the process."""
-        process, self._process = self._process, None
+        process = self._process
         if process is not None:
             process.kill()
             process.wait()
+            self._process = None
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     with contextlib.suppress(OSError):  # what could not be written is not needed any more
@@ -145,16 +147,17 @@ class Engine:
     def _start(self) -> None:
         self._messages = tempfile.TemporaryFile()  # noqa: SIM115  # lives as long as the process
         worker = Path(__file__).with_name("worker.py")
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", os.fspath(worker)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._messages,
-        )
+        with uninterrupted(), interrupting_nobody_else():
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", os.fspath(worker)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._messages,
+            )
         self.starts += 1
         try:
             self.description = self._call("open", self.kind, self.device, self.config)
-        except EngineError:
+        except BaseException:
             self.close()
             raise
 

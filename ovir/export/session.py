@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +13,7 @@ import onnx_ir as ir
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ELEMENT_TYPES, ElementType, string
+from ovir.core.interrupts import temporary_folder
 from ovir.diagnostics.codes import ENGINE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import RunError
@@ -117,8 +116,8 @@ def _open(exported: Exported, options: Any) -> Any:
     make = partial(onnxruntime.InferenceSession, sess_options=options, providers=["CPUExecutionProvider"])
     if size_of_weights(exported) <= LARGEST_FILE:
         return make(ir.to_proto(exported.onnx).SerializeToString())
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.onnx"
+    with temporary_folder() as folder:
+        path = folder / "model.onnx"
         ir.save(exported.onnx, path, external_data="model.onnx.data")
         return make(path)
 

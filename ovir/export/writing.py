@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import BinaryIO
@@ -12,6 +11,7 @@ from typing import BinaryIO
 import onnx
 import onnx_ir as ir
 
+from ovir.core.interrupts import temporary_folder
 from ovir.core.progress import stage
 from ovir.diagnostics.codes import INTERNAL
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -35,8 +35,8 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
     name = os.path.basename(os.fsdecode(path))
     with writing_pair(path, ONNX, has_data=separate) as pair:
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
-        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as temporary:
-            written = Path(temporary) / name
+        with temporary_folder(f".{name}.", folder) as temporary:
+            written = temporary / name
             with stage("writing"):
                 ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
             with stage("checking the file"):

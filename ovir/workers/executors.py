@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
+from ovir.core.interrupts import interrupting_nobody_else
 from ovir.diagnostics.codes import ENGINE, USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
@@ -51,7 +52,8 @@ class Crew:
             if self._pool is None:
                 self._pool = _new_pool(self.size)
             executor = self._pool
-        return executor.submit(run_task, function, items, self.home)
+        with interrupting_nobody_else():  # a pool starts its processes when it gets tasks
+            return executor.submit(run_task, function, items, self.home)
 
     @property
     def retries_itself(self) -> bool:

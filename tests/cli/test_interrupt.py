@@ -45,7 +45,8 @@ def test_wherever_it_arrives(model: Path, module: str) -> None:
 
 def test_after_the_command_has_ended(model: Path) -> None:
     code = INTERRUPTED.format(module="numpy.at_the_end", arguments=["check", str(model)])
-    code = f"import atexit\natexit.register(lambda: __import__('numpy.at_the_end'))\n{code}"
+    (model.parent / "late.py").write_text("import atexit\natexit.register(lambda: __import__('numpy.at_the_end'))\n")
+    code = code.replace("'check'", f"'check', '--extension', {str(model.parent / 'late.py')!r}")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert done.stderr.endswith("interrupted\n")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from builder import Net
 
 import ovir
-from ovir.cli.signals import Terminated, raising_terminated
+from ovir.cli.signals import Requests, Terminated
+from ovir.core.interrupts import temporary_folder, uninterrupted
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="other systems do not deliver these signals to Python")
 ROOT = Path(__file__).parent.parent.parent
@@ -99,30 +102,128 @@ def test_bisect_kills_its_device(net: Path, tmp_path: Path) -> None:
     assert list((tmp_path / "tmp").iterdir()) == []
 
 
-def test_a_second_request_does_not_interrupt_the_cleanup() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+@pytest.fixture
+def requests() -> Iterator[Requests]:
+    """Handle the signals of this process as while a command runs."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    hook = sys.unraisablehook
+    made = Requests()
+    made.handle_signals()
+    made.are_raised = True
+    yield made
+    sys.unraisablehook = hook
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_second_request_does_not_interrupt_the_cleanup(requests: Requests) -> None:
     cleaned = []
 
     def work() -> None:
-        with raising_terminated():
-            try:
-                signal.raise_signal(signal.SIGTERM)
-            finally:
-                signal.raise_signal(signal.SIGHUP)
-                cleaned.append("all")
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGINT)
+            cleaned.append("all")
 
     with pytest.raises(Terminated) as ended:
         work()
     assert cleaned == ["all"]
     assert ended.value.status == 143
-    assert signal.getsignal(signal.SIGTERM) == before
+    assert requests.received is ended.value
 
 
-def test_ignored_signals_remain_ignored() -> None:
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+def test_a_request_counts_again_where_the_first_was_lost(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ovir.cli.signals.PATIENCE", 0.0)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+
+
+def test_ignored_signals_remain_ignored(requests: Requests) -> None:
+    signal.raise_signal(signal.SIGHUP)
+    assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+
+
+def test_a_request_waits_for_the_end_of_a_section(requests: Requests) -> None:
+    done = []
+
+    def work() -> None:
+        with uninterrupted():
+            with uninterrupted():
+                signal.raise_signal(signal.SIGINT)
+            done.append("all")
+        done.append("too much")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert done == ["all"]
+
+
+def test_a_request_waits_until_a_folder_is_removed(requests: Requests, monkeypatch: pytest.MonkeyPatch) -> None:
+    remove = shutil.rmtree
+
+    def interrupted(*arguments: Any, **options: Any) -> None:
+        signal.raise_signal(signal.SIGINT)
+        remove(*arguments, **options)
+
+    monkeypatch.setattr("tempfile._shutil.rmtree", interrupted)
+    made = []
+
+    def work() -> None:
+        with temporary_folder() as folder:
+            made.append(folder)
+            (folder / "file").touch()
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert not made[0].exists()
+
+
+LOST = """
+import signal, time
+from ovir.cli.signals import requests
+
+class Lost:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+requests.handle_signals()
+requests.are_raised = True
+try:
+    Lost()
+    time.sleep(60)
+except KeyboardInterrupt:
+    print("raised")
+"""
+
+
+def test_a_request_that_python_drops_is_repeated() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("raised\n", "")
+
+
+FAILING = """
+import signal, sys
+import ovir.cli.show
+from ovir.cli.main import main
+from ovir.cli.signals import requests
+
+def fail(*_):
     try:
-        with raising_terminated():
-            signal.raise_signal(signal.SIGHUP)
-        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGHUP, before)
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("half of a module")  # as C code does that calls Python
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+requests.handle_signals()
+ovir.cli.show.open_recovering = fail
+sys.exit(main(["show", "model.xml"]))
+"""
+
+
+def test_an_exception_that_follows_from_a_request_is_not_reported() -> None:
+    done = subprocess.run([sys.executable, "-c", FAILING], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "interrupted\n")

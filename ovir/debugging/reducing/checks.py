@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
 
+from ovir.core.interrupts import temporary_folder, uninterrupted
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
@@ -51,16 +52,18 @@ class Command:
         self._needs_shell = _needs_shell(text)
 
     def __call__(self, path: str) -> int:
-        with tempfile.TemporaryDirectory(prefix="ovir-check-") as folder, tempfile.TemporaryFile() as output:
-            process = self._start(path, folder, output)
+        with temporary_folder("ovir-check-") as folder, tempfile.TemporaryFile() as output:
+            process = None
             try:
+                with uninterrupted():
+                    process = self._start(path, os.fspath(folder), output)
                 status = process.wait(self.timeout)
             except subprocess.TimeoutExpired:
-                _kill(process)
                 status = TIMED_OUT
-            except BaseException:
-                _kill(process)
-                raise
+            finally:
+                if process is not None:
+                    with uninterrupted():
+                        _kill(process)
             self.last_line = _last_line(output)
         return status
 
@@ -111,7 +114,9 @@ def _needs_shell(text: str) -> bool:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Let a process, and all that it has started in its group, end at once."""
+    """Let a process end at once, unless it has ended, and all that it has started in its group."""
+    if process.returncode is not None:
+        return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         if os.name == "posix":
             os.killpg(process.pid, signal.SIGKILL)

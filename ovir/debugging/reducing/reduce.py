@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ovir.core.arrays import Array
+from ovir.core.interrupts import temporary_folder
 from ovir.debugging.reducing.candidates import count
 from ovir.debugging.reducing.checks import Answers, Check, Command, status_text
 from ovir.debugging.reducing.search import Search
@@ -137,8 +137,8 @@ def _folder(work: str | os.PathLike[str] | None) -> Iterator[Path]:
         Path(work).mkdir(parents=True, exist_ok=True)
         yield Path(work).resolve()
         return
-    with tempfile.TemporaryDirectory(prefix="ovir-reduce-") as name:
-        yield Path(name)
+    with temporary_folder("ovir-reduce-") as folder:
+        yield folder
 
 
 class _OutOfRunsError(Exception):

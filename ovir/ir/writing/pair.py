@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from ovir.core.interrupts import uninterrupted
 from ovir.diagnostics.codes import UNWRITABLE, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, WriteError
@@ -78,14 +79,16 @@ def writing_pair(path: str | os.PathLike[str], kind: Kind = MODEL, *, has_data: 
                 yield Pair(text, data)
                 for file, mode in zip((text, data), modes, strict=False):
                     _set_mode(file, mode)
-            if has_data:
-                _publish(new, target, backup, replaced=modes[1] is not None)
-            else:
-                os.replace(new.text, target.text)
+            with uninterrupted():
+                if has_data:
+                    _publish(new, target, backup, replaced=modes[1] is not None)
+                else:
+                    os.replace(new.text, target.text)
         finally:
-            for name in (*new, backup):
-                with contextlib.suppress(FileNotFoundError):
-                    os.remove(name)
+            with uninterrupted():
+                for name in (*new, backup):
+                    with contextlib.suppress(FileNotFoundError):
+                        os.remove(name)
     except OSError as error:
         raise _cannot_write(target.text, kind, error.strerror or str(error)) from error
 
