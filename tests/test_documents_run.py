@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from ovir.cli.main import main
+from ovir.cli.main import main, parser
 from ovir.ops.base import registry
 
 pytestmark = pytest.mark.documents
@@ -183,6 +183,11 @@ def test_python_runs(path: Path, code: str, folder: Path, monkeypatch: pytest.Mo
     require_packages(path)
     if "@operator(" in code:  # one that ovir has, shown as an example
         monkeypatch.setattr(registry, "_operations", {})
+    if "import openvino" in code:  # as in tests/oracle, it runs in a process of its own
+        pytest.importorskip("openvino", reason="OpenVINO is not installed")
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        subprocess.run([sys.executable, "-c", code], env=environment, check=True, timeout=120)
+        return
     output = io.StringIO()
     with redirect_stdout(output):
         exec(compile(code, path.name, "exec"), {})
@@ -199,6 +204,37 @@ def test_commands_of_the_shell_pass(path: Path, code: str, folder: Path) -> None
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, env=environment, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+LANGUAGES = {
+    "run": {"python", "console", "bash"},
+    "parsed": {"sh", "xml", "yaml", "toml"},
+    "shown": {"text"},
+}
+"""The languages of blocks: what the tests run, what only has to be valid, and what programs print or is abridged."""
+
+
+@EVERY_DOCUMENT
+def test_blocks_have_a_language(path: Path) -> None:
+    fences = re.findall(r"^ *```(.*)$", text_of(path), re.MULTILINE)
+    assert set(fences[::2]) <= set().union(*LANGUAGES.values())
+    assert set(fences[1::2]) <= {""}
+
+
+COMMANDS_TO_ADAPT = [
+    pytest.param(line, id=line[:60])
+    for path in DOCUMENTS
+    for block in re.findall(r"^ *```(?:sh|text)\n(.*?)^ *```$", text_of(path), re.MULTILINE | re.DOTALL)
+    for line in block.splitlines()
+    if line.startswith("ovir ") and "..." not in line
+]
+"""Commands with names of files that a reader replaces."""
+
+
+@pytest.mark.parametrize("line", COMMANDS_TO_ADAPT)
+def test_commands_to_adapt_are_valid(line: str) -> None:
+    command = re.split(r" {2,}| [|>] ", line)[0]  # a comment stands behind some of them
+    parser().parse_args(shlex.split(command)[1:])
 
 
 EXAMPLES = [
