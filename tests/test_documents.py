@@ -7,6 +7,7 @@ import inspect
 import io
 import re
 import shlex
+import tomllib
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,13 @@ def test_counts_of_operations() -> None:
     listed = entries()
     counts = [len(listed), sum(entry.infers for entry in listed), sum(entry.runs for entry in listed)]
     assert [int(number) for number in declared.groups()] == counts
+
+
+def test_every_extra_is_in_the_table() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    table = re.findall(r"^\| (`\w+`.*?) \|", (DOCS / "getting-started.md").read_text(encoding="utf-8"), re.MULTILINE)
+    listed = {name for cell in table for name in re.findall(r"`(\w+)`", cell)}
+    assert listed == set(project["optional-dependencies"])
 
 
 OPERATIONS = {entry.name for entry in entries()}
