@@ -69,9 +69,9 @@ def _seconds(run: Run, repeat: int) -> float:
     return (time.perf_counter() - begin) / repeat
 
 
-def write_figures(name: str, lines: Sequence[str]) -> None:
-    """Replace the lines between the comments ``begin: name`` and ``end: name`` of docs/performance.md."""
-    path = Path(__file__).parents[1] / "docs" / "performance.md"
+def write_figures(name: str, lines: Sequence[str], page: str = "performance.md") -> None:
+    """Replace the lines between the comments ``begin: name`` and ``end: name`` of a page of docs."""
+    path = Path(__file__).parents[1] / "docs" / page
     before, _, rest = path.read_text(encoding="utf-8").partition(f"<!-- begin: {name} -->\n")
     _, end, after = rest.partition(f"<!-- end: {name} -->")
     if not end:

@@ -21,7 +21,7 @@ VERBS = re.findall(
     Connect Convert Copy Count Create Decide Declare Decode Disable Discard Disconnect Divide Do Draw Drop Enter Erase Escape Evaluate Export
     Fill Find Fix Follow Forget Format Gather Generate Give Group Handle Import Infer Insert Join Keep Leave Let Load
     Look Make Map Match Merge Multiply Name Open Parse Pickle Place Plan Prepare Print Raise Read Record Reduce Register Release Remove Rename
-    Repeat Replace Report Resample Reset Resize Return Round Run Select Send Set Show Skip Sort Split Start Stop Store Submit Subtract Suggest Sum Take
+    Repeat Replace Report Resample Reset Resize Restrict Return Round Run Select Send Set Show Skip Sort Split Start Stop Store Submit Subtract Suggest Sum Take
     Transform Turn Undo Unpack Update Visit Wrap Write Yield
     """,
 )

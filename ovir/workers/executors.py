@@ -38,12 +38,7 @@ class Crew:
         self._pool: ProcessPoolExecutor | None = None
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
-        self._set_home()
-
-    def _set_home(self) -> None:
-        # The workers of a given executor may share a machine with as many others as it has cores.
-        threads = max(1, parallel.available() // self.size) if self._given is None else 1
-        self.home = Home(this_process(), threads)
+        self.home = Home(this_process())
 
     def submit(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Future[list[Answer] | None]:
         """Submit a task; raise what the executor raises if it cannot take it."""
@@ -135,10 +130,7 @@ def lanes(executor: Executor | None, workers: int | None) -> list[Crew]:
     crew = Crew(executor, workers)  # checks the arguments
     client = _dask_client(executor)
     if executor is None:
-        made = [Crew(workers=1) for _ in range(crew.size)]
-        for lane in made:
-            lane.home = crew.home
-        return made
+        return [Crew(workers=1) for _ in range(crew.size)]
     if client is not None:
         return [Crew(client.get_executor(workers=[address])) for address in _dask_workers(client)]
     if crew.size == 1:

@@ -19,7 +19,6 @@ from ovir.diagnostics.errors import InputError, OvirError, WriteError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.ir.reader import read_model
-from ovir.kernels import parallel
 from ovir.runtime.compiled import CompiledModel, Results, output_keys
 from ovir.runtime.listeners import Tap
 from ovir.runtime.recipe import Recipe
@@ -70,6 +69,7 @@ def map(
     *,
     taps: Sequence[str] = (),
     batch: int | None = None,
+    chunksize: int = 1,
     ordered: bool = True,
     on_error: Literal["raise"] = "raise",
     session: Sessions | None = None,
@@ -85,6 +85,7 @@ def map(
     *,
     taps: Sequence[str] = (),
     batch: int | None = None,
+    chunksize: int = 1,
     ordered: bool = True,
     on_error: Literal["return"],
     session: Sessions | None = None,
@@ -99,6 +100,7 @@ def map(
     *,
     taps: Sequence[str] = (),
     batch: int | None = None,
+    chunksize: int = 1,
     ordered: bool = True,
     on_error: Literal["raise", "return"] = "raise",
     session: Sessions | None = None,
@@ -118,9 +120,10 @@ def map(
 
     ``taps`` are names of layers as in a call of the model. ``batch`` inputs are stacked along the first axis that all
     inputs leave open and run together; inference checks that all outputs have this axis, and the first batch is
-    compared with single runs. Unless ``ordered``, results come as they are ready. Variables start anew for each input;
-    with ``session``, a key for each input or a function that returns it, the inputs with the same key run in order on
-    one worker, and share their variables.
+    compared with single runs. ``chunksize`` inputs go to a worker together, which saves time if runs are short or the
+    executor is slow to hand out tasks. Unless ``ordered``, results come as they are ready. Variables start anew for
+    each input; with ``session``, a key for each input or a function that returns it, the inputs with the same key run
+    in order on one worker, and share their variables.
 
     Each result is a ``Results`` with ``index``, ``name`` and ``seconds``. An input that fails raises MapError, after
     which the iteration can go on, or, with ``on_error="return"``, has the MapError as its result. If a worker dies, its
@@ -136,10 +139,13 @@ def map(
     if isinstance(inputs, (str, bytes, os.PathLike, Mapping, np.ndarray)) or not isinstance(inputs, Iterable):
         message = f"inputs must be an iterable of inputs, got one {type(inputs).__name__}"
         raise InputError(diagnose(USAGE, message, hint="put a single input into a list"))
-    if batch is not None and (type(batch) is not int or batch < 1):
-        raise InputError(diagnose(USAGE, f"batch must be an integer of at least 1, got {batch!r}"))
-    if batch is not None and (taps or session is not None):
-        raise InputError(diagnose(USAGE, f"batch and {'taps' if taps else 'session'} exclude each other"))
+    for option, value in (("batch", batch), ("chunksize", chunksize)):
+        if value is not None and (type(value) is not int or value < 1):
+            raise InputError(diagnose(USAGE, f"{option} must be an integer of at least 1, got {value!r}"))
+    for one, other in (("batch", "taps"), ("batch", "session"), ("batch", "chunksize"), ("chunksize", "session")):
+        given = {"batch": batch is not None, "chunksize": chunksize != 1, "session": session is not None, "taps": taps}
+        if given[one] and given[other]:
+            raise InputError(diagnose(USAGE, f"{one} and {other} exclude each other"))
     compiled, opened = _opened(model, executor)
     Tap([taps] if isinstance(taps, str) else taps, opened)  # raises for names that the model does not have
     runs = ModelRuns("", "", (taps,) if isinstance(taps, str) else tuple(taps))
@@ -152,7 +158,7 @@ def map(
         executor,
         workers=workers,
         ordered=ordered,
-        chunk=batch or 1,
+        chunk=batch or chunksize,
         name=_name_of,
         session=None if session is None else _session_of,
     )
@@ -223,7 +229,7 @@ def _opened(
         assert isinstance(model, Model)
         return None, model
     if isinstance(executor, ThreadPoolExecutor):
-        compiled = compiled.twin(threads=compiled.threads or max(1, parallel.available() // executor._max_workers))
+        compiled = compiled.twin(threads=compiled.threads or 1)
     return compiled, compiled.model
 
 

@@ -63,19 +63,17 @@ class SendsContent(Protocol):
 
 @dataclass(frozen=True)
 class Home:
-    """The process that a task comes from, and what its workers are allowed."""
+    """The process that a task comes from."""
 
     process: tuple[str, int]
-    threads: int
-    """The number of threads that each worker may use."""
 
     def is_here(self) -> bool:
         return self.process == this_process()
 
     def prepare(self) -> None:
-        """Set the number of threads of this process, unless the task has come from it."""
+        """Restrict this process to one thread, unless the task has come from it."""
         if not self.is_here():
-            _limit_threads(self.threads)
+            _use_one_thread()
 
 
 def this_process() -> tuple[str, int]:
@@ -84,12 +82,12 @@ def this_process() -> tuple[str, int]:
 
 
 @cache
-def _limit_threads(count: int) -> None:
-    """Let kernels and BLAS use this number of threads, so that workers do not fight over cores."""
+def _use_one_thread() -> None:
+    """Restrict kernels and BLAS to one thread, so that workers do not fight over cores."""
     from threadpoolctl import threadpool_limits
 
-    parallel.restrict(count)
-    threadpool_limits(count)
+    parallel.restrict(1)
+    threadpool_limits(1)
 
 
 def run_task(function: Callable[[Any], Any], items: Sequence[Any], home: Home) -> list[Answer] | None:

@@ -58,6 +58,10 @@ def test_every_input_has_one_result(executor: Executor | None, ordered: bool, ex
     assert_all(ovir.map(DIGITS, digits(30), executor, ordered=ordered), expected, 30)
 
 
+def test_inputs_can_be_sent_together(expected: np.ndarray) -> None:
+    assert_all(ovir.map(DIGITS, digits(23), workers=2, chunksize=5), expected, 23)
+
+
 def test_results_come_in_the_order_of_the_inputs(expected: np.ndarray) -> None:
     inputs = [Slow(i, 0.1 if i % 3 == 0 else 0.0) for i in range(10)]
     with ovir.map(DIGITS, inputs, ThreadPoolExecutor(3)) as results:
@@ -325,6 +329,8 @@ def test_models_that_mix_inputs_are_refused() -> None:
         (([],), {"on_error": "ignore"}, "on_error must be 'raise' or 'return', got 'ignore'"),
         (([],), {"workers": 0}, "workers must be an integer of at least 1, got 0"),
         (([],), {"batch": 2, "taps": ["relu1"]}, "batch and taps exclude each other"),
+        (([],), {"chunksize": 2.5}, "chunksize must be an integer of at least 1, got 2.5"),
+        (([],), {"chunksize": 2, "session": [0]}, "chunksize and session exclude each other"),
         (([],), {"taps": ["relu9"]}, "relu9"),
         (([], 7), {}, "executor must be a concurrent.futures.Executor, got int"),
     ],
