@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
+from time import monotonic
 from typing import Any
 
 from ovir.core.interrupts import interrupting_nobody_else
@@ -36,6 +37,8 @@ class Crew:
             raise InputError(diagnose(USAGE, message, hint=hint))
         self._given = executor
         self._pool: ProcessPoolExecutor | None = None
+        self._empty_since: float | None = None
+        """When a cluster was first seen without workers."""
         self.size = _size_of(executor) if executor is not None else workers or parallel.available()
         """The number of workers."""
         self.home = Home(this_process())
@@ -54,6 +57,17 @@ class Crew:
     def retries_itself(self) -> bool:
         """Return whether the executor runs the tasks of a dead worker again on its own, as dask does."""
         return _dask_client(self._given) is not None
+
+    def require_workers(self) -> None:
+        """Raise RunError if a cluster has lost all workers and gets no others; call this while nothing happens."""
+        client = _dask_client(self._given)
+        if client is None or client.nthreads():
+            self._empty_since = None
+            return
+        self._empty_since = self._empty_since or monotonic()
+        if monotonic() - self._empty_since > _MOST_EMPTY:
+            message = f"the cluster at {client.scheduler.address} has lost all its workers"
+            raise RunError(diagnose(ENGINE, message))
 
     def replace(self) -> None:
         """Replace the workers after one has died, where the executor does not do so; the pool of the caller cannot be
@@ -153,10 +167,11 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
     distributed = import_module("distributed")
 
     if dask == "local":
+        size = workers or parallel.available()
         with (
             import_module("dask.config").set({"distributed.scheduler.allowed-failures": _MOST_RETRIES}),
             distributed.LocalCluster(
-                n_workers=workers or parallel.available(),
+                n_workers=size,
                 threads_per_worker=1,
                 processes=True,
                 dashboard_address="127.0.0.1:0",  # any free port: None would ask for 8787, and warn where it is taken
@@ -164,6 +179,7 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
             ) as cluster,
             distributed.Client(cluster) as client,
         ):
+            cluster.adapt(minimum=size, maximum=size)  # starts others for workers that dask has given up
             yield client.get_executor()
         return
     if workers is not None:
@@ -181,3 +197,5 @@ _MOST_RETRIES = 2
 """How many times dask runs a task again whose worker has died."""
 _PATIENCE = 10.0
 """Seconds to wait for a scheduler, and for its first worker."""
+_MOST_EMPTY = 60.0
+"""Seconds in which a cluster that has lost its workers may get others."""

@@ -20,6 +20,8 @@ Item = TypeVar("Item")
 
 _PER_WORKER = 3
 """The number of tasks that each worker has or waits for, so that it need not wait for the next one."""
+_LONG = 5.0
+"""Seconds without any result, after which it is worth a look whether there are workers at all."""
 _MOST_RUNS = 3
 """How many times a task runs whose worker dies each time."""
 
@@ -230,8 +232,11 @@ class Tasks(Iterator[Outcome[Item]]):
     # ----- tasks that end
 
     def _collect(self) -> None:
-        """Record the outcomes of at least one task, as soon as it ends."""
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
+        """Record the outcomes of tasks that end; return after a while if none does."""
+        done, _ = wait(self._running, _LONG, FIRST_COMPLETED)
+        if not done:
+            for crew in self._crews:
+                crew.require_workers()
         died: list[_Task[Item]] = []
         for future in done:
             self._end(future, died)
@@ -301,7 +306,7 @@ class Tasks(Iterator[Outcome[Item]]):
         elif len(task.items) > 1:
             for position, item in enumerate(task.items):
                 self._suspects.append(replace(task, first=task.first + position, items=[item], deaths=deaths))
-        elif deaths < (2 if self._crews[task.lane].retries_itself else _MOST_RUNS):
+        elif deaths < _MOST_RUNS:
             self._suspects.append(replace(task, deaths=deaths))
         else:
             message = f"the worker ended whenever it ran this input, {plural(deaths, 'time')}"

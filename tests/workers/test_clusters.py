@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from inputs import DIGITS, Killer, digits
+from inputs import DIGITS, Killer, Slow, digits
 from test_map import ONES, assert_all, counter
 
 import ovir
@@ -90,6 +90,23 @@ def test_a_cluster_without_workers_is_reported(monkeypatch: pytest.MonkeyPatch) 
         pytest.raises(ovir.RunError, match="has no workers"),
     ):
         ovir.map(DIGITS, digits(2), executor)
+
+
+def test_a_cluster_that_loses_its_workers_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+    monkeypatch.setattr("ovir.workers.executors._MOST_EMPTY", 0.5)
+    monkeypatch.setattr("ovir.workers.tasks._LONG", 0.5)
+    with (
+        distributed.LocalCluster(
+            n_workers=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+        ) as cluster,
+        open_executor(dask=cluster.scheduler_address) as executor,
+        ovir.map(DIGITS, [Slow(digit, 0.1) for digit in range(100)], executor) as results,
+    ):
+        next(results)
+        cluster.scale(0)
+        with pytest.raises(ovir.RunError, match="has lost all its workers"):
+            list(results)
 
 
 def test_loky(tmp_path: Path) -> None:
