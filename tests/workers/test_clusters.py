@@ -19,9 +19,12 @@ from test_map import ONES, assert_all, counter
 import ovir
 from ovir.workers.executors import open_executor
 
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"  # distributed leaves sockets open when a connection fails
-)
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.filterwarnings(
+        "ignore::pytest.PytestUnraisableExceptionWarning"  # distributed leaves sockets open when a connection fails
+    ),
+]
 EXPECTED = ovir.compile_model(DIGITS)([np.concatenate([one["image"] for one in digits(10)])])[0]
 
 
