@@ -26,11 +26,12 @@ class HelpFormatter(argparse.RawDescriptionHelpFormatter):
     """Help as wide as the terminal. argparse creates a formatter for each argument and would import shutil for it."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=_terminal_width() - 2)
+        super().__init__(prog, width=terminal_width() - 2)
 
 
 @cache
-def _terminal_width() -> int:
+def terminal_width() -> int:
+    """Return the number of columns of the terminal, 80 if there is none."""
     if (columns := os.environ.get("COLUMNS", "")).isdecimal() and int(columns) > 0:
         return int(columns)
     try:

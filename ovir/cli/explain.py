@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from typing import Any
 
-from ovir.cli.arguments import add_command, raise_usage_error
+from ovir.cli.arguments import add_command, raise_usage_error, terminal_width
+from ovir.cli.markdown import lines_for_terminal
 from ovir.cli.output import say, say_table
+from ovir.cli.terminal import has_colors
 from ovir.diagnostics.codes import CODES, Code
 from ovir.diagnostics.pages import section
 from ovir.diagnostics.spelling import did_you_mean
@@ -36,10 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
         if position:
             say()
         if len(codes) == 1:
-            say(section(codes[0].id))
+            _say_section(section(codes[0].id))
         else:
             say_table(("code", "severity", "meaning"), [(code.id, code.severity, code.meaning) for code in codes])
     return 0
+
+
+def _say_section(text: str) -> None:
+    """Print a section: laid out on a terminal, as Markdown elsewhere."""
+    colors = has_colors(sys.stdout)
+    for line in lines_for_terminal(text, terminal_width(), colors=colors) if sys.stdout.isatty() else [text]:
+        say(line)
 
 
 def _matching(text: str) -> list[Code]:
