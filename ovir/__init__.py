@@ -3,9 +3,7 @@
 ``import ovir`` itself imports almost nothing: a public name is loaded on its first use.
 """
 
-from __future__ import annotations
-
-TYPE_CHECKING = False  # importing typing takes time, in which Ctrl-C would print a traceback
+TYPE_CHECKING = False  # importing typing, or __future__, takes time, in which Ctrl-C would print a traceback
 if TYPE_CHECKING:
     from typing import Any
 
@@ -148,7 +146,7 @@ _NEWEST_OPSET = 17
 _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """Load a public name, or the functions of an opset, on its first use."""
     module = _MODULES.get(name)
     is_opset = name.startswith("opset") and name[5:].isdecimal() and 0 < int(name[5:]) <= _NEWEST_OPSET
