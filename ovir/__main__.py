@@ -20,6 +20,10 @@ def command() -> None:
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:  # not ignored, as under nohup
         _signal.signal(_signal.SIGINT, _interrupt)
     atexit.register(_exit)  # as the first one, which is called last
+    if "_ARGCOMPLETE" in os.environ:
+        from ovir.cli.completion import complete
+
+        complete()
     from ovir.cli.main import main
     from ovir.cli.signals import requests
 

@@ -1,0 +1,89 @@
+"""Answers a shell that completes a command line, with argcomplete."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ovir.cli.arguments import file_name
+from ovir.cli.main import COMMANDS, parser
+from ovir.diagnostics.codes import CODES
+from ovir.ops.base.opsets import OPERATIONS
+
+Completer = Callable[..., Iterable[str]]
+
+DEVICES = ("openvino:CPU", "openvino:GPU", "openvino:NPU")
+_ARRAYS = (".npz", ".npy", ".png", ".jpg", ".jpeg")
+
+
+def complete() -> None:
+    """Write what may stand at the cursor to the shell, and end the process."""
+    import argcomplete  # only completion needs it
+
+    words = os.environ.get("COMP_LINE", "")[: int(os.environ.get("COMP_POINT", "0"))].split(" ")
+    typed = [word for word in words[:-1] if word in COMMANDS]
+    found = parser(typed[:1] or COMMANDS)
+    for action in _actions(found):
+        if not isinstance(action, argparse._SubParsersAction) and action.choices is None:
+            action.completer = _completer_of(action)  # type: ignore[attr-defined]  # argcomplete looks for it
+    argcomplete.autocomplete(found, always_complete_options=False)
+
+
+def _actions(found: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Yield the arguments of a parser and of its commands."""
+    for action in found._actions:
+        yield action
+        if isinstance(action, argparse._SubParsersAction):
+            for command in action.choices.values():
+                yield from _actions(command)
+
+
+def _completer_of(action: argparse.Action) -> Completer:
+    """Return the function that finds values of an argument that has no choices."""
+    endings = re.findall(r"\.[a-z]\w*", str(action.metavar))
+    if action.dest == "codes":
+        return _one_of(CODES)
+    if action.dest == "operations":
+        return _one_of(OPERATIONS)
+    if action.metavar == "SIDE":
+        return _either(_one_of(DEVICES), _files((".xml", ".npz", ".onnx")))
+    if action.dest == "input":
+        return _value_of_input
+    if action.type is file_name:
+        return _files(tuple(endings))
+    return _one_of(())
+
+
+def _one_of(values: Iterable[str]) -> Completer:
+    return lambda prefix, **_: [value for value in values if value.startswith(prefix)]
+
+
+def _either(*completers: Completer) -> Completer:
+    return lambda prefix, **_: [found for completer in completers for found in completer(prefix)]
+
+
+def _files(endings: tuple[str, ...]) -> Completer:
+    """Return a function that finds files with these endings, and folders; without endings, all files."""
+    return lambda prefix, **_: _matching_files(prefix, endings)
+
+
+def _value_of_input(prefix: str, **_: Any) -> list[str]:
+    """Return files for ``NAME=FILE`` or ``FILE``."""
+    name, equals, path = prefix.rpartition("=")
+    return [f"{name}{equals}{found}" for found in _matching_files(path, _ARRAYS)]
+
+
+def _matching_files(prefix: str, endings: tuple[str, ...]) -> list[str]:
+    """Return the paths that begin with a text: first the files with these endings, then folders."""
+    head, start = os.path.split(prefix)
+    try:
+        names = sorted(os.listdir(os.path.expanduser(head) or "."))
+    except OSError:
+        return []
+    paths = [os.path.join(head, name) for name in names if name.startswith(start) and (start or name[0] != ".")]
+    folders = [f"{path}/" for path in paths if os.path.isdir(os.path.expanduser(path))]
+    files = [path for path in paths if f"{path}/" not in folders]
+    return [path for path in files if path.lower().endswith(endings)] + folders if endings else files + folders
