@@ -22,7 +22,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, OvirError
 
 COMMANDS = (
-    *("run", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
+    *("run", "eval", "infer", "show", "check", "diff", "compare", "bisect", "reduce", "precision"),
     *("extract", "edit", "export", "view", "explain", "ops", "python"),
 )
 """Each is a module of this package."""
@@ -31,6 +31,7 @@ _EXAMPLES = """\
 examples:
   ovir run model.xml                                  random inputs, indices kept in range
   ovir run model.xml --input photo=photo.npy --output out.npz
+  ovir eval model.xml --inputs images/ --labels l.csv  the accuracy, with its confidence interval
   ovir infer model.xml --shape data=1,?,224           every layer's shape, and why it is dynamic
   ovir check model.xml --sarif diagnostics.sarif      everything that is wrong with the file
   ovir diff before.xml after.xml                      layers, attributes and constants that differ

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,8 @@ from ovir.runtime.compiled import CompiledModel
 if TYPE_CHECKING:
     from ovir.workers.map import MapError
 
+_WRITERS = 4
+"""Threads that write results, because each waits for the disk."""
 SHOWN = 20
 """The number of failed inputs, and of kinds of warnings, that are printed; the manifest has all failed inputs."""
 _OPTIONS = (
@@ -89,7 +92,9 @@ def _run_pending(
     from ovir.workers.map import MapError, map
 
     warnings: Counter[Diagnostic] = Counter()
+    written: deque[Future[None]] = deque()
     with (
+        ThreadPoolExecutor(_WRITERS) as writers,
         opened_workers(arguments) as workers,
         map(
             compiled, pending, taps=taps, batch=arguments.batch, ordered=False, on_error="return", **workers
@@ -101,9 +106,13 @@ def _run_pending(
             if isinstance(result, MapError):
                 folder.fail(file, _text(result))
             else:
-                folder.keep(file, named_arrays(result), result.seconds)
+                written.append(writers.submit(folder.keep, file, named_arrays(result), result.seconds))
                 warnings.update(dict.fromkeys(result.diagnostics, 1))
+            if len(written) > 2 * _WRITERS:
+                written.popleft().result()
             advance(progress)
+        for future in written:
+            future.result()
     for found, count in warnings.most_common(SHOWN):
         print_message(f"{found} ({plural(count, 'input')})")
 

@@ -11,6 +11,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 from ovir.diagnostics.codes import UNREADABLE, UNWRITABLE, USAGE
@@ -19,6 +21,8 @@ from ovir.diagnostics.errors import InputError, ReadError, WriteError
 
 NAME = "manifest.jsonl"
 _FORMAT = 1
+_SYNC = 1.0
+"""Seconds after which rows are on the disk. A row that a loss of power takes costs another run of its input."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Manifest:
         self.path = path
         self.rows: dict[str, Row] = {}
         """The last row of each input."""
+        self._lock = Lock()
+        self._synced = monotonic()
         self.unreadable = 0
         """The number of rows that could not be read; their inputs have no row."""
         with writing(path):
@@ -94,21 +100,28 @@ class Manifest:
         return head
 
     def append(self, row: Row) -> None:
-        """Write a row, which is on the disk when this returns; raise WriteError if it cannot be written."""
+        """Write a row, which outlives this process when this returns, and a loss of power ``_SYNC`` seconds later;
+        raise WriteError if it cannot be written. Threads may call this."""
         text = json.dumps({key: value for key, value in asdict(row).items() if value is not None})
-        with writing(self.path):
+        with self._lock, writing(self.path):
             before = os.fstat(self._file).st_size
             try:
                 _write_all(self._file, f"{text}\n".encode())
-                os.fsync(self._file)
+                if monotonic() - self._synced > _SYNC:
+                    os.fsync(self._file)
+                    self._synced = monotonic()
             except BaseException:
                 os.ftruncate(self._file, before)
                 raise
-        self.rows[row.input] = row
+            self.rows[row.input] = row
 
     def close(self) -> None:
-        """Release the file, and with it the lock."""
-        os.close(self._file)
+        """Release the file, and with it the lock; raise WriteError if the last rows cannot be written."""
+        try:
+            with writing(self.path):
+                os.fsync(self._file)
+        finally:
+            os.close(self._file)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:

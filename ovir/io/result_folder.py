@@ -111,7 +111,7 @@ class ResultFolder:
     def keep(self, file: InputFile, arrays: Mapping[str, Array], seconds: float) -> None:
         """Write the result of an input, and then its row; raise WriteError if they cannot be written.
 
-        The result appears under its name when it is complete and on the disk.
+        The result appears under its name when it is complete and on the disk. Threads may call this.
         """
         result = result_name(file.name)
         path = os.path.join(self.path, *result.split("/"))

@@ -107,3 +107,29 @@ def test_watch(cli: Any, model: Path) -> None:
     assert set(found["watch"][0]) == documented("precision.md", "Field of a report")
     assert set(found["watch"][0]["inputs"][0]) == documented("precision.md", "Field of an input")
     assert set(found["margins"][0]) == documented("precision.md", "Field of a margin")
+
+
+def test_run_on_many_inputs(cli: Any, looping: list[Path], tmp_path: Path) -> None:
+    inputs = _inputs(cli, looping[0], tmp_path)
+    found = printed(cli, "run", looping[0], "--inputs", inputs, "--output", tmp_path / "out", "--workers", 1)
+    assert set(found) == documented("many-inputs.md", "Field of the summary")
+    (inputs / "bad.npz").write_bytes(b"")
+    printed(cli, "run", looping[0], "--inputs", inputs, "--output", tmp_path / "out", "--workers", 1, "--resume")
+    rows = [json.loads(line) for line in (tmp_path / "out" / "manifest.jsonl").read_text().splitlines()[1:]]
+    assert {key for row in rows for key in row} == documented("many-inputs.md", "Field")
+
+
+def test_eval(cli: Any, looping: list[Path], tmp_path: Path) -> None:
+    inputs = _inputs(cli, looping[0], tmp_path)
+    arguments = ("eval", looping[0], "--inputs", inputs, "--workers", 1, "--against", looping[1], "--labels")
+    (tmp_path / "labels.csv").write_text("x,0,1\n")
+    found = printed(cli, *arguments, tmp_path / "labels.csv")
+    fields = documented("many-inputs.md", "Field of a model")
+    assert set(found["against"]) == fields
+    assert set(found) == fields | documented("many-inputs.md", "Other field")
+
+
+def _inputs(cli: Any, model: Path, folder: Path) -> Path:
+    (folder / "in").mkdir()
+    assert cli("run", model, "--save-inputs", folder / "in" / "x.npz").status == 0
+    return folder / "in"

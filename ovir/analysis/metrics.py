@@ -1,0 +1,165 @@
+"""Metrics of outputs against labels: one number for each sample, be it right or wrong or an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.diagnostics.codes import BAD_INPUT, USAGE
+from ovir.diagnostics.diagnostic import diagnose
+from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.spelling import did_you_mean
+from ovir.diagnostics.text import plural, shown
+
+NAMES = ("top1", "top5", "mse", "mae", "psnr", "cosine")
+"""The metrics; any other number of classes can stand in ``top5``."""
+
+
+class MetricBase:
+    """A metric: scores each sample of an output."""
+
+    name: str
+    is_share: bool
+    """Whether scores are 1 for right and 0 for wrong, so that their mean is a share."""
+    higher_is_better: bool
+
+    def scores(self, output: Array, label: Array) -> Array:
+        """Return the score of each sample as f64; raise InputError if the label does not match the output."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Top(MetricBase):
+    """Whether the class of the label is among the ``count`` highest scores of a row.
+
+    Among equal scores the first comes first, and NaN comes last; a label whose score is NaN is not among them.
+    """
+
+    count: int
+    is_share = True
+    higher_is_better = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return f"top{self.count}"
+
+    def scores(self, output: Array, label: Array) -> Array:
+        rows = score_rows(output)
+        classes = _classes(label, rows)
+        own = np.take_along_axis(rows, classes[:, np.newaxis], 1)
+        before = np.arange(rows.shape[1]) < classes[:, np.newaxis]
+        rank = ((rows > own) | ((rows == own) & before)).sum(1)
+        right: Array = ((rank < self.count) & ~np.isnan(own[:, 0])).astype(np.float64)
+        return right
+
+    def predictions(self, output: Array) -> Array:
+        """Return the class with the highest score of each row."""
+        rows = score_rows(output)
+        found: Array = np.where(np.isnan(rows), -np.inf, rows).argmax(1)
+        return found
+
+
+@dataclass(frozen=True)
+class ErrorMetric(MetricBase):
+    """A number that a function computes from an output and a label of the same shape."""
+
+    name: str
+    function: Callable[[Array, Array, float], float]
+    """Called with an output, a label and the peak, which is the largest value that a signal can have."""
+    higher_is_better: bool
+    peak: float | None = None
+    """None: 255 for labels of the type u8, otherwise 1."""
+    is_share = False
+
+    def scores(self, output: Array, label: Array) -> Array:
+        values = [_real("output", output), _real("label", label)]
+        if [size for size in output.shape if size != 1] != [size for size in label.shape if size != 1]:
+            _refuse(f"the label has the shape {shown(label.shape)}, and the output {shown(output.shape)}")
+        peak = self.peak if self.peak is not None else 255.0 if label.dtype == np.uint8 else 1.0
+        with np.errstate(all="ignore"):
+            return np.array([self.function(values[0].ravel(), values[1].ravel(), peak)], np.float64)
+
+
+def metric_of(name: str, peak: float | None = None) -> MetricBase:
+    """Return a metric by its name; see ``ErrorMetric`` for the peak, which ``psnr`` needs. Raise InputError."""
+    if match := re.fullmatch(r"top([1-9]\d*)", name):
+        return Top(int(match[1]))
+    if name not in _ERRORS:
+        hint = did_you_mean(name, NAMES)
+        raise InputError(diagnose(USAGE, f"there is no metric '{name}'; expected {', '.join(NAMES)}", hint=hint))
+    return ErrorMetric(name, *_ERRORS[name], peak)
+
+
+def _mse(output: Array, label: Array, peak: float) -> float:
+    return float(np.mean(np.square(output - label)))
+
+
+def _mae(output: Array, label: Array, peak: float) -> float:
+    return float(np.mean(np.abs(output - label)))
+
+
+def _psnr(output: Array, label: Array, peak: float) -> float:
+    """Return the peak signal-to-noise ratio in dB, which is infinite for equal arrays."""
+    return float(10 * np.log10(np.divide(peak * peak, np.mean(np.square(output - label)))))
+
+
+def _cosine(output: Array, label: Array, peak: float) -> float:
+    """Return the cosine similarity: 1 for two zero vectors, and 0 if only one of them is zero."""
+    norms = [float(np.linalg.norm(array)) for array in (output, label)]
+    if not all(norms):
+        return float(not any(norms))
+    return float(np.clip(np.dot(output / norms[0], label / norms[1]), -1, 1))
+
+
+_ERRORS: dict[str, tuple[Callable[[Array, Array, float], float], bool]] = {
+    "mse": (_mse, False),
+    "mae": (_mae, False),
+    "psnr": (_psnr, True),
+    "cosine": (_cosine, True),
+}
+"""The function of each metric, and whether higher is better."""
+
+
+# --------------------------------------------------------------------------- rows of scores
+
+
+def score_rows(output: Array) -> Array:
+    """Return the rows of scores of an output as f64 [rows, classes]; axes of size 1 at the end are left out.
+
+    Raise InputError for an output that has none.
+    """
+    shape = list(output.shape)
+    while len(shape) > 1 and shape[-1] == 1:
+        shape.pop()
+    if not shape or shape[-1] < 2 or not output.size:
+        _refuse(f"the output of shape {shown(output.shape)} has no rows of scores by class")
+    return _real("output", output).reshape(-1, shape[-1])
+
+
+def _classes(label: Array, rows: Array) -> Array:
+    """Return the class of each row; raise InputError for labels that are no classes of these rows."""
+    if label.dtype.kind not in "iu":
+        _refuse(f"the label is {label.dtype}, not a class", "classes are numbered from 0, in the order of the output")
+    if label.size != len(rows):
+        _refuse(f"the label has {plural(label.size, 'class')}, and the output {plural(len(rows), 'row')} of scores")
+    wrong = label[(label < 0) | (label >= rows.shape[1])]
+    if wrong.size:
+        message = f"the label {wrong.flat[0]} is not a class: the output has the classes 0 to {rows.shape[1] - 1}"
+        _refuse(message)
+    return label.reshape(-1).astype(np.intp)
+
+
+def _real(what: str, array: Array) -> Array:
+    if array.dtype.kind in "TUSO" or array.dtype.kind == "c":
+        _refuse(f"the {what} is {array.dtype}, and has no numbers to compare")
+    return as_numbers(array).astype(np.float64)
+
+
+def _refuse(message: str, hint: str | None = None) -> NoReturn:
+    raise InputError(diagnose(BAD_INPUT, message, hint=hint))

@@ -1,0 +1,203 @@
+"""``ovir eval``: measure how good a model is on labelled inputs, and whether another one is better."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ovir.analysis.evaluation import Evaluation
+from ovir.analysis.metrics import NAMES, MetricBase, metric_of
+from ovir.cli.arguments import (
+    add_command,
+    add_json,
+    add_model,
+    add_shape,
+    amount,
+    file_name,
+    positive,
+    raise_usage_error,
+)
+from ovir.cli.compiling import add_compiling, compiled_as, open_runnable
+from ovir.cli.eval_output import Side, evaluation_as_json, print_evaluation
+from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.input_sets import add_input_files, input_files
+from ovir.cli.output import say_json
+from ovir.cli.progress import advance
+from ovir.cli.run_inputs import add_images
+from ovir.cli.sides import add_device, config_of, is_recorded, open_other
+from ovir.cli.status import DONE, WRONG
+from ovir.cli.workers import add_workers, opened_workers
+from ovir.core.arrays import Array
+from ovir.core.progress import stage
+from ovir.diagnostics.errors import OvirError
+from ovir.graph.model import Model
+from ovir.io.input_files import InputFile
+from ovir.io.labels import Loader, read_labels
+from ovir.runtime.compiled import CompiledModel, output_keys
+
+if TYPE_CHECKING:
+    from ovir.debugging.others import OtherBase
+
+Runs = Generator[tuple[InputFile, Array | OvirError]]
+"""The output that is evaluated, or the error, of each input in any order."""
+
+
+def add_to(commands: Any) -> None:
+    parser = add_command(
+        commands,
+        "eval",
+        run,
+        "measure how good a model is on labelled inputs",
+        "  ovir eval model.xml --inputs images/ --labels labels.csv --metric top5\n"
+        "  ovir eval int8.xml --inputs images/ --labels labels.csv --against f32.xml\n"
+        "  ovir eval model.xml --inputs data/ --labels labels.csv --against openvino:CPU --workers 8\n"
+        "  ovir eval denoise.xml --inputs noisy/ --labels clean/ --metric psnr --json\n",
+    )
+    add_model(parser)
+    add_extension(parser)
+    add_input_files(parser)
+    add_images(parser)
+    parser.add_argument(
+        "--labels",
+        type=file_name,
+        required=True,
+        metavar="FILE",
+        help="a .csv with the name and the label of each input, an .npz with an array for each, or a folder of files",
+    )
+    parser.add_argument(
+        "--metric", default=NAMES[0], metavar="NAME", help=f"one of {', '.join(NAMES)} (default: {NAMES[0]})"
+    )
+    parser.add_argument(
+        "--peak",
+        type=amount,
+        metavar="X",
+        help="for psnr: the largest value that a signal can have (default: 255 for labels of u8, otherwise 1)",
+    )
+    parser.add_argument("--output", metavar="NAME", help="the output to evaluate, if the model has several")
+    parser.add_argument(
+        "--against",
+        "--compare-with",
+        type=file_name,
+        metavar="SIDE",
+        help="also evaluate other.xml, openvino:DEVICE or onnx:FILE, and report the difference on the same inputs",
+    )
+    add_device(parser)
+    add_shape(parser)
+    add_compiling(parser)
+    add_workers(parser)
+    parser.add_argument(
+        "--batch", type=positive, metavar="N", help="run N inputs at once, stacked along a dynamic axis"
+    )
+    add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    if arguments.inputs is None:
+        raise_usage_error("--inputs is missing: give a folder, a pattern or a list of the inputs that have labels")
+    if arguments.against is None and (arguments.config or arguments.timeout is not None):
+        raise_usage_error(_NO_DEVICE)
+    config = config_of(arguments.config)
+    metric = metric_of(arguments.metric, arguments.peak)
+    load_extensions(arguments.extension)
+    files = input_files(arguments)
+    model = open_runnable(arguments)
+    index = _output(model, arguments.output)
+    labels = read_labels(arguments.labels, [file.name for file in files], model.outputs[index].any_name)
+    with opened_workers(arguments) as workers:
+        task = _Task(files, labels, metric, arguments.batch, workers)
+        sides = [task.evaluated(arguments.model, task.mapped(compiled_as(arguments, model), index))]
+        if arguments.against is not None:
+            sides.append(_other_side(arguments, model, index, config, task))
+    if arguments.json:
+        say_json(evaluation_as_json(sides))
+    else:
+        print_evaluation(sides)
+    return WRONG if any(side.failed for side in sides) else DONE
+
+
+def _output(model: Model, name: str | None) -> int:
+    """Return the position of the output that is evaluated."""
+    keys = output_keys(model.outputs)
+    listed = ", ".join(f"'{port.any_name}'" for port in model.outputs)
+    if name is None and len(model.outputs) > 1:
+        raise_usage_error(f"the model has several outputs: say which to evaluate with --output; they are {listed}")
+    if name is not None and name not in keys:
+        raise_usage_error(f"--output {name}: there is no such output; the outputs are {listed}")
+    return 0 if name is None else keys[name]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What each model is evaluated on, and by whom."""
+
+    files: Sequence[InputFile]
+    labels: dict[str, Loader]
+    metric: MetricBase
+    batch: int | None
+    workers: dict[str, Any]
+
+    def evaluated(self, name: str, runs: Runs) -> Side:
+        """Return the evaluation of a model, which runs meanwhile."""
+        side = Side(name, Evaluation(self.metric))
+        with closing(runs), stage("evaluating", len(self.files)) as progress:
+            for file, output in runs:
+                try:
+                    if isinstance(output, OvirError):
+                        raise output
+                    side.evaluation.add(file.name, output, self.labels[file.name]())
+                except OvirError as error:
+                    side.fail(file.name, error)
+                advance(progress)
+        return side
+
+    def mapped(self, compiled: CompiledModel, index: int) -> Runs:
+        """Run a model on the inputs by workers."""
+        from ovir.workers.map import MapError, map
+
+        with map(compiled, self.files, batch=self.batch, ordered=False, on_error="return", **self.workers) as results:
+            for result in results:
+                yield self.files[result.index], result if isinstance(result, MapError) else result[index]
+
+    def by_side(self, side: OtherBase, model: Model, index: int) -> Runs:
+        """Run a model on the inputs in another engine, one after the other."""
+        from ovir.engines.process import EngineMissingError
+        from ovir.runtime.inputs import collect_inputs
+
+        for file in self.files:
+            try:
+                output = side.outputs(collect_inputs(model, file.load(model), model.input_index))[index]
+            except EngineMissingError:
+                raise
+            except OvirError as error:
+                yield file, error
+                continue
+            if output is None:
+                raise_usage_error(f"{side.description} has no such output")
+            yield file, output
+
+
+def _other_side(arguments: argparse.Namespace, model: Model, index: int, config: dict[str, str], task: _Task) -> Side:
+    """Return the evaluation of what ``--against`` names."""
+    from ovir.debugging.partners import Partners
+    from ovir.debugging.sides import open_side
+    from ovir.hybrid.compiled import compile_model
+
+    arguments.other = arguments.against  # what `ovir compare` calls it
+    against = open_other(arguments, model)
+    if is_recorded(against):
+        raise_usage_error(f"--against {against}: expected other.xml, openvino:DEVICE or onnx:FILE")
+    if not isinstance(against, Model):
+        with open_side(model, against, None, None, config, arguments.timeout) as side:
+            return task.evaluated(side.description, task.by_side(side, model, index))
+    if config or arguments.timeout is not None:
+        raise_usage_error(_NO_DEVICE)
+    place = Partners(model, against).outputs[index]
+    if place is None:
+        raise_usage_error(f"--against {arguments.against}: the model has no such output")
+    return task.evaluated(arguments.against, task.mapped(compile_model(against), place))
+
+
+_NO_DEVICE = "--config and --timeout need openvino:DEVICE or onnx:FILE to compare with (--against)"

@@ -1,0 +1,181 @@
+"""Metrics of labelled inputs, worked out by hand, and against scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import ovir
+from ovir.analysis.evaluation import Difference, Evaluation
+from ovir.analysis.metrics import Top, metric_of
+
+ROWS = np.float32([[0.1, 0.7, 0.2], [0.5, 0.2, 0.3], [0.2, 0.2, 0.6]])
+
+
+def scores(name: str, output: object, label: object, peak: float | None = None) -> list[float]:
+    return metric_of(name, peak).scores(np.asarray(output), np.asarray(label)).tolist()
+
+
+# --------------------------------------------------------------------------- classes
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "expected"),
+    [
+        ("top1", [1, 0, 2], [1, 1, 1]),
+        ("top1", [2, 2, 0], [0, 0, 0]),
+        ("top2", [2, 2, 0], [1, 1, 1]),
+        ("top2", [0, 1, 1], [0, 0, 0]),  # of equal scores, the first comes first
+        ("top5", [0, 1, 1], [1, 1, 1]),
+    ],
+)
+def test_top(name: str, labels: list[int], expected: list[int]) -> None:
+    assert scores(name, ROWS, labels) == expected
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (1, 3, 1, 1), (3, 1)])
+def test_a_label_of_one_row(shape: tuple[int, ...]) -> None:
+    assert scores("top1", ROWS[0].reshape(shape), 1) == scores("top1", ROWS[0].reshape(shape), [1]) == [1]
+
+
+def test_what_is_not_a_number_is_never_right() -> None:
+    assert scores("top1", [[math.nan, math.nan]], [0]) == [0]
+    assert scores("top1", [[math.nan, -5.0]], [1]) == [1]
+    metric = metric_of("top1")
+    assert isinstance(metric, Top)
+    assert metric.predictions(np.array([[math.nan, -5.0], [1, 2]])).tolist() == [1, 1]
+
+
+def test_narrow_and_integer_scores() -> None:
+    assert scores("top1", ROWS.astype(ml_dtypes.bfloat16), [1, 0, 2]) == [1, 1, 1]
+    assert scores("top1", np.uint8([[0, 200, 100]]), [1]) == [1]
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_top_agrees_with_scikit_learn(count: int) -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn, of the extra `dev`")
+    rng = np.random.default_rng(count)
+    output, labels = rng.standard_normal((200, 10)), rng.integers(0, 10, 200)
+    expected = metrics.top_k_accuracy_score(labels, output, k=count, labels=range(10))
+    assert np.mean(scores(f"top{count}", output, labels)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("output", "label", "message"),
+    [
+        (ROWS, [1, 2, 3], "the label 3 is not a class: the output has the classes 0 to 2"),
+        (ROWS, [1, 2, -1], "the label -1 is not a class"),
+        (ROWS, [1, 2], "the label has 2 classes, and the output 3 rows of scores"),
+        (ROWS, [1.0, 2.0, 0.0], "the label is float64, not a class"),
+        ([[1.0]], [0], r"the output of shape \[1,1\] has no rows of scores"),
+        (["a", "b"], [0], "the output is .* and has no numbers"),
+    ],
+)
+def test_labels_that_do_not_match(output: object, label: object, message: str) -> None:
+    with pytest.raises(ovir.InputError, match=message):
+        scores("top1", output, label)
+
+
+# --------------------------------------------------------------------------- errors
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("mse", 14 / 3), ("mae", 2.0), ("psnr", 10 * math.log10(3 / 14)), ("cosine", 32 / math.sqrt(14 * 77))],
+)
+def test_errors(name: str, expected: float) -> None:
+    """1, 2, 3 against 4, 5, 6 for the cosine; differences of 1, -2, 3 for the others."""
+    output = [4.0, 5.0, 6.0] if name == "cosine" else [2.0, 0.0, 6.0]
+    assert scores(name, output, [1.0, 2.0, 3.0]) == [pytest.approx(expected)]
+
+
+def test_the_peak_of_a_signal() -> None:
+    assert scores("psnr", [[10, 20]], np.uint8([[12, 18]])) == [pytest.approx(10 * math.log10(255**2 / 4))]
+    assert scores("psnr", [[10.0, 20]], [[12.0, 18]], peak=100) == [pytest.approx(10 * math.log10(100**2 / 4))]
+    assert scores("psnr", [1.0], [1.0]) == [math.inf]
+
+
+def test_the_cosine_of_zeros() -> None:
+    assert scores("cosine", [0.0, 0], [0.0, 0]) == [1]
+    assert scores("cosine", [0.0, 0], [1.0, 0]) == [0]
+    assert scores("cosine", [1e-300, 1e-300], [1e-300, 1e-300]) == [pytest.approx(1)]
+
+
+def test_errors_agree_with_scikit_learn() -> None:
+    metrics = pytest.importorskip("sklearn.metrics", reason="needs scikit-learn, of the extra `dev`")
+    pairwise = pytest.importorskip("sklearn.metrics.pairwise")
+    one, two = np.random.default_rng(0).standard_normal((2, 50))
+    assert scores("mse", one, two) == [pytest.approx(metrics.mean_squared_error(one, two))]
+    assert scores("mae", one, two) == [pytest.approx(metrics.mean_absolute_error(one, two))]
+    assert scores("cosine", one, two) == [pytest.approx(pairwise.cosine_similarity(one[None], two[None])[0, 0])]
+
+
+def test_shapes_may_differ_in_axes_of_size_1() -> None:
+    assert scores("mse", np.ones((1, 3, 4)), np.zeros((3, 4, 1))) == [1]
+    with pytest.raises(ovir.InputError, match=r"the label has the shape \[4,3\], and the output \[3,4\]"):
+        scores("mse", np.ones((3, 4)), np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("name", ["top0", "top", "msee", ""])
+def test_unknown_metrics(name: str) -> None:
+    with pytest.raises(ovir.InputError, match="there is no metric"):
+        metric_of(name)
+
+
+# --------------------------------------------------------------------------- evaluations
+
+
+def evaluated(name: str, outputs: list[object], labels: list[object]) -> Evaluation:
+    made = Evaluation(metric_of(name))
+    for number, (output, label) in enumerate(zip(outputs, labels, strict=True)):
+        made.add(f"x{number}", np.asarray(output), np.asarray(label))
+    return made
+
+
+def test_an_evaluation_counts_samples_and_classes() -> None:
+    found = evaluated("top1", [ROWS, ROWS[:1], ROWS[2:]], [[1, 0, 0], [2], [0]])
+    assert (found.inputs, found.scores.size, found.value) == (3, 5, pytest.approx(2 / 5))
+    assert found.interval is not None
+    assert found.interval.method == "Wilson score"
+    zero, one, two = found.classes()
+    assert (zero.number, zero.samples, zero.right, zero.instead) == (0, 3, 1, (2, 2))
+    assert (one.number, one.samples, one.right, one.instead) == (1, 1, 1, None)
+    assert (two.number, two.samples, two.right, two.instead) == (2, 1, 0, (1, 1))
+    assert found.to_dict()["right"] == 2
+    assert {"label": 0, "found": 2, "samples": 2} in found.to_dict()["confusion"]
+
+
+def test_an_evaluation_of_errors_has_a_t_interval() -> None:
+    found = evaluated("mae", [[1.0], [2.0], [3.0]], [[0.0]] * 3)
+    assert found.value == pytest.approx(2)
+    assert found.interval is not None
+    assert found.interval[:2] == pytest.approx((2 - 4.302653 / math.sqrt(3), 2 + 4.302653 / math.sqrt(3)))
+    assert found.classes() == []
+
+
+def test_an_evaluation_of_nothing() -> None:
+    found = Evaluation(metric_of("top1"))
+    assert (found.value, found.interval, found.difference(found).value) == (None, None, None)
+
+
+def test_the_difference_is_taken_on_common_inputs() -> None:
+    right, wrong = [[0.0, 1.0]], [[1.0, 0.0]]
+    first = evaluated("top1", [right] * 9 + [wrong, right], [[1]] * 11)
+    second = evaluated("top1", [right] * 3 + [wrong] * 6 + [right], [[1]] * 10)
+    found = first.difference(second)
+    assert (found.samples, found.only_first, found.only_second, found.value) == (10, 6, 1, pytest.approx(0.5))
+    assert found.p_value == pytest.approx(2 * (1 + 7) / 2**7)
+    assert not found.is_shown
+
+
+def test_the_difference_of_errors_is_paired() -> None:
+    """Both models vary far more than they differ."""
+    levels = np.arange(20.0) * 100
+    found = Difference.of(levels + 1 + 0.1 * (np.arange(20) % 3), levels, is_share=False)
+    assert found.value == pytest.approx(1.095)
+    assert found.is_shown
+    assert found.interval is not None
+    assert 1 < found.interval.low < found.interval.high < 1.2

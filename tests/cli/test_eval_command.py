@@ -1,0 +1,181 @@
+"""``ovir eval``: accuracies and errors with their intervals, and the difference of two models on the same inputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+ROOT = Path(__file__).parent.parent.parent
+CLASSES = 3
+
+
+def _net(folder: Path, name: str, bias: tuple[float, float, float] = (0, 0, 0), *, outputs: int = 1) -> Path:
+    """Write scores = x + bias, x [?,3]."""
+    net = Net()
+    scores = net.op("Add", net.parameter("x", "?,3"), net.const(np.float32([bias])), name="scores")
+    net.result(scores)
+    if outputs == 2:
+        net.result(net.op("Negative", scores, name="negative"))
+    return net.write(folder, name)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Write 30 inputs, ten of each class; those with a number below 6 have a higher score for class 2."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    rows = ["image,label"]
+    for number in range(30):
+        x = np.zeros((1, 3), np.float32)
+        x[0, number % CLASSES] = 1
+        x[0, 2] += 0.5 if number >= 6 else 1.5
+        np.savez(tmp_path / "in" / f"{number:02}.npz", x=x)
+        rows.append(f"{number:02}.png,{number % CLASSES}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    _net(tmp_path, "model")
+    return tmp_path
+
+
+def _evaluated(cli: Any, *arguments: object, status: int = 0) -> dict[str, Any]:
+    done = cli("eval", "model.xml", "--inputs", "in", "--workers", 1, "--json", *arguments)
+    assert done.status == status, done.err
+    found: dict[str, Any] = json.loads(done.out)
+    return found
+
+
+def test_accuracy_with_its_interval(folder: Path, cli: Any) -> None:
+    found = _evaluated(cli, "--labels", "labels.csv")
+    assert (found["metric"], found["inputs"], found["samples"], found["right"]) == ("top1", 30, 30, 26)
+    assert found["value"] == pytest.approx(26 / 30)
+    assert found["interval"]["method"] == "Wilson score"
+    assert (found["interval"]["low"], found["interval"]["high"]) == pytest.approx((0.7032, 0.9469), abs=5e-5)
+    assert {"label": 0, "found": 2, "samples": 2} in found["confusion"]
+    assert _evaluated(cli, "--labels", "labels.csv", "--metric", "top2")["right"] == 30
+
+
+def test_what_people_read(folder: Path, cli: Any) -> None:
+    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1)
+    assert (
+        done.out.splitlines()[0]
+        == "model.xml: top1 86.67%, 95% interval 70.32% to 94.69% (Wilson score); 26 of 30 right"
+    )
+    assert done.out.splitlines()[-3].split() == ["0", "10", "8", "80.0%", "2", "(2)"]
+
+
+def test_a_second_model_is_compared_on_the_same_inputs(folder: Path, cli: Any) -> None:
+    _net(folder, "other", (0, 0, -2))
+    found = _evaluated(cli, "--labels", "labels.csv", "--compare-with", "other.xml")
+    assert (found["right"], found["against"]["right"]) == (26, 22)
+    difference = found["difference"]
+    assert (difference["only_first"], difference["only_second"], difference["value"]) == (8, 4, pytest.approx(4 / 30))
+    assert difference["p_value"] == pytest.approx(2 * sum((1, 12, 66, 220, 495)) / 2**12)
+    assert difference["interval"]["method"] == "Newcombe, paired"
+    done = cli(
+        "eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1, "--against", "other.xml"
+    )
+    assert "right in the first alone 8, in the second alone 4; 30 samples" in done.out
+    assert "no difference is shown: p = 0.388 (McNemar, exact)" in done.out
+
+
+def test_errors_against_the_results_of_another_run(folder: Path, cli: Any) -> None:
+    _net(folder, "other", (0, 0, 0.1))
+    assert cli("run", "other.xml", "--inputs", "in", "--output", "results", "--workers", 1).status == 0
+    found = _evaluated(cli, "--labels", "results", "--metric", "mae", "--against", "other.xml")
+    assert found["value"] == pytest.approx(0.1 / 3)
+    assert found["interval"]["method"] == "Student t"
+    assert found["against"]["value"] == 0
+    assert (found["difference"]["value"], found["difference"]["test"]) == (pytest.approx(0.1 / 3), "paired t")
+    done = cli(
+        "eval",
+        "model.xml",
+        "--inputs",
+        "in",
+        "--labels",
+        "results",
+        "--metric",
+        "mae",
+        "--workers",
+        1,
+        "--against",
+        "other.xml",
+    )
+    assert "mean of 30 inputs, lower is better" in done.out
+    assert "the first model is worse: p = " in done.out
+
+
+def test_several_samples_in_an_input(folder: Path, cli: Any) -> None:
+    arrays = [np.load(path)["x"] for path in sorted((folder / "in").iterdir())]
+    (folder / "batches").mkdir()
+    labels = {}
+    for number in range(3):
+        np.save(folder / "batches" / f"{number}.npy", np.concatenate(arrays[number * 10 : number * 10 + 10]))
+        labels[str(number)] = (np.arange(10) + number * 10) % CLASSES
+    np.savez(folder / "labels.npz", **labels)
+    done = cli("eval", "model.xml", "--inputs", "batches", "--labels", "labels.npz", "--workers", 1, "--json")
+    found = json.loads(done.out)
+    assert (found["inputs"], found["samples"], found["right"]) == (3, 30, 26)
+
+
+def test_batches_and_dask_give_the_same(folder: Path, cli: Any) -> None:
+    expected = _evaluated(cli, "--labels", "labels.csv")
+    assert _evaluated(cli, "--labels", "labels.csv", "--batch", 7) == expected
+    pytest.importorskip("distributed", reason="needs distributed, of the extra `dask`")
+    assert _evaluated(cli, "--labels", "labels.csv", "--dask", "local") == expected
+
+
+def test_inputs_that_fail_are_left_out_and_listed(folder: Path, cli: Any) -> None:
+    (folder / "in" / "07.npz").write_bytes(b"PK")
+    (folder / "labels.csv").write_text((folder / "labels.csv").read_text().replace("08.png,2", "08.png,3"))
+    found = _evaluated(cli, "--labels", "labels.csv", status=1)
+    assert found["samples"] == 28
+    errors = {item["input"]: item["error"] for item in found["failed"]}
+    assert errors.keys() == {"07.npz", "08.npz"}
+    assert "the label 3 is not a class: the output has the classes 0 to 2" in errors["08.npz"]
+    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv", "--workers", 1)
+    assert (done.status, "failed: 08.npz: error[OVIR901] the label 3" in done.out) == (1, True)
+
+
+def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stand-in of OpenVINO computes one layer wrongly."""
+    monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'engines' / 'stand_in'}:{ROOT}")
+    found = _evaluated(cli, "--labels", "labels.csv", "--against", "openvino:CPU")
+    assert (found["against"]["model"], found["difference"]["value"]) == ("OpenVINO 1.2.3 on CPU", 0)
+    monkeypatch.setenv("OVIR_TEST_FAULT", "wrong:Add")
+    found = _evaluated(cli, "--labels", "labels.csv", "--metric", "mse", "--against", "openvino:CPU", status=1)
+    assert len(found["failed"]) == 30, "a class is no array of scores"
+
+
+def test_an_output_is_chosen(folder: Path, cli: Any) -> None:
+    _net(folder, "model", outputs=2)
+    done = cli("eval", "model.xml", "--inputs", "in", "--labels", "labels.csv")
+    assert (done.status, "say which to evaluate with --output; they are 'scores', 'negative'" in done.err) == (2, True)
+    assert _evaluated(cli, "--labels", "labels.csv", "--output", "scores")["right"] == 26
+    assert _evaluated(cli, "--labels", "labels.csv", "--output", "negative")["right"] < 26
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        ("--labels labels.csv", 2, "--inputs is missing"),
+        ("--inputs in", 2, "--labels"),
+        ("--inputs in --labels nowhere.csv", 2, "cannot read the labels"),
+        ("--inputs in --labels labels.csv --metric tpo1", 2, "there is no metric 'tpo1'"),
+        ("--inputs in --labels labels.csv --output none", 2, "--output none: there is no such output"),
+        ("--inputs in --labels labels.csv --against x.npz", 2, "expected other.xml, openvino:DEVICE or onnx:FILE"),
+        ("--inputs in --labels labels.csv --timeout 3", 2, "--config and --timeout need openvino:DEVICE"),
+        (
+            "--inputs in --labels few.csv",
+            1,
+            "28 inputs without a label of their own: '02.npz', '03.npz', '04.npz', ...",
+        ),
+    ],
+)
+def test_wrong_usage(folder: Path, cli: Any, arguments: str, status: int, message: str) -> None:
+    (folder / "few.csv").write_text("00,1\n01,1\n")
+    done = cli("eval", "model.xml", *arguments.split())
+    assert (done.status, message in done.err, done.out) == (status, True, ""), done.err
