@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
@@ -94,6 +96,9 @@ def is_cancelled(error: BaseException) -> bool:
 
 
 def _new_pool(size: int) -> ProcessPoolExecutor:
+    main = sys.modules["__main__"]
+    if not os.path.exists(getattr(main, "__file__", None) or os.curdir):  # as <stdin>, which processes cannot import
+        del main.__file__
     # A fork would copy locks that other threads hold.
     return ProcessPoolExecutor(size, multiprocessing.get_context("spawn"), start_process)
 

@@ -49,7 +49,7 @@ class _Task(Generic[Item]):
     lane: int = 0
     key: Hashable = None
     deaths: int = 0
-    """How many workers have died of it."""
+    """How many times its result was lost, because its worker died."""
     has_content: bool = False
 
 
@@ -69,7 +69,8 @@ def map_tasks(
     ``function`` is sent to the workers, so it can be pickled. ``executor`` is None for a pool of ``workers`` processes
     on this machine. Items are taken as results are fetched, a few per worker, and handed over in tasks of ``chunk``
     items. Outcomes come in the order of the items, or as they are ready. An item that raises has the error as its
-    outcome. When a worker dies, the items that it may have died of run again, alone and at most twice.
+    outcome; an exception of the iterable is raised after the outcomes of the items before it. When a worker dies, the
+    items that it may have died of run again, alone and at most twice.
 
     Items of one ``session`` run on the same worker, in order. If that worker dies, the session cannot go on: its
     further items fail.
@@ -97,6 +98,7 @@ class Tasks(Iterator[Outcome[Item]]):
         self._function = function
         self._with_content: Callable[[Item], Any] | None = None
         self._source = iter(items)
+        self._source_error: Exception | None = None
         self._crews = crews
         self._ordered = ordered
         self._chunk = chunk
@@ -127,7 +129,8 @@ class Tasks(Iterator[Outcome[Item]]):
                     self._collect()
                 elif not (self._ready or self._waiting or self._suspects):
                     self.close()
-                    raise StopIteration
+                    error, self._source_error = self._source_error, None
+                    raise error or StopIteration
             return outcome
         except (KeyboardInterrupt, SystemExit):
             self.close()
@@ -195,7 +198,11 @@ class Tasks(Iterator[Outcome[Item]]):
 
     def _new_task(self) -> _Task[Item] | None:
         """Return a task of the next items, None if there are no more."""
-        first, items = self._taken, list(islice(self._source, self._chunk))
+        first, items = self._taken, list[Item]()
+        try:
+            items += islice(self._source, self._chunk)
+        except Exception as error:  # the outcomes of earlier items come first
+            self._source, self._source_error = iter(()), error
         self._taken += len(items)
         if not items:
             return None
@@ -266,10 +273,13 @@ class Tasks(Iterator[Outcome[Item]]):
             elif is_cancelled(error):
                 self.close()
                 raise RunError(diagnose(ENGINE, "the executor has cancelled a task, or has been shut down")) from None
-            elif isinstance(error, Exception):
-                self._fail(task, _not_sent(error))
-            else:
+            elif not isinstance(error, Exception):
                 raise
+            elif self._crews[task.lane].retries_itself and task.deaths < _MOST_RUNS - 1:
+                # dask raises a ValueError where a worker dies whose result is being fetched.
+                self._waiting.append(replace(task, deaths=task.deaths + 1))
+            else:
+                self._fail(task, _not_sent(error))
             return
         self._has_worked = True
         if answers is None:

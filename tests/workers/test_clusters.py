@@ -33,8 +33,13 @@ def dask() -> Iterator[Any]:
     """Provide the executor of a cluster of two processes on this machine."""
     pytest.importorskip("distributed", reason="the extra `dask` is not installed")
     with open_executor(dask="local", workers=2) as executor:
-        executor._client.run(sys.path.append, str(Path(__file__).parent))  # for the classes of inputs.py
+        show_tests(executor)
         yield executor
+
+
+def show_tests(executor: Any) -> None:
+    """Let the workers of dask import inputs.py."""
+    executor._client.run(sys.path.append, str(Path(__file__).parent))
 
 
 def test_dask_runs_all_inputs(dask: Any) -> None:
@@ -101,11 +106,12 @@ def test_a_cluster_that_loses_its_workers_is_reported(monkeypatch: pytest.Monkey
     monkeypatch.setattr("ovir.workers.tasks._LONG", 0.5)
     with (
         distributed.LocalCluster(
-            n_workers=1, processes=False, dashboard_address="127.0.0.1:0", silence_logs=50
+            n_workers=1, threads_per_worker=1, dashboard_address="127.0.0.1:0", silence_logs=50
         ) as cluster,
         open_executor(dask=cluster.scheduler_address) as executor,
-        ovir.map(DIGITS, [Slow(digit, 0.1) for digit in range(100)], executor) as results,
     ):
+        show_tests(executor)
+        results = ovir.map(DIGITS, [Slow(digit, 0.1) for digit in range(100)], executor)
         next(results)
         cluster.scale(0)
         with pytest.raises(ovir.RunError, match="has lost all its workers"):

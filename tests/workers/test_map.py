@@ -6,6 +6,8 @@ import itertools
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import tempfile
 import tracemalloc
 from collections.abc import Iterator
@@ -134,6 +136,31 @@ def test_an_endless_iterable_is_read_a_few_inputs_ahead() -> None:
         for _ in range(20):
             next(results)
         assert taken <= 20 + 6
+
+
+@pytest.mark.parametrize("chunksize", [1, 4])
+def test_an_exception_of_the_iterable_loses_no_input(chunksize: int) -> None:
+    def broken() -> Iterator[Any]:
+        yield from digits(6)
+        raise ValueError("no more digits")
+
+    results = ovir.map(DIGITS, broken(), workers=1, chunksize=chunksize)
+    assert [next(results).index for _ in range(6)] == list(range(6))
+    with pytest.raises(ValueError, match="no more digits"):
+        next(results)
+    assert list(results) == []
+
+
+def test_a_script_on_standard_input_can_start_workers() -> None:
+    script = f"""
+import numpy as np
+import ovir
+
+images = np.load({str(EXAMPLES / "digits_input.npz")!r})["image"]
+print([int(result[0].argmax()) for result in ovir.map({str(DIGITS)!r}, [images[:1], images[1:2]], workers=1)])
+"""
+    done = subprocess.run([sys.executable, "-"], input=script, capture_output=True, text=True, check=False)
+    assert done.stdout == "[0, 1]\n", done.stderr
 
 
 def test_the_memory_of_the_caller_stays_the_same() -> None:
