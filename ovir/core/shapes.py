@@ -30,7 +30,9 @@ class PartialShape:
     """A shape whose rank and sizes may be partly unknown.
 
     ``PartialShape([1, -1, "2..5"])``; ``PartialShape(None)`` has an unknown rank. Every dimension of a shape of unknown
-    rank reads as unknown, so that most inference needs no special case.
+    rank reads as unknown, so that most inference needs no special case. Sizes count elements.
+
+    Raises ValueError for what is no list of dimensions, and for more than 64 of them.
     """
 
     __slots__ = ("_dims", "_has_symbols", "_identity", "_is_static", "_least_size")

@@ -14,7 +14,7 @@ class OvirError(Exception):
 
     def __init__(self, *diagnostics: Diagnostic) -> None:
         super().__init__(*diagnostics)
-        self.diagnostics = diagnostics
+        self.diagnostics: tuple[Diagnostic, ...] = diagnostics
         """One or more diagnostics, as a tuple."""
 
     @property

@@ -60,9 +60,9 @@ class LayerGraph:
         ``has_gaps`` means that some layers or edges are missing, so that no layer is known to be dead. Raises
         ModelError if the layers form a cycle, and InputError for a body of two layers.
         """
-        self.name = name
+        self.name: str = name
         """The name of the model."""
-        self.path = path
+        self.path: str | None = path
         """The path of the file that it was read from; None for others."""
         self.has_gaps = has_gaps
         self._order = FileOrder(layers)

@@ -54,7 +54,8 @@ class Model(CheckedEdits):
     ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The primitive edits
     ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``, ``remove_layer``,
     ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes`` after them, or use
-    ``editing``.
+    ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and for a name that is
+    taken, and ModelError if the model that they leave would be wrong.
     """
 
     @overload
@@ -155,7 +156,10 @@ class Model(CheckedEdits):
         """Give inputs other shapes and infer again.
 
         ``shapes`` maps the name, position or Port of an input to its shape; a model with one input also takes a single
-        shape. If an error is raised, the model has not changed.
+        shape. A shape is a PartialShape, a list such as ``[1, -1, "2..5"]`` or a text such as ``"1,?,2..5"``.
+
+        Raises InputError for an input that the model does not have and for a text that is no shape, and ModelError if a
+        layer refuses the shapes. The model has not changed then.
         """
         wanted = shapes if isinstance(shapes, Mapping) else {0: shapes}
         self.require_depth()

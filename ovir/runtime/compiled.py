@@ -69,13 +69,13 @@ class CompiledModel:
         """
         if threads is not None and (type(threads) is not int or threads < 1):
             raise InputError(diagnose(USAGE, f"threads must be an integer of at least 1, got {threads!r}"))
-        self.model = model
+        self.model: Model = model
         """The model, as it was when it was compiled."""
-        self.threads = threads
+        self.threads: int | None = threads
         """The most threads that kernels use; None for all cores."""
-        self.strict = strict
+        self.strict: bool = strict
         """Whether a value that the specification excludes is an error."""
-        self.keep_compressed = keep_compressed
+        self.keep_compressed: bool = keep_compressed
         """Whether large weights stay compressed."""
         self.emulation = emulation_of(emulate)
         if keep_compressed and self.emulation is not None:
@@ -234,7 +234,7 @@ class InferRequest:
     """
 
     def __init__(self, compiled: CompiledModel) -> None:
-        self.compiled = compiled
+        self.compiled: CompiledModel = compiled
         """The compiled model that it runs."""
         self._variables = Variables()
         self._busy = threading.Lock()
@@ -340,9 +340,9 @@ class Results(Mapping[Any, Array]):
         self._ports = ports
         self._keys = keys
         self._arrays = arrays
-        self.taps = taps
+        self.taps: dict[str, list[Array]] = taps
         """Copies of the tapped outputs, by the names given for them."""
-        self.diagnostics = diagnostics
+        self.diagnostics: list[Diagnostic] = diagnostics
         """Warnings of kernels about values, such as indices outside the specified range."""
 
     def __getitem__(self, key: Any) -> Array:
