@@ -44,6 +44,14 @@ def test_the_build_is_strict(config: Any) -> None:
     assert set(config["validation"]["nav"].values()) | set(config["validation"]["links"].values()) == {"warn"}
 
 
+def test_ci_counts_warnings() -> None:
+    # mkdocs counts only the warnings that it prints.
+    (command,) = re.findall(
+        r"^ *run (mkdocs build .*)$", (ROOT / ".ci" / "run").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert command == "mkdocs build --strict"
+
+
 def test_the_site_is_built(config: Any, tmp_path: Path) -> None:
     build = pytest.importorskip("mkdocs.commands.build", reason="mkdocs, of the extra `docs`, is not installed")
     load = pytest.importorskip("mkdocs.config").load_config
