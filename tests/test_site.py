@@ -44,6 +44,15 @@ def test_the_build_is_strict(config: Any) -> None:
     assert set(config["validation"]["nav"].values()) | set(config["validation"]["links"].values()) == {"warn"}
 
 
+@pytest.mark.parametrize("path", sorted(DOCS.rglob("*.md")), ids=lambda path: path.relative_to(DOCS).as_posix())
+def test_lists_are_lists_on_the_site(path: Path) -> None:
+    # Code hosts are more tolerant: the site needs a blank line before a list, and 4 spaces before a nested item.
+    text = re.sub(r"^ *```.*?^ *```$", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for before, indent, item in re.findall(r"^(.*)\n( *)((?:[-*]|\d+\.) .*)$", text, re.MULTILINE):
+        assert len(indent) % 4 == 0, item
+        assert not before or re.match(r" *([-*]|\d+\.) |  ", before), item
+
+
 def test_ci_counts_warnings() -> None:
     # mkdocs counts only the warnings that it prints.
     (command,) = re.findall(
