@@ -38,7 +38,7 @@ ALLOWED: dict[str, set[str]] = {
     "export": _TOOLS,
     "hybrid": {*_TOOLS, "export"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "engines", "export"},
-    "workers": {*_TOOLS, "io"},
+    "workers": {*_TOOLS, "io", "debugging"},
     "integrations": {*_TOOLS, "analysis", "checks", "debugging"},
     "cli": {
         *_TOOLS,

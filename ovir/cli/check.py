@@ -58,7 +58,7 @@ def add_to(commands: Any) -> None:
         metavar="2022.3",
         help="also report what this OpenVINO release cannot read",
     )
-    add_workers(parser)
+    add_workers(parser, default="one for each core, if it takes long")
     parser.add_argument("--profile", action="store_true", help="show how long reading, inference and rules took")
 
 

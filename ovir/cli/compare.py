@@ -17,11 +17,12 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
-from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
+from ovir.cli.input_sets import add_input_sets, input_files, inputs_of, random_note
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
+from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
 from ovir.debugging.sides import Against, Mode
 
@@ -39,7 +40,7 @@ def add_to(commands: Any) -> None:
         "  ovir compare model.xml --against openvino:CPU --config INFERENCE_PRECISION_HINT=bf16 --isolated\n"
         "  ovir compare f32.xml int8.xml --samples 10 --metric sqnr_db=30\n"
         "  ovir compare before.xml after.xml --against openvino:GPU --input inputs.npz\n"
-        "  ovir compare model.xml --against onnx:model.onnx --inputs data/\n"
+        "  ovir compare model.xml --against onnx:model.onnx --inputs data/ --workers 8\n"
         "  ovir compare model.xml --against recorded.npz --json\n"
         "\nexit status: 0 within tolerance, 1 beyond, 2 nothing could be compared\n",
     )
@@ -64,6 +65,7 @@ def add_to(commands: Any) -> None:
     )
     add_tolerances(parser)
     add_input_sets(parser)
+    add_workers(parser, default="this process alone")
     add_shape(parser)
     shown = parser.add_mutually_exclusive_group()
     shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
@@ -83,22 +85,32 @@ def run(arguments: argparse.Namespace) -> int:
     recorded = is_recorded(against)
     inputs = inputs_of(model, arguments, is_recorded=recorded)
     mode: Mode | None = "isolated" if arguments.isolated else "cumulative" if arguments.cumulative else None
-    with reported("comparing layers", random_note(arguments, is_recorded=recorded)) as update:
-        found = compare(
-            model,
-            against,
-            inputs=inputs,
-            samples=arguments.samples,
-            seed=arguments.seed or 0,
-            device=device,
-            config=config,
-            mode=mode,
-            rtol=arguments.rtol,
-            atol=arguments.atol,
-            metric=arguments.metric,
-            timeout=arguments.timeout,
-            progress=update,
-        )
+    options: dict[str, Any] = {
+        "samples": arguments.samples,
+        "seed": arguments.seed or 0,
+        "device": device,
+        "config": config,
+        "mode": mode,
+        "rtol": arguments.rtol,
+        "atol": arguments.atol,
+        "metric": arguments.metric,
+        "timeout": arguments.timeout,
+    }
+    has_workers = arguments.workers is not None or arguments.dask is not None
+    if has_workers and (recorded or (arguments.inputs is None and arguments.samples is None)):
+        raise_usage_error("--workers and --dask divide many sets of inputs: give them with --inputs or --samples")
+    if has_workers and arguments.extension:
+        raise_usage_error("--extension and --workers exclude each other here: workers would not have its operations")
+    note = random_note(arguments, is_recorded=recorded)
+    if has_workers:
+        from ovir.workers.comparing import compare_by_workers
+
+        files = None if arguments.inputs is None else input_files(arguments)
+        with reported("comparing inputs", note) as update, opened_workers(arguments) as workers:
+            found = compare_by_workers(model, against, files, **options, **workers, progress=update)
+    else:
+        with reported("comparing layers", note) as update:
+            found = compare(model, against, inputs=inputs, **options, progress=update)
     print_diagnostics(found.diagnostics)
     if arguments.json:
         say_json(found.to_dict())

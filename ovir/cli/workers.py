@@ -10,9 +10,9 @@ from typing import Any
 from ovir.cli.arguments import positive, raise_usage_error
 
 
-def add_workers(parser: argparse.ArgumentParser) -> None:
+def add_workers(parser: argparse.ArgumentParser, default: str = "one for each core") -> None:
     parser.add_argument(
-        "--workers", type=positive, metavar="N", help="use N processes of this machine (default: one for each core)"
+        "--workers", type=positive, metavar="N", help=f"use N processes of this machine (default: {default})"
     )
     parser.add_argument(
         "--dask",

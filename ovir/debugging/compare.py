@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 
 from ovir.analysis.scores import top_scores
@@ -12,14 +11,12 @@ from ovir.core.element_types import ElementType
 from ovir.debugging.comparison import (
     Agreement,
     Comparison,
-    LayerDifference,
-    NotCompared,
-    OutputDifference,
     Tally,
     noise,
     severity,
 )
 from ovir.debugging.criterion import Criterion
+from ovir.debugging.findings import Findings
 from ovir.debugging.input_sets import Inputs, InputSet
 from ovir.debugging.others import Answer, OtherBase
 from ovir.debugging.recorded import Recorded
@@ -28,7 +25,7 @@ from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side,
 from ovir.debugging.tensor_comparison import TensorComparison, Tolerance
 from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.codes import USAGE
-from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
@@ -94,52 +91,58 @@ class Session:
         self._progress = progress
         self._plan = WalkPlan(model, with_constants=side.with_constants)
         self._done = self._total = 0
-        self._layers: dict[Layer, dict[int, Tally]] = defaultdict(lambda: defaultdict(Tally))
-        self._outputs: dict[int, Tally] = defaultdict(Tally)
-        self._contributions: dict[Layer, float] = {}
         self._noise: dict[Port, float] = {}
-        self._others: dict[Layer, Layer] = {}
-        self._skipped: dict[Layer, str] = {}
         self._scales: dict[Layer, tuple[float, float]] = {}
-        self._diagnostics: dict[Diagnostic, None] = {}
-        self._failed = False
-        self._names: list[str] = []
+        self.found = Findings([layer.key for layer in self._plan.layers])
 
     def run(self, sets: Sequence[InputSet], mode: Mode | None) -> Comparison:
         """Compare for all sets of inputs."""
-        side, shown_mode = self._side, "cumulative"
-        self._names = [inputs.name for inputs in sets]
-        layers = len(self._plan.layers)
-        self._total = layers * len(sets)
-        if isinstance(side, DeviceSide):
-            is_open = mode is None
-            for number, inputs in enumerate(sets):
-                self._compare_outputs(number, inputs())
-            shown_mode = "outputs"
-            if not is_open or not self._outputs_agree():
-                shown_mode = mode or "isolated"
-                side.compare_layers(mode or "isolated", runs_whole=not self._failed)
-                self._total += layers * len(sets)
-                for number, inputs in enumerate(sets):
-                    self._compare_layers(number, inputs())
+        names = [inputs.name for inputs in sets]
+        if isinstance(self._side, DeviceSide):
+            shown_mode = self._run_on_device(sets, names, mode)
         else:
-            for number, inputs in enumerate(sets):
-                self._compare_layers(number, inputs(), with_outputs=True)
-        self._diagnostics.update(dict.fromkeys(side.diagnostics))
+            shown_mode = "cumulative"
+            self.compare_layers(sets, with_outputs=True)
+        self.found.describe(self._side)
         self._require_something()
-        return self._result(shown_mode, len(sets))
+        return self.found.result(self._model, self._criterion, shown_mode, names)
+
+    def _run_on_device(self, sets: Sequence[InputSet], names: Sequence[str], mode: Mode | None) -> str:
+        """Compare the outputs, and the layers if they differ or a mode is given; return how layers were compared."""
+        self.compare_outputs(sets)
+        if mode is None and self.found.outputs_agree(names):
+            return "outputs"
+        self.compare_layers_on_device(sets, mode or "isolated", runs_whole=not self.found.failed)
+        return mode or "isolated"
+
+    def compare_outputs(self, sets: Sequence[InputSet], first: int = 0) -> None:
+        """Compare the outputs for sets of inputs, which are numbered from ``first`` on."""
+        self._total += len(self._plan.layers) * len(sets)
+        for number, inputs in enumerate(sets, first):
+            self._compare_outputs(number, inputs())
+
+    def compare_layers_on_device(
+        self, sets: Sequence[InputSet], mode: Mode, first: int = 0, *, runs_whole: bool
+    ) -> None:
+        """Compare the layers for sets of inputs on a device, which may run the whole model or fail to."""
+        assert isinstance(self._side, DeviceSide)
+        self._side.compare_layers(mode, runs_whole=runs_whole)
+        self.compare_layers(sets, first)
+
+    def compare_layers(self, sets: Sequence[InputSet], first: int = 0, *, with_outputs: bool = False) -> None:
+        """Compare the layers for sets of inputs, which are numbered from ``first`` on."""
+        self._total += len(self._plan.layers) * len(sets)
+        for number, inputs in enumerate(sets, first):
+            self._compare_layers(number, inputs(), with_outputs=with_outputs)
 
     def _require_something(self) -> None:
         """Raise InputError if nothing was compared, which says nothing about the model."""
-        if self._outputs or self._layers or self._failed:
+        if not self.found.is_empty:
             return
-        side = self._side
-        place = Place(side.description)
-        if isinstance(side, Recorded) and side.has_only_inputs:
+        if isinstance(self._side, Recorded) and self._side.has_only_inputs:
+            place = Place(self._side.description)
             raise InputError(diagnose(USAGE, "nothing was compared: the recording has only inputs", place))
-        reasons = dict.fromkeys(self._skipped.values())
-        reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
-        raise InputError(diagnose(USAGE, f"nothing was compared: no layer and no output can be{reason}", place))
+        require_something(self.found)
 
     # ----- one set of inputs
 
@@ -177,16 +180,16 @@ class Session:
     def _take_outputs(self, number: int, inputs: list[Array], walk: Walk, depths: Depths) -> None:
         """Compare the outputs of a finished run with the outputs of the other side."""
         references = walk.finish()
-        self._diagnostics.update(dict.fromkeys(walk.diagnostics))
+        self.found.diagnostics.update(dict.fromkeys(walk.diagnostics))
         try:
             others = self._side.outputs(inputs)
         except EngineMissingError:
             raise
         except RunError as error:
-            if not isinstance(self._side, DeviceSide) and not self._layers:
+            if not isinstance(self._side, DeviceSide) and not self.found.layers:
                 raise  # nothing is known about the model
-            self._failed = True
-            self._diagnostics.update(dict.fromkeys(error.diagnostics))
+            self.found.failed = True
+            self.found.diagnostics.update(dict.fromkeys(error.diagnostics))
             return
         for index, (reference, actual) in enumerate(zip(references, others, strict=True)):
             if actual is None:
@@ -196,7 +199,8 @@ class Session:
             tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
             found = self._found(port, actual, reference, tolerance)
             agreement = None if found.lone or found.problem else agreement_of(actual, reference)
-            self._outputs[index].add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
+            tally = self.found.outputs.setdefault(index, Tally())
+            tally.add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
 
     def _found(self, port: Port, actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
         """Compare a tensor with its reference."""
@@ -204,11 +208,6 @@ class Session:
         if problem is not None:
             return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
         return self._criterion.compare(actual, reference, tolerance)
-
-    def _outputs_agree(self) -> bool:
-        """Return whether outputs were compared and are within the tolerance."""
-        compared = self._outputs.values()
-        return bool(compared) and not self._failed and all(tally.difference(self._names).within for tally in compared)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
         """Return the tolerance for a tensor."""
@@ -221,16 +220,16 @@ class Session:
         step = answer.step
         layer = step.layer
         if answer.skipped is not None:
-            self._skipped.setdefault(layer, answer.skipped)
+            self.found.skipped.setdefault(layer.key, answer.skipped)
             return
         if answer.other is not None and answer.other is not layer and answer.other.name != layer.name:
-            self._others[layer] = answer.other
+            self.found.others[layer.key] = answer.other.key
         worst: TensorComparison | None = None
         if answer.problem is not None:
             size = step.outputs[0].size if step.outputs else 0
             worst = TensorComparison(size, within=False, beyond=size, problem=answer.problem)
             shape = step.outputs[0].shape if step.outputs else ()
-            self._layers[layer][0].add(number, worst, Tolerance(), _type_of(layer.outputs[0], None), shape)
+            self.found.tally(layer, 0).add(number, worst, Tolerance(), _type_of(layer.outputs[0], None), shape)
         for position, actual in enumerate(answer.arrays):
             if actual is not None:
                 found = self._compare_one(number, step, position, actual)
@@ -242,7 +241,7 @@ class Session:
         port, reference = step.layer.outputs[position], step.outputs[position]
         tolerance = self._tolerance(port, reference, actual, self._scales[step.layer])
         found = self._found(port, actual, reference, tolerance)
-        tally = self._layers[step.layer][position]
+        tally = self.found.tally(step.layer, position)
         tally.add(number, found, tolerance, _type_of(port, reference), reference.shape)
         self._noise[port] = noise(found)
         return found
@@ -254,45 +253,18 @@ class Session:
             sources = [self._noise.get(port.source, 0.0) for port in layer.inputs if port.source is not None]
             before = max(sources, default=0.0)
             own = max(own - before, 0.0) if own > before else 0.0
-        self._contributions[layer] = max(self._contributions.get(layer, 0.0), own)
+        contributions = self.found.contributions
+        contributions[layer.key] = max(contributions.get(layer.key, 0.0), own)
 
-    # ----- the result
 
-    def _result(self, mode: str, sets: int) -> Comparison:
-        compared = [layer for layer in self._plan.layers if layer in self._layers]
-        skipped = [layer for layer in self._plan.layers if layer in self._skipped and layer not in self._layers]
-        return Comparison(
-            model=self._model.path or self._model.name or "the model",
-            against=self._side.description,
-            precision=self._side.precision,
-            mode=mode,
-            sets=sets,
-            criterion=self._criterion,
-            outputs=[self._output(index, tally) for index, tally in sorted(self._outputs.items())],
-            layers=[self._layer(layer) for layer in compared],
-            not_compared=[
-                *(NotCompared(x.id, x.key, x.type, self._skipped[x]) for x in skipped),
-                *self._side.not_compared,
-            ],
-            values=self._side.sides,
-            diagnostics=list(self._diagnostics),
-            failed=self._failed,
-        )
-
-    def _output(self, index: int, tally: Tally) -> OutputDifference:
-        return OutputDifference(index, self._model.outputs[index].any_name, tally.difference(self._names))
-
-    def _layer(self, layer: Layer) -> LayerDifference:
-        differences = {position: tally.difference(self._names) for position, tally in self._layers[layer].items()}
-        position = max(differences, key=lambda place: severity(differences[place].worst))
-        other = self._others.get(layer)
-        return LayerDifference(
-            *(layer.id, layer.key, layer.type, layer.version, position),
-            tensor=differences[position],
-            contribution=self._contributions[layer],
-            other=None if other is None else other.key,
-            has_bodies=bool(layer.bodies),
-        )
+def require_something(found: Findings) -> None:
+    """Raise InputError if nothing was compared, with the reason if all layers have the same."""
+    if not found.is_empty:
+        return
+    reasons = dict.fromkeys(found.skipped.values())
+    reason = f": {next(iter(reasons))}" if len(reasons) == 1 else ""
+    message = f"nothing was compared: no layer and no output can be{reason}"
+    raise InputError(diagnose(USAGE, message, Place(found.description)))
 
 
 def _element_type(port: Port, array: Array) -> ElementType:

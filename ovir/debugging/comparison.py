@@ -268,6 +268,16 @@ class Tally:
         if self._worst is None or severity(found) > severity(self._worst[0]):
             self._worst = found, number, tolerance, element_type, shape
 
+    def merge(self, later: Tally) -> None:
+        """Add the comparisons for later sets of inputs."""
+        self.sets += later.sets
+        for name, values in self._sums.items():
+            values.extend(later._sums[name])
+        self._agreements.extend(later._agreements)
+        worst, other = self._worst, later._worst
+        if worst is None or (other is not None and severity(other[0]) > severity(worst[0])):
+            self._worst = other
+
     def difference(self, names: Sequence[str]) -> TensorDifference:
         """Return the result over all sets, which have these names."""
         assert self._worst is not None

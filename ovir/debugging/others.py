@@ -43,6 +43,8 @@ class OtherBase:
     with_constants = True
     """Whether layers that depend on constants alone are compared."""
 
+    outputs_first = False
+    """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
     sides = ("in the other model", "in the first")
     """Where the compared values are from: of this side, and of the first model."""
 

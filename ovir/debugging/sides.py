@@ -37,6 +37,7 @@ class DeviceSide(OtherBase):
     """A device that runs the whole model, and layers or prefixes of it once these are asked for."""
 
     with_constants = False
+    outputs_first = True
 
     def __init__(self, device: Device, partners: Partners) -> None:
         self.device = device

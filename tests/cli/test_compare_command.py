@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -262,3 +263,75 @@ def test_an_extension_computes_layers(folder: Path, capsys: pytest.CaptureFixtur
     assert main(["compare", "twice.xml", "--against", "twice.npz"]) == 2
     assert main(["compare", "twice.xml", "--against", "twice.npz", "--extension", "twice.py"]) == 0
     assert "within tolerance" in capsys.readouterr().out
+
+
+# --------------------------------------------------------------------------- many inputs
+
+
+@pytest.fixture
+def many(folder: Path) -> Path:
+    """Return the folder with nine inputs, which differ most in the seventh, and another model."""
+    (folder / "in").mkdir()
+    for number in range(9):
+        np.savez(folder / "in" / f"{number}.npz", x=X * (0.01 if number != 6 else 1))
+    x = ops.parameter([1, 4], "f32", name="x", tensor_names="x")
+    tanh = ops.multiply(ops.tanh(x, name="tanh"), np.float32([[1.001]]), name="more")
+    ovir.save_model(ovir.Model([ops.softmax(tanh, 1, name="soft", tensor_names="soft")], [x]), "other.xml")
+    return folder
+
+
+def test_the_worst_input_of_each_layer_is_named(many: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    status, text = run(capsys, "other.xml", "--inputs", "in")
+    assert status == 1
+    assert "first layer beyond tolerance: SoftMax 'soft' (id 2), with 6.npz: " in text
+    rows = [line for line in text.splitlines() if " soft " in f" {line}" and "  " in line]
+    assert len(rows) == 2, "of the outputs and of the layers"
+    assert all(" 6.npz" in row for row in rows)
+    assert text.count("worst input") == 2
+
+
+def found(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, int]:
+    """Return the result without real numbers on a device, whose first run rounds otherwise than the next ones."""
+    status, text = run(capsys, *arguments, "--json")
+
+    def plain(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [plain(item) for item in value]
+        return None if isinstance(value, float) and "openvino:CPU" in arguments else value
+
+    return plain(json.loads(text[: text.rindex("}") + 1])), status
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "other.xml --inputs in",
+        "other.xml --inputs in --isolated",
+        "other.xml --samples 5 --seed 3",
+        "--against openvino:CPU --inputs in",
+        "--against openvino:CPU --inputs in --cumulative",
+    ],
+)
+@pytest.mark.parametrize("fault", ["", "wrong:SoftMax"])
+def test_workers_find_the_same(
+    many: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: str, fault: str
+) -> None:
+    if fault:
+        monkeypatch.setenv("OVIR_TEST_FAULT", fault)
+    alone, status = found(capsys, *arguments.split())
+    assert found(capsys, *arguments.split(), "--workers", "2") == (alone, status)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("other.xml --workers 2", "--workers and --dask divide many sets of inputs"),
+        ("--against recorded.npz --inputs in --workers 2", "--workers and --dask divide many sets of inputs"),
+        ("other.xml --inputs in --input x.npz", "--input is for one set of inputs"),
+    ],
+)
+def test_what_workers_are_for(many: Path, capsys: pytest.CaptureFixture[str], arguments: str, message: str) -> None:
+    status, text = run(capsys, *arguments.split())
+    assert (status, message in text) == (2, True)

@@ -1,0 +1,140 @@
+"""Comparisons of a model with another side for many sets of inputs, which workers divide among themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
+
+from ovir.debugging.compare import Progress, Session, require_something
+from ovir.debugging.comparison import Comparison
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.findings import Findings
+from ovir.debugging.input_sets import InputSet, input_sets
+from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
+from ovir.graph.model import Model
+from ovir.io.input_files import InputFile
+from ovir.workers.executors import Crew
+from ovir.workers.tasks import map_tasks
+
+_MOST = 50
+"""The most sets of inputs of one task; each task opens the other side."""
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Sets of inputs that follow each other."""
+
+    first: int
+    files: Sequence[InputFile] | None
+    """None for random inputs."""
+    count: int
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is done with a part. It is pickled with the model."""
+
+    model: Model
+    against: Against
+    device: str | None
+    config: Mapping[str, str]
+    timeout: float | None
+    mode: Mode | None
+    criterion: Criterion
+    seed: int
+    only_layers: bool = False
+    """Whether the outputs have been compared, and layers follow."""
+    runs_whole: bool = True
+
+    def __call__(self, part: _Part) -> Findings:
+        """Return what a comparison finds for a part; raise OvirError."""
+        model = as_model(self.model)
+        sets = self._sets(model, part)
+        with open_side(model, self.against, self.device, self.mode, self.config, self.timeout) as side:
+            session = Session(model, side, self.criterion, None)
+            if not isinstance(side, DeviceSide):
+                session.compare_layers(sets, part.first, with_outputs=True)
+            elif self.only_layers:
+                session.compare_layers_on_device(sets, self.mode or "isolated", part.first, runs_whole=self.runs_whole)
+            else:
+                session.compare_outputs(sets, part.first)
+            session.found.describe(side)
+            return session.found
+
+    def _sets(self, model: Model, part: _Part) -> list[InputSet]:
+        if part.files is not None:
+            return input_sets(model, part.files, None, 0)
+        return input_sets(model, None, part.count, self.seed + part.first)
+
+
+def compare_by_workers(
+    model: Model,
+    against: Against,
+    files: Sequence[InputFile] | None,
+    *,
+    samples: int | None = None,
+    seed: int = 0,
+    device: str | None = None,
+    config: Mapping[str, str] | None = None,
+    mode: Mode | None = None,
+    rtol: float | None = None,
+    atol: float | None = None,
+    metric: str | None = None,
+    timeout: float | None = None,
+    progress: Progress | None = None,
+    executor: Executor | None = None,
+    workers: int | None = None,
+) -> Comparison:
+    """Return what ``ovir.compare`` does, for files or random samples, with the workers of an executor.
+
+    Each worker has its own other side. ``progress`` is called with the number of sets of inputs that are done, and
+    their total. Raise the errors of ``ovir.compare``, and RunError if a worker dies again and again.
+    """
+    model = as_model(model)
+    criterion = Criterion.of(rtol, atol, metric)
+    names = [item.name for item in input_sets(model, files, samples, seed)]
+    work = _Work(model, against, device, config or {}, timeout, mode, criterion, seed)
+    parts = _parts(files, len(names), Crew(executor, workers).size)
+    found = _run(work, parts, executor, workers, progress)
+    shown = "cumulative"
+    if found.outputs_first:
+        shown = "outputs"
+        if mode is not None or not found.outputs_agree(names):
+            shown = mode or "isolated"
+            layers = replace(work, only_layers=True, runs_whole=not found.failed)
+            found.add(_run(layers, parts, executor, workers, progress))
+    require_something(found)
+    return found.result(model, criterion, shown, names)
+
+
+def _parts(files: Sequence[InputFile] | None, total: int, workers: int) -> list[_Part]:
+    """Return sets of inputs in parts, one for each worker unless they are many."""
+    size = min(_MOST, -(-total // workers))
+    firsts = range(0, total, size)
+    return [
+        _Part(first, None if files is None else files[first : first + size], min(size, total - first))
+        for first in firsts
+    ]
+
+
+def _run(
+    work: _Work, parts: Sequence[_Part], executor: Executor | None, workers: int | None, progress: Progress | None
+) -> Findings:
+    """Return what all parts together have found; raise the first error."""
+    found = Findings()
+    total = sum(part.count for part in parts)
+    done = 0
+    with map_tasks(work, parts, executor, workers=workers, name=_name_of) as outcomes:
+        for outcome in outcomes:
+            if outcome.error is not None:
+                raise outcome.error
+            found.add(outcome.result)
+            done += outcome.item.count
+            if progress is not None:
+                progress(done, total, "")
+    return found
+
+
+def _name_of(part: _Part) -> str:
+    return f"sets {part.first} to {part.first + part.count - 1}"
