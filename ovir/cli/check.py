@@ -37,8 +37,8 @@ def add_to(commands: Any) -> None:
         "  ovir check model.xml --runtime 2022.3\n"
         "  ovir check models/ --workers 8 --summary\n"
         "\nexit status: 0 no errors, 1 errors (or what --fail-on says), 2 a file that cannot be read at all\n"
-        "options are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
-        "what a code means: ovir explain CODE\n",
+        "\noptions are also read from [tool.ovir.check] in pyproject.toml or ovir.toml: docs/checking-in-ci.md\n"
+        "\nwhat a code means: ovir explain CODE\n",
     )
     parser.add_argument(
         "models", nargs="+", type=file_name, metavar="MODEL.xml", help="the files to check, or folders of such files"

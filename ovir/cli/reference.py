@@ -54,12 +54,14 @@ def _section(name: str, command: argparse.ArgumentParser) -> Iterator[str]:
 
 
 def _epilog(text: str) -> Iterator[str]:
-    """Yield the examples, and then the other lines as sentences."""
+    """Yield the examples, and then the other paragraphs as sentences."""
     lines = text.removeprefix("examples:\n").splitlines()
     if examples := [line for line in lines if line.startswith("  ")]:
         yield "```text\n" + dedent("\n".join(examples)) + "\n```\n"
-    for line in (line for line in lines if line and not line.startswith("  ")):
-        yield f"{line[0].upper()}{_text(line[1:]).removesuffix('.')}.\n"
+    others = "\n".join(line for line in lines if not line.startswith("  "))
+    for paragraph in filter(None, (part.strip() for part in others.split("\n\n"))):
+        words = _text(" ".join(paragraph.split()))
+        yield f"{words[0].upper()}{words[1:].removesuffix('.')}.\n"
 
 
 def _positional(action: argparse.Action) -> str:
@@ -86,7 +88,7 @@ def _text(text: str) -> str:
     parts = re.split(code, text.replace("%%", "%"))  # each odd one is code
     parts[1::2] = [f"`{part.strip('`')}`" for part in parts[1::2]]
     parts[::2] = [re.sub(r"([<*])", r"\\\1", part) for part in parts[::2]]
-    return "".join(parts).replace("|", "\\|")
+    return re.sub(r"docs/([\w-]+\.md)", r"[\1](../\1)", "".join(parts)).replace("|", "\\|")
 
 
 if __name__ == "__main__":
