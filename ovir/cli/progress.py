@@ -10,6 +10,7 @@ from threading import Event, Thread
 from time import perf_counter
 
 from ovir.cli.output import print_message
+from ovir.cli.signals import requests
 from ovir.cli.terminal import columns_of, last_line, moves_cursor
 from ovir.core.progress import Stage, stage, watching
 from ovir.diagnostics.text import escaped
@@ -78,7 +79,8 @@ def _draw_until(ended: Event, stages: Sequence[Stage]) -> None:
         return
     with suppress(OSError, ValueError):  # the terminal is gone
         while not ended.wait(INTERVAL):
-            last_line.show(text_of(list(stages), perf_counter() - start, _columns()))
+            shown = [Stage("stopping")] if requests.received is not None else list(stages)
+            last_line.show(text_of(shown, perf_counter() - start, _columns()))
 
 
 def _columns() -> int:

@@ -40,7 +40,7 @@ class LastLine:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._columns = 0
+        self._text = ""
         self._is_open = False
         self._printed = 0.0
 
@@ -57,12 +57,11 @@ class LastLine:
     def show(self, text: str) -> None:
         """Show a text, which must fit into the line, in place of the one before."""
         with self._lock:
-            if not self._is_open or perf_counter() - self._printed < QUIET:
+            if not self._is_open or perf_counter() - self._printed < QUIET or text == self._text:
                 return
-            columns = columns_of(text)
-            sys.stderr.write(f"\r{text}{' ' * (self._columns - columns)}\r")
+            sys.stderr.write(f"\r{text}{' ' * (columns_of(self._text) - columns_of(text))}\r")
             sys.stderr.flush()
-            self._columns = columns
+            self._text = text
 
     @contextmanager
     def free(self, stream: TextIO) -> Iterator[None]:
@@ -76,10 +75,10 @@ class LastLine:
             self._printed = perf_counter()
 
     def _erase(self) -> None:
-        if self._columns:
-            sys.stderr.write(f"\r{' ' * self._columns}\r")
+        if self._text:
+            sys.stderr.write(f"\r{' ' * columns_of(self._text)}\r")
             sys.stderr.flush()
-            self._columns = 0
+            self._text = ""
 
 
 last_line = LastLine()

@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from importlib import import_module
+from multiprocessing import resource_tracker
 from time import monotonic
 from typing import Any
 
-from ovir.core.interrupts import interrupting_nobody_else
+from ovir.core.interrupts import interrupting_nobody_else, temporary_folder, uninterrupted
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import ENGINE, USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, RunError
@@ -52,7 +54,7 @@ class Crew:
             if self._pool is None:
                 self._pool = _new_pool(self.size)
             executor = self._pool
-        with interrupting_nobody_else():  # a pool starts its processes when it gets tasks
+        with _starting_processes():  # which a pool does when it gets tasks
             return executor.submit(run_task, function, items, self.home)
 
     @property
@@ -93,6 +95,14 @@ def is_death(error: BaseException) -> bool:
 def is_cancelled(error: BaseException) -> bool:
     """Return whether a future failed because its executor was shut down, or lost its connection."""
     return isinstance(error, CancelledError) or type(error).__name__ in ("FutureCancelledError", "CommClosedError")
+
+
+@contextmanager
+def _starting_processes() -> Iterator[None]:
+    """Start processes in a ``with`` block, which do not get the Ctrl-C of the terminal."""
+    resource_tracker.ensure_running()  # otherwise it starts with the first process, and lets signals through again
+    with interrupting_nobody_else():
+        yield
 
 
 def _new_pool(size: int) -> ProcessPoolExecutor:
@@ -172,19 +182,10 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
     distributed = import_module("distributed")
 
     if dask == "local":
-        size = workers or parallel.available()
         with (
-            import_module("dask.config").set({"distributed.scheduler.allowed-failures": _MOST_RETRIES}),
-            distributed.LocalCluster(
-                n_workers=size,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address="127.0.0.1:0",  # any free port: None would ask for 8787, and warn where it is taken
-                silence_logs=logging.CRITICAL,
-            ) as cluster,
+            _local_cluster(distributed, workers or parallel.available()) as cluster,
             distributed.Client(cluster) as client,
         ):
-            cluster.adapt(minimum=size, maximum=size)  # starts others for workers that dask has given up
             yield client.get_executor()
         return
     if workers is not None:
@@ -196,6 +197,28 @@ def open_executor(*, dask: str | None = None, workers: int | None = None) -> Ite
         raise RunError(diagnose(ENGINE, message)) from None
     with client:
         yield client.get_executor()
+
+
+@contextmanager
+def _local_cluster(distributed: Any, size: int) -> Iterator[Any]:
+    """Yield a cluster of ``size`` processes of this machine, which leaves nothing behind."""
+    settings = {"distributed.scheduler.allowed-failures": _MOST_RETRIES}
+    with temporary_folder() as folder, import_module("dask.config").set(settings, temporary_directory=str(folder)):
+        # dask cannot stop half a cluster, and its workers would answer Ctrl-C with tracebacks.
+        with stage("starting workers"), uninterrupted(), _starting_processes():
+            cluster = distributed.LocalCluster(
+                n_workers=size,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address="127.0.0.1:0",  # any free port: None would ask for 8787, and warn where it is taken
+                silence_logs=logging.CRITICAL,
+            )
+        try:
+            cluster.adapt(minimum=size, maximum=size)  # starts others for workers that dask has given up
+            yield cluster
+        finally:
+            with uninterrupted():
+                cluster.close()
 
 
 _MOST_RETRIES = 2

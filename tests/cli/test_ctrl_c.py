@@ -17,6 +17,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pytest
 from builder import Net
 from terminals import PATIENCE, needs_terminal, open_terminal, read_all, start_in_terminal
@@ -45,6 +46,7 @@ if __name__ == "__main__":
 COMMAND_LINES = {
     "": "--help",
     "run": "run {model} --output {out}/out.npz",
+    "run many": "run {model} --inputs {data} --output {out}/results --workers 2",
     "infer": "infer {large}",
     "show": "show {large} --memory",
     "check": "check {large} --sarif {out}/out.sarif",
@@ -57,13 +59,14 @@ COMMAND_LINES = {
     "extract": "extract {model} --outputs relu0 -o {out}/part.xml",
     "edit": "edit {large} --prune -o {out}/new.xml",
     "export": "export {model} -o {out}/model.onnx",
+    "eval": "eval {model} --inputs {data} --labels {labels}",
     "explain": "explain OVIR402",
     "ops": "ops --json",
     "view": "view {large} --no-browser",
     "python": "python {large} -o {out}/build.py",
 }
 RESULTS = {"out.npz", "out.sarif", "small.xml", "small.bin", "part.xml", "part.bin", "new.xml", "new.bin"}
-RESULTS |= {"model.onnx", "build.py", "build.npz"}
+RESULTS |= {"results", "model.onnx", "build.py", "build.npz", ".ses"}  # the last one is of onnxruntime
 """What commands write if they end before; temporary files have other names."""
 
 
@@ -86,6 +89,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     for index in range(8):
         for suffix in (".xml", ".bin"):
             shutil.copy(names["large"].with_suffix(suffix), folder / "many" / f"{index}{suffix}")
+    names |= {"data": folder / "data", "labels": folder / "labels.csv"}
+    names["data"].mkdir()
+    for index in range(20):
+        np.savez(names["data"] / f"{index}.npz", x=np.float32([index % 2, 0.5]))
+    names["labels"].write_text("\n".join(f"{index}.npz,{1 - index % 2}" for index in range(20)))
     return Files(folder, script, names)
 
 
@@ -108,8 +116,8 @@ class Ending(NamedTuple):
     files: set[str]
 
 
-def _interrupt(files: Files, number: int, form: str, line: str, delay: float) -> Ending:
-    """Start a command, type Ctrl-C after some seconds, and wait for its end."""
+def _interrupt(files: Files, number: int, form: str, line: str, delay: float, shown: str | None = None) -> Ending:
+    """Start a command, type Ctrl-C after some seconds, or once the terminal shows a text, and wait for its end."""
     out = files.folder / f"out{number}"
     temporary = files.folder / f"tmp{number}"
     out.mkdir()
@@ -119,7 +127,7 @@ def _interrupt(files: Files, number: int, form: str, line: str, delay: float) ->
     arguments = [quoted or word for quoted, word in re.findall(r"'([^']*)'|(\S+)", line.format(**files.names, out=out))]
     with start_in_terminal([*start, *arguments], programs, TMPDIR=str(temporary)) as process:
         os.close(programs)
-        text = _read_for(user, delay)
+        text = _read_for(user, delay, shown)
         os.write(user, b"\x03")
         text += read_all(user)
         status = process.wait(PATIENCE)
@@ -128,11 +136,13 @@ def _interrupt(files: Files, number: int, form: str, line: str, delay: float) ->
     return Ending(status, text.decode().replace("^C", "").replace("\r\n", "\n"), left, names)
 
 
-def _read_for(user: int, seconds: float) -> bytes:
-    """Return what a terminal shows in this time, so that the program need not wait for its reader."""
+def _read_for(user: int, seconds: float, shown: str | None) -> bytes:
+    """Return what a terminal shows in this time, or until it shows a text; a program may wait for its reader."""
     end = time.monotonic() + seconds
     text = b""
-    while select.select([user], [], [], max(end - time.monotonic(), 0))[0]:
+    while (shown is None or shown.encode() not in text) and select.select(
+        [user], [], [], max(end - time.monotonic(), 0)
+    )[0]:
         try:
             text += os.read(user, 1 << 16)
         except OSError:
@@ -192,6 +202,17 @@ def _check_text(ending: Ending, what: str) -> None:
         assert ending.text.endswith("interrupted\n"), what
     else:
         assert "interrupted" not in ending.text, what
+
+
+@pytest.mark.parametrize("options", ["", "--dask local"])
+def test_while_other_processes_work(options: str, files: Files) -> None:
+    if options:
+        pytest.importorskip("distributed", reason="needs dask (ovir[dask])")
+    line = f"check {{many}} {{many}}/.. --workers 2 {options}"
+    ending = _interrupt(files, next(_numbers), "module", line, PATIENCE, "checking files")
+    assert (ending.status, ending.processes, ending.files) == (130, [], set()), ending.text
+    assert ending.text.endswith("interrupted\n")
+    assert "Traceback" not in ending.text
 
 
 def test_all_commands_are_interrupted() -> None:

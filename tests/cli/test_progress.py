@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from io import BytesIO, TextIOWrapper
@@ -128,7 +129,7 @@ def drawn(work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> str:
 
 def until_drawn() -> None:
     end = time.monotonic() + PATIENCE
-    while not last_line._columns:
+    while not last_line._text.startswith("reading"):
         assert time.monotonic() < end
         time.sleep(0.001)
 
@@ -140,7 +141,7 @@ ERASED = "\r" + " " * len("reading  0:00") + "\r"
 def test_a_stage_is_drawn_and_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     text = drawn(until_drawn, monkeypatch)
-    assert text.startswith("\rreading  0:00\r")
+    assert "\rreading  0:0" in text
     assert text.endswith(ERASED)
     assert "\n" not in text
 
@@ -169,7 +170,7 @@ def test_messages_stand_in_lines_of_their_own(monkeypatch: pytest.MonkeyPatch) -
 
     before, after = drawn(work, monkeypatch).split("a message\n")
     assert before.endswith(ERASED)
-    assert after.startswith("\rreading")
+    assert after.startswith("\rreading  0:0")
 
 
 def test_what_goes_to_a_file_leaves_the_line_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +259,9 @@ STAGES = {
     "extract --outputs product -o {}/part.xml": ["inferring", "writing"],
     "edit --prune -o {}/new.xml": ["inferring", "writing"],
     "python": ["writing code"],
+    "export -o {}/model.onnx": ["reading", "loading onnx", "exporting", "writing", "checking the file"],
+    "show --memory": ["summing up", "compiling"],
+    "reduce --check 'grep -q MatMul {{}} && exit 3' -o {}/small.xml": ["reading", "removing layers", "writing"],
 }
 
 
@@ -265,7 +269,9 @@ STAGES = {
 def test_stages_of_commands(
     command: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    name, *options = [part.format(tmp_path, model=model) for part in command.split()]
+    name, *options = shlex.split(command.format(tmp_path, model=model))
+    if name == "export":
+        pytest.importorskip("onnx_ir", reason="the export needs onnx (ovir[onnx])")
     opened = Opened()
     token = stages_of_work._watched.set(opened)
     try:
