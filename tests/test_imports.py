@@ -39,6 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "hybrid": {*_TOOLS, "export"},
     "debugging": {*_TOOLS, "editing", "analysis", "io", "engines", "export"},
     "workers": {*_TOOLS, "io", "debugging"},
+    "reports": {*_TOOLS, "analysis", "checks", "debugging"},
     "integrations": {*_TOOLS, "analysis", "checks", "debugging"},
     "cli": {
         *_TOOLS,
@@ -46,6 +47,7 @@ ALLOWED: dict[str, set[str]] = {
         "analysis",
         "io",
         "checks",
+        "reports",
         "engines",
         "export",
         "hybrid",

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
 from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, status_of
 from ovir.cli.workers import add_workers, opened_workers
@@ -23,6 +24,9 @@ from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.text import plural
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
 
 
 def add_to(commands: Any) -> None:
@@ -77,6 +81,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sarif", type=file_name, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
+    add_html(parser)
     parser.add_argument(
         "--quiet",
         "-q",
@@ -108,6 +113,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
+    check_html(arguments)
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
@@ -141,6 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
     output.finish(len(checked), diagnostics, known)
+    write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
         print_message(f"{baseline.path}: {plural(missing, 'diagnostic')} no longer found; write the baseline again")
     return status_of(diagnostics, failing)
@@ -149,6 +156,19 @@ def run(arguments: argparse.Namespace) -> int:
 def _workers(arguments: argparse.Namespace) -> AbstractContextManager[dict[str, Any] | None]:
     """Return what says who checks the files; None leaves it to ``check_each``."""
     return nullcontext() if arguments.workers is None and arguments.dask is None else opened_workers(arguments)
+
+
+def _page(
+    arguments: argparse.Namespace,
+    settings: Settings,
+    checked: Sequence[str],
+    diagnostics: Sequence[Diagnostic],
+    known: int,
+) -> Page:
+    from ovir.reports.check_page import check_page
+
+    weights, need_weights = arguments.weights, not settings.no_weights
+    return check_page(checked, diagnostics, known=known, weights=weights, need_weights=need_weights)
 
 
 class _Output:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import (
     add_command,
@@ -17,6 +17,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.input_sets import add_input_sets, input_files, inputs_of, random_note
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import reported
@@ -24,7 +25,12 @@ from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, o
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
+from ovir.debugging.comparison import Comparison
 from ovir.debugging.sides import Against, Mode
+from ovir.graph.model import Model
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
 
 LIMIT = 20
 """The number of layers that are shown unless the options say otherwise."""
@@ -72,9 +78,11 @@ def add_to(commands: Any) -> None:
     shown.add_argument("--all", action="store_true", help="show all layers")
     add_extension(parser)
     add_json(parser)
+    add_html(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check_html(arguments)
     load_extensions(arguments.extension)
     config = config_of(arguments.config)
     against, device = _sides(arguments)
@@ -116,7 +124,14 @@ def run(arguments: argparse.Namespace) -> int:
         say_json(found.to_dict())
     else:
         print_comparison(found, None if arguments.all else arguments.limit)
+    write_html(arguments, lambda: _page(found, model))
     return DONE if found.within else WRONG
+
+
+def _page(found: Comparison, model: Model) -> Page:
+    from ovir.reports.compare_page import compare_page
+
+    return compare_page(found, model)
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ovir.analysis.diff import diff
 from ovir.analysis.diff_result import Diff, LayerDiff
 from ovir.cli.arguments import add_command, add_json, add_legacy_io, amount, file_name, natural
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.text import plural, readable
 from ovir.ir.reader import read_model
+
+if TYPE_CHECKING:
+    from ovir.reports.page import Page
 
 LIMIT = 20
 """The number of layers and affected outputs that are shown unless the options say otherwise."""
@@ -46,10 +50,12 @@ def add_to(commands: Any) -> None:
     shown.add_argument("--all", action="store_true", help="show all layers")
     add_extension(parser)
     add_json(parser)
+    add_html(parser)
     add_legacy_io(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check_html(arguments)
     load_extensions(arguments.extension)
     try:
         a = read_model(arguments.a, arguments.weights_a, legacy_io=arguments.legacy_io)
@@ -63,7 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for line in _lines(found, None if arguments.all else arguments.limit):
             say(line)
+    write_html(arguments, lambda: _page(found))
     return WRONG if found else DONE
+
+
+def _page(found: Diff) -> Page:
+    from ovir.reports.diff_page import diff_page
+
+    return diff_page(found)
 
 
 def _lines(found: Diff, limit: int | None) -> Iterator[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ovir.analysis.random_inputs import RandomInput
     from ovir.analysis.timing import RunTimes
     from ovir.debugging.watch import Watch
+    from ovir.reports.page import Page
 
 IN_FULL = 1024
 """JSON contains the values of tensors of up to this many elements."""
@@ -88,6 +89,16 @@ class Report:
         say_table(("layer", "operation", *head), ((t.name, t.type, *_times(t, profile)) for t in layers[:SLOWEST]))
         if len(layers) > SLOWEST:
             say(f"and {plural(len(layers) - SLOWEST, 'faster layer')}")
+
+    # ----- for browsers
+
+    def page(self) -> Page:
+        """Return the report for a browser."""
+        from ovir.reports.run_page import Ran, run_page
+
+        random = frozenset(self.model.inputs.index(item.port) for item in self.made)
+        ran = Ran(self.model, self.feeds, self.results, self.seconds, random, self.profile, self.times, self.watch)
+        return run_page(ran, self.top)
 
     # ----- for programs
 

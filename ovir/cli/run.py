@@ -21,6 +21,7 @@ from ovir.cli.arguments import (
 )
 from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.input_sets import add_input_files, refuse_folders
 from ovir.cli.output import listed_layers, print_diagnostics, print_message
 from ovir.cli.report import Report
@@ -93,6 +94,7 @@ def add_to(commands: Any) -> None:
         "nan,inf,overflow:f16; the exit status is then 1 if there are any",
     )
     add_json(parser)
+    add_html(parser)
     add_compiling(parser)
     parser.add_argument(
         "--repeat",
@@ -137,6 +139,7 @@ def run(arguments: argparse.Namespace) -> int:
 
         return run_many(arguments)
     _refuse_many(arguments)
+    check_html(arguments)
     _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
     watch = _watch(arguments) if arguments.watch is not None else None
     load_extensions(arguments.extension)
@@ -169,6 +172,7 @@ def run(arguments: argparse.Namespace) -> int:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)
     else:
         report.print_tables()
+    write_html(arguments, report.page)
     return WRONG if watch is not None and watch.events else DONE
 
 

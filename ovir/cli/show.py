@@ -12,6 +12,7 @@ from ovir.checks.recovering import Recovered
 from ovir.checks.releases import release_text
 from ovir.cli.arguments import add_command, add_json, add_model, add_shape
 from ovir.cli.extensions import add_extension, load_extensions
+from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.output import format_count, listed_layers, print_message, say, say_json, say_table
 from ovir.cli.recovering import add_no_weights, open_recovering
 from ovir.cli.saved import port_as_json
@@ -21,6 +22,7 @@ from ovir.diagnostics.text import escaped, plural, readable, size_text
 from ovir.graph.layers import Port
 
 if TYPE_CHECKING:
+    from ovir.reports.page import Page
     from ovir.runtime.memory import MemoryUse
 
 
@@ -42,9 +44,11 @@ def add_to(commands: Any) -> None:
         help="also plan a run, and show how much memory it takes",
     )
     add_json(parser)
+    add_html(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    check_html(arguments)
     load_extensions(arguments.extension)
     recovered = open_recovering(arguments)
     model = recovered.model
@@ -58,7 +62,14 @@ def run(arguments: argparse.Namespace) -> int:
         if memory is not None:
             say()
             say(f"memory      {_memory_text(memory)}")
+    write_html(arguments, lambda: _page(recovered, summary, made, needs, memory))
     return status_of(recovered.errors)
+
+
+def _page(recovered: Recovered, summary: Summary, made: Provenance, needs: Need, memory: MemoryUse | None) -> Page:
+    from ovir.reports.show_page import Shown, show_page
+
+    return show_page(Shown(recovered, summary, made, needs, memory))
 
 
 def _memory(recovered: Recovered) -> MemoryUse | None:

@@ -197,17 +197,19 @@ class Session:
             port = self._model.outputs[index]
             assert port.source is not None
             tolerance = self._tolerance(port, reference, actual, depths.of_port(port.source))
-            found = self._found(port, actual, reference, tolerance)
+            found = self._found(port, actual, reference, tolerance, counts_errors=True)
             agreement = None if found.lone or found.problem else agreement_of(actual, reference)
             tally = self.found.outputs.setdefault(index, Tally())
             tally.add(number, found, tolerance, _type_of(port, reference), reference.shape, agreement)
 
-    def _found(self, port: Port, actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
+    def _found(
+        self, port: Port, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
+    ) -> TensorComparison:
         """Compare a tensor with its reference."""
         problem = self._side.mismatch(_element_type(port, reference), actual)
         if problem is not None:
             return TensorComparison(reference.size, within=False, beyond=reference.size, problem=problem)
-        return self._criterion.compare(actual, reference, tolerance)
+        return self._criterion.compare(actual, reference, tolerance, counts_errors=counts_errors)
 
     def _tolerance(self, port: Port, reference: Array, actual: Array, scale: tuple[float, float]) -> Tolerance:
         """Return the tolerance for a tensor."""

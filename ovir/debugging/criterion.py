@@ -87,9 +87,11 @@ class Criterion:
         rtol, atol = self.rtol or 0.0, self.atol or 0.0
         return Tolerance(rtol if element_type.is_real else 0.0, atol)
 
-    def compare(self, actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
+    def compare(
+        self, actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
+    ) -> TensorComparison:
         """Compare a tensor with its reference by a tolerance that this criterion has returned."""
-        found = compare_tensors(actual, reference, tolerance)
+        found = compare_tensors(actual, reference, tolerance, counts_errors=counts_errors)
         if self.metric is None or found.problem is not None:
             return found
         value = getattr(found, self.metric)

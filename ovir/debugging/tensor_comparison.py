@@ -18,6 +18,7 @@ from ovir.core.element_types import ElementType
 from ovir.kernels.blas import single_thread
 
 _BLOCK = 1 << 16  # elements that are compared at a time: the workspace stays in a cache
+_MANTISSA, _EXPONENTS, _BIAS = 52, 1 << 11, 1023  # of f64, without the sign: errors are not negative
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,15 @@ class TensorComparison:
     """Number of positions at which NaN or an infinity has no equal on the other side."""
     problem: str | None = None
     """What prevents a comparison of elements, such as different shapes."""
+    errors: dict[int, int] | None = None
+    """How many elements have an absolute error from ``2**power`` to ``2**(power + 1)``, by power; None unless they were
+    to be counted. Elements without an error are not among them."""
 
 
-def compare_tensors(actual: Array, reference: Array, tolerance: Tolerance) -> TensorComparison:
-    """Compare a tensor with its reference.
+def compare_tensors(
+    actual: Array, reference: Array, tolerance: Tolerance, *, counts_errors: bool = False
+) -> TensorComparison:
+    """Compare a tensor with its reference, and count errors by size where ``counts_errors`` asks for it.
 
     Equal infinities, and NaN in both tensors, count as equal.
     """
@@ -105,7 +111,7 @@ def compare_tensors(actual: Array, reference: Array, tolerance: Tolerance) -> Te
     if actual.dtype.kind in "TUSO" or reference.dtype.kind in "TUSO":
         return _compare_texts(actual, reference)
     with single_thread:
-        sums = _Sums(tolerance, 0.0 if tolerance.rtol == 0 else root_mean_square(reference))
+        sums = _Sums(tolerance, 0.0 if tolerance.rtol == 0 else root_mean_square(reference), counts_errors)
         for start, one, other in _blocks(actual, reference):
             sums.add(start, one, other)
     return sums.result(actual, reference)
@@ -154,7 +160,7 @@ def _blocks(actual: Array, reference: Array) -> Iterator[tuple[int, Array, Array
 class _Sums:
     """Sums over the blocks of two tensors."""
 
-    def __init__(self, tolerance: Tolerance, typical: float) -> None:
+    def __init__(self, tolerance: Tolerance, typical: float, counts_errors: bool) -> None:
         self.tolerance = tolerance
         self.typical = typical
         self.compared = self.beyond = 0
@@ -165,6 +171,8 @@ class _Sums:
         self.squared = [0.0, 0.0]
         self.max_abs = 0.0
         self.max_rel: float | None = None
+        self.exponents = np.zeros(_EXPONENTS, np.int64) if counts_errors else None
+        """The number of errors by their biased exponent, as f64 stores it."""
         self.worst = (-math.inf, 0)
         """The largest excess over the tolerance, and its position."""
 
@@ -205,6 +213,8 @@ class _Sums:
         self.squared[0] += float(actual @ actual)
         self.squared[1] += float(reference @ reference)
         self.max_abs = max(self.max_abs, float(error.max()))
+        if self.exponents is not None:
+            self.exponents += np.bincount(error.view(np.int64) >> _MANTISSA, minlength=_EXPONENTS)
         if (nonzero := size > 0).any():
             relative = np.divide(error, size, out=np.zeros_like(error), where=nonzero)
             self.max_rel = max(self.max_rel or 0.0, float(relative.max()))
@@ -239,7 +249,14 @@ class _Sums:
             rmse=math.sqrt(self.error_squared / self.compared),
             cosine=None if self.lone else self._cosine(),  # the other elements would look better than the tensor is
             sqnr_db=_decibels(self.squared[1], self.error_squared),
+            errors=self._errors(),
         )
+
+    def _errors(self) -> dict[int, int] | None:
+        """Return the number of errors by power of two. The exponent 0 is left out: it is the exponent of 0."""
+        if self.exponents is None:
+            return None
+        return {int(place) - _BIAS: int(self.exponents[place]) for place in np.flatnonzero(self.exponents) if place}
 
     def _cosine(self) -> float:
         norm = math.sqrt(self.squared[0]) * math.sqrt(self.squared[1])

@@ -16,7 +16,8 @@ from ovir.diagnostics.errors import InputError, WriteError
 
 
 class Kind(NamedTuple):
-    """The content of a pair of files, for messages, and the endings of the paths."""
+    """The content of a pair of files, for messages, and the endings of the paths; without an ending for data, there is
+    one file only."""
 
     title: str
     text: str
@@ -54,7 +55,8 @@ def target_paths(path: str | os.PathLike[str], kind: Kind = MODEL) -> _Paths:
     stem, extension = os.path.splitext(name)
     if extension.lower() != kind.text:
         message = f"the path of a saved {kind.title} must end in {kind.text}, got {name!r}"
-        raise InputError(diagnose(USAGE, message, hint=f"the {kind.content} go to the {kind.data} next to it"))
+        hint = f"the {kind.content} go to the {kind.data} next to it" if kind.data else None
+        raise InputError(diagnose(USAGE, message, hint=hint))
     return _Paths(name, f"{stem}{kind.data}")
 
 

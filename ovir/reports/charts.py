@@ -1,0 +1,210 @@
+"""Charts as figures of plotly.
+
+A figure has no colors but names of CSS variables, which the page replaces, so that a chart follows the theme. Plotly
+reads labels as HTML, therefore every text of a model goes through ``label``.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ovir.analysis.tensor_stats import as_numbers
+from ovir.core.arrays import Array
+from ovir.diagnostics.text import escaped
+from ovir.graph.layers import Layer
+from ovir.reports.layer_index import LayerIndex
+
+ACCENT, BAD, MUTED = "--accent", "--bad", "--muted"
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure of plotly: traces and layout."""
+
+    title: str
+    traces: list[dict[str, Any]]
+    layout: dict[str, Any]
+    height: int = 300
+    note: str = ""
+    is_wide: bool = False
+    """Whether the chart takes the whole width of a page, so that no other chart is beside it."""
+
+
+def label(text: str, longest: int = 44) -> str:
+    """Return a text that plotly shows as it is; the middle of a long one is left out."""
+    shown = escaped(text)
+    if len(shown) > longest:
+        shown = f"{shown[: longest // 3]}…{shown[-(longest - longest // 3 - 1) :]}"
+    return html.escape(shown, quote=False)
+
+
+def bars(
+    title: str,
+    names: Sequence[str],
+    values: Sequence[float],
+    *,
+    axis: str,
+    texts: Sequence[str] | None = None,
+    layers: Sequence[int | None] | None = None,
+    note: str = "",
+    room: int = 0,
+) -> Chart:
+    """Return horizontal bars, the first one at the top; ``layers`` are opened by a click on a bar.
+
+    There is ``room`` for as many bars at least, so that charts beside each other have bars of one height.
+    """
+    places, rows = list(range(len(names))), max(len(names), room, 3)
+    trace = {
+        "type": "bar",
+        "orientation": "h",
+        "x": [rounded(value) for value in values],
+        "y": places,
+        "text": list(texts) if texts is not None else None,
+        "textposition": "auto",
+        "hovertext": [label(name, 120) for name in names],
+        "hovertemplate": "%{hovertext}<br>%{x:,.6~g} " + html.escape(axis) + "<extra></extra>",
+        "customdata": list(layers) if layers is not None else None,
+        "marker": {"color": ACCENT},
+    }
+    layout = {
+        "xaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+        "yaxis": {
+            "tickvals": places,
+            "ticktext": [label(name) for name in names],
+            "range": [rows - 0.5, -0.5],
+            "fixedrange": True,
+            "automargin": True,
+        },
+    }
+    return Chart(title, [trace], layout, 90 + 24 * rows, note)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How many values are in each of the ranges between ``edges``, which are of equal width."""
+
+    edges: list[float]
+    counts: list[int]
+
+
+def spread(array: Array) -> Spread | None:
+    """Return the distribution of the finite values of a tensor; None if there are none, or if they are no numbers.
+
+    There are more ranges for more values; integers have a range each if they are close to each other.
+    """
+    if array.dtype.kind in "TUSO" or not array.size:
+        return None
+    most = min(_MOST_RANGES, 6 + int(2 * math.sqrt(array.size)))
+    flat = as_numbers(array.reshape(-1))
+    low, high = math.inf, -math.inf
+    for block in _finite_blocks(flat):
+        low, high = min(low, float(block.min())), max(high, float(block.max()))
+    if low > high:
+        return None
+    is_integral = flat.dtype.kind != "f"
+    count = int(high - low) + 1 if is_integral and high - low < most else most if high > low else 1
+    if is_integral and high - low < most:
+        low, high = low - 0.5, high + 0.5
+    counts = np.zeros(count, np.int64)
+    width = high / 2 - low / 2  # halves, because the difference may be too large for f64
+    for block in _finite_blocks(flat):
+        places = np.zeros(block.size) if width == 0 else (block / 2 - low / 2) / width * count
+        counts += np.bincount(np.minimum(places.astype(np.int64), count - 1), minlength=count)
+    edges = [*(low + (high / count - low / count) * number for number in range(count)), high]
+    return Spread(edges, counts.tolist())
+
+
+def _finite_blocks(flat: Array) -> Sequence[Array]:
+    """Return the finite values as f64, in blocks."""
+    blocks = (flat[start : start + _BLOCK].astype(np.float64) for start in range(0, flat.size, _BLOCK))
+    return [block[np.isfinite(block)] for block in blocks if np.isfinite(block).any()]
+
+
+_BLOCK = 1 << 20  # elements
+_MOST_RANGES = 60
+
+
+def histogram(title: str, array: Array, *, axis: str = "value", of: str = "elements") -> Chart | None:
+    """Return the histogram of a tensor; None if it has no finite number."""
+    found = spread(array)
+    if found is None:
+        return None
+    edges, counts = found.edges, found.counts
+    width = edges[1] - edges[0] or 1.0
+    return counted(
+        title,
+        [(one + other) / 2 for one, other in pairwise(edges)],
+        counts,
+        [f"{one:.5g} to {other:.5g}" for one, other in pairwise(edges)],
+        axis=axis,
+        of=of,
+        width=width,
+    )
+
+
+def counted(
+    title: str,
+    places: Sequence[float],
+    counts: Sequence[int],
+    texts: Sequence[str],
+    *,
+    axis: str,
+    of: str = "elements",
+    width: float | None = None,
+    height: int = 260,
+    note: str = "",
+) -> Chart:
+    """Return vertical bars of numbers of things; ``texts`` says what each bar counts."""
+    trace = {
+        "type": "bar",
+        "x": [rounded(place) for place in places],
+        "y": list(counts),
+        "width": rounded(width) if width is not None else None,
+        "hovertext": [label(text, 120) for text in texts],
+        "hovertemplate": "%{hovertext}: %{y:,} " + of + "<extra></extra>",
+        "marker": {"color": ACCENT},
+    }
+    layout = {
+        "xaxis": {"title": {"text": axis}},
+        "yaxis": {"title": {"text": of}, "rangemode": "tozero"},
+        "bargap": 0.06,
+    }
+    return Chart(title, [trace], layout, height, note)
+
+
+def rounded(value: float) -> float | None:
+    """Return a number with seven significant digits, which is more than a chart shows; None for one that JSON lacks."""
+    return float(f"{value:.7g}") if math.isfinite(value) else None
+
+
+def curve(
+    title: str, points: Sequence[tuple[Layer, float]], layers: LayerIndex, *, axis: str, note: str = ""
+) -> Chart | None:
+    """Return a value of layers along the graph; None for less than two layers."""
+    if len(points) < 2:
+        return None
+    trace = {
+        "type": "scatter",
+        "mode": "lines",
+        "x": list(range(1, len(points) + 1)),
+        "y": [rounded(value) for _, value in points],
+        "text": [label(f"{layer.type} {layer.key}", 120) for layer, _ in points],
+        "hovertemplate": "%{text}<br>%{y:,.6~g} " + html.escape(axis) + "<extra></extra>",
+        "customdata": [layers.number(layer) for layer, _ in points],
+        "line": {"color": ACCENT, "width": 1.4, "shape": "hvh"},
+        "fill": "tozeroy",
+        "fillcolor": f"{ACCENT}/0.15",
+    }
+    layout = {
+        "xaxis": {"title": {"text": "layer"}, "range": [0.5, len(points) + 0.5]},
+        "yaxis": {"title": {"text": axis}, "rangemode": "tozero"},
+        "hovermode": "x",
+    }
+    return Chart(title, [trace], layout, 260, note, is_wide=True)

@@ -1,0 +1,98 @@
+"""The report of ``ovir check``."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from ovir.checks.recovering import read_recovering
+from ovir.diagnostics.codes import CODES, Severity
+from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.text import plural
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.reports.diagnostic_table import TONES, add_diagnostics, counts_text, layers_by_title, worst_tone
+from ovir.reports.layer_table import add_layers
+from ovir.reports.page import Column, Fact, Page, Table
+
+
+def check_page(
+    files: Sequence[str],
+    diagnostics: Sequence[Diagnostic],
+    *,
+    known: int = 0,
+    weights: str | None = None,
+    need_weights: bool = True,
+) -> Page:
+    """Return the report of a check of files; ``known`` is the number of diagnostics that a baseline holds back.
+
+    The files with diagnostics are read again, to show the layers that are at fault: for one file all of its layers, for
+    several those that diagnostics name and their neighbors.
+    """
+    subject = files[0] if len(files) == 1 else plural(len(files), "file")
+    page = Page("check", subject, counts_text(diagnostics), worst_tone(diagnostics))
+    counts = Counter(found.severity for found in diagnostics)
+    for severity in Severity:
+        tone = TONES[severity] if counts[severity] else "plain"
+        page.facts.append(Fact(f"{severity.value}s", f"{counts[severity]:,}", tone=tone))
+    faulty = dict.fromkeys(found.file for found in diagnostics if found.file is not None)
+    page.facts.append(Fact("files", f"{len(files):,}", f"{len(faulty):,} with diagnostics"))
+    if known:
+        page.facts.append(Fact("known", f"{known:,}", "in the baseline, not shown"))
+    shown = _add_models(page, files, diagnostics, weights=weights, need_weights=need_weights)
+    add_diagnostics(page, diagnostics, layers_by_title(shown), with_files=len(files) != 1)
+    if len({found.code for found in diagnostics}) > 1:
+        page.add("Codes", _codes(diagnostics))
+    if len(files) > 1:
+        page.add("Files", _files(files, diagnostics))
+    if len(files) == 1:
+        add_layers(page, shown)
+    return page
+
+
+def _add_models(
+    page: Page, files: Sequence[str], diagnostics: Sequence[Diagnostic], *, weights: str | None, need_weights: bool
+) -> list[Layer]:
+    """Add the layers of the files to the page, and return them."""
+    named: dict[str, set[str]] = defaultdict(set)
+    for found in diagnostics:
+        if found.file is not None and found.layer is not None:
+            named[found.file].add(found.layer)
+    shown: list[Layer] = []
+    for file in files if len(files) == 1 else named:
+        try:
+            model = read_recovering(file, weights, need_weights=need_weights).model
+        except OvirError:  # what prevents reading it is among the diagnostics
+            continue
+        layers = list(model.walk()) if len(files) == 1 else _near(model, named[file])
+        page.layers.add(model, "" if len(files) == 1 else file, layers)
+        shown += layers
+    return shown
+
+
+def _near(model: Model, titles: set[str]) -> list[Layer]:
+    """Return the layers with these titles, and their neighbors."""
+    found: dict[Layer, None] = {}
+    for layer in model.walk():
+        if layer.title in titles:
+            found[layer] = None
+            found.update((port.source.layer, None) for port in layer.inputs if port.source is not None)
+            found.update((reader.layer, None) for port in layer.outputs for reader in port.readers)
+    return list(found)
+
+
+def _codes(diagnostics: Iterable[Diagnostic]) -> Table:
+    counts = Counter((found.code, found.severity) for found in diagnostics)
+    columns = [Column("severity", "tag"), Column("code", "tag"), Column("found", "count"), Column("meaning", width=4)]
+    order = sorted(counts.items(), key=lambda item: (list(Severity).index(item[0][1]), -item[1]))
+    return Table(columns, [(s.value, code, count, CODES[code].meaning) for (code, s), count in order])
+
+
+def _files(files: Sequence[str], diagnostics: Iterable[Diagnostic]) -> Table:
+    counts = Counter((found.file, found.severity) for found in diagnostics)
+    columns = [Column("file", "name", width=3), *(Column(f"{severity.value}s", "count") for severity in Severity)]
+    names = dict.fromkeys([*files, *(file for file, _ in counts if file is not None)])
+    found = {file: [counts[file, severity] for severity in Severity] for file in names}
+    worst = sorted(found.items(), key=lambda item: [-count for count in item[1]])
+    return Table(columns, [(file, *numbers) for file, numbers in worst])

@@ -1,0 +1,184 @@
+"""The report of ``ovir compare``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
+from ovir.diagnostics.text import plural
+from ovir.graph.model import Model
+from ovir.reports.charts import Chart, bars
+from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
+from ovir.reports.error_charts import element_errors, error_curve, layer_errors
+from ovir.reports.page import Cell, Column, Detail, Fact, Page, Pairs, Table, Text
+
+MOST_BARS = 12
+MOST_HISTOGRAMS = 6
+"""Histograms on the page itself; the details of every output have its own."""
+_MODES = {"outputs": "outputs", "isolated": "outputs, and layers alone", "cumulative": "outputs and layers"}
+
+
+def compare_page(found: Comparison, model: Model) -> Page:
+    """Return the report on a comparison: errors of outputs, and errors of layers along the graph."""
+    verdict = "within tolerance" if found.within else "the other side fails" if found.failed else "beyond tolerance"
+    page = Page("compare", found.model, f"{verdict}, against {found.against}", "good" if found.within else "bad")
+    page.layers.add(model)
+    page.facts += _facts(found, page)
+    add_diagnostics(page, found.diagnostics, layers_by_title(model.walk()))
+    if found.outputs:
+        page.add("Outputs", *_histograms(found), _outputs(found, page, model))
+    if found.layers:
+        page.add("Errors", error_curve(found, page.layers), _contributions(found, page), layer_errors(found))
+        note = "Layers in the order of the noise that they add; those beyond tolerance come first."
+        page.add("Layers", _layers(found, page), note=note)
+    if found.not_compared:
+        page.add("Not compared", _not_compared(found, page))
+    return page
+
+
+def _facts(found: Comparison, page: Page) -> list[Fact]:
+    precision = "" if found.precision is None else f"; the device computes in {found.precision}"
+    facts = [Fact("compared", _MODES[found.mode], f"{plural(found.sets, 'set')} of inputs{precision}")]
+    facts.append(Fact("tolerance", *_tolerance_text(found)))
+    beyond = sum(not layer.within for layer in found.layers)
+    if found.layers:
+        note = f"of {plural(len(found.layers), 'layer')} compared"
+        facts.append(Fact("layers beyond", f"{beyond:,}", note, "bad" if beyond else "good"))
+    for title, layer in (("first layer beyond", found.first), ("largest contributor", found.largest)):
+        if layer is not None:
+            facts.append(Fact(title, layer.name, layer.type, "bad", page.layers.find(layer.name)))
+    if not found.layers and found.outputs:
+        beyond = sum(not output.within for output in found.outputs)
+        facts.append(Fact("outputs beyond", f"{beyond:,} of {len(found.outputs):,}", "", "bad" if beyond else "good"))
+    return facts
+
+
+def _tolerance_text(found: Comparison) -> tuple[str, str]:
+    criterion = found.criterion
+    if criterion.metric is not None:
+        return f"{criterion.metric} {criterion.limit:g}", "for each tensor"
+    if criterion.rtol is None and criterion.atol is None:
+        return "by element type", "and by how many numbers are summed up"
+    return f"rtol {criterion.rtol or 0:g}, atol {criterion.atol or 0:g}", "for each element"
+
+
+# --------------------------------------------------------------------------- tables
+
+_METRICS = (
+    *(Column("max abs", "real"), Column("max rel", "real"), Column("mean", "real"), Column("RMSE", "real")),
+    *(Column("cosine", "real"), Column("SQNR dB", "decibels"), Column("elements beyond", "count")),
+    Column("NaN, Inf", "text"),
+)
+
+
+def _metrics(tensor: TensorDifference) -> Sequence[Cell]:
+    worst = tensor.worst
+    lone = [
+        f"{name} {one:,} ≠ {other:,}" for name, (one, other) in (("NaN", worst.nan), ("Inf", worst.inf)) if one != other
+    ]
+    numbers = (worst.max_abs, worst.max_rel, worst.mean_abs, worst.rmse, worst.cosine, worst.sqnr_db)
+    return (*numbers, worst.beyond, worst.problem or ", ".join(lone))
+
+
+def _type_text(tensor: TensorDifference) -> str:
+    return f"{tensor.element_type}[{','.join(map(str, tensor.shape))}]"
+
+
+def _outputs(found: Comparison, page: Page, model: Model) -> Table:
+    columns = [Column("", "tag"), Column("output", "name", width=1.5), Column("tensor", "tensor"), *_METRICS]
+    rows = [(_state(item.within), item.name, _type_text(item.tensor), *_metrics(item.tensor)) for item in found.outputs]
+    details = [
+        Detail(
+            item.name,
+            [*_numbers(found, item.tensor), *_elements(item)],
+            page.layers.number(model.outputs[item.index].layer),
+            _state(item.within),
+        )
+        for item in found.outputs
+    ]
+    return Table(columns, rows, details)
+
+
+def _layers(found: Comparison, page: Page) -> Table:
+    order = {layer.id: number for number, layer in enumerate(found.layers, 1)}
+    columns = [Column("", "tag", filtered=True), Column("order", "count"), Column("layer", "layer", width=2)]
+    columns += [Column("operation", "type"), Column("tensor", "tensor"), Column("noise added", "real"), *_METRICS]
+    rows, details = [], []
+    first, largest = found.first, found.largest
+    for layer in found.ranked():
+        state = "first" if layer is first else "largest" if layer is largest else _state(layer.within)
+        number = page.layers.find(layer.name)
+        head = (state, order[layer.id], layer.name if number is None else number, layer.type, _type_text(layer.tensor))
+        rows.append((*head, layer.contribution, *_metrics(layer.tensor)))
+        details.append(None if layer.within else Detail(layer.name, _about(found, layer), number, state))
+    return Table(columns, rows, details)
+
+
+def _about(found: Comparison, layer: LayerDifference) -> list[Text | Pairs]:
+    other = [] if layer.other is None else [Text(layer.other, "In the other model")]
+    return [*other, *_numbers(found, layer.tensor)]
+
+
+def _numbers(found: Comparison, tensor: TensorDifference) -> list[Text | Pairs]:
+    """Return what is known about the worst difference of a tensor."""
+    worst, tolerance = tensor.worst, tensor.tolerance
+    if worst.problem is not None:
+        return [Text(worst.problem)]
+    actual, reference = found.values
+    rows = [("tensor", _type_text(tensor)), ("elements beyond", f"{worst.beyond:,} of {worst.size:,}")]
+    if worst.position is not None:
+        rows.append(("worst element", f"[{','.join(map(str, worst.position))}]"))
+        rows += [(actual, str(worst.actual)), (reference, str(worst.reference))]
+    if found.criterion.metric is None:
+        rows.append(("tolerance", f"rtol {tolerance.rtol:.3g}, atol {tolerance.atol:.3g}"))
+    names = {"max abs": worst.max_abs, "max rel": worst.max_rel, "mean": worst.mean_abs, "RMSE": worst.rmse}
+    names |= {"cosine": worst.cosine, "SQNR dB": worst.sqnr_db}
+    rows += [(name, f"{value:.6g}") for name, value in names.items() if value is not None]
+    if tensor.agreement is not None:
+        rows += [("top-1", f"{tensor.agreement.top1:.1%}"), ("top-5", f"{tensor.agreement.top5:.1%}")]
+    if tensor.sets > 1:
+        rows.append(("worst set of inputs", tensor.worst_input))
+    return [Pairs(rows)]
+
+
+def _state(within: bool) -> str:
+    return "within" if within else "beyond"
+
+
+def _not_compared(found: Comparison, page: Page) -> Table:
+    columns = [Column("id", "count"), Column("layer", "layer", width=2), Column("operation", "type")]
+    rows = [
+        (layer.id, layer.name if (number := page.layers.find(layer.name)) is None else number, layer.type, layer.reason)
+        for layer in found.not_compared
+    ]
+    return Table([*columns, Column("reason", width=3)], rows)
+
+
+# --------------------------------------------------------------------------- charts
+
+
+def _contributions(found: Comparison, page: Page) -> Chart | None:
+    """Return the layers that add the most noise."""
+    adding = [layer for layer in found.layers if 0 < layer.contribution < math.inf]
+    most = sorted(adding, key=lambda layer: -layer.contribution)[:MOST_BARS]
+    if not most:
+        return None
+    return bars(
+        "Layers that add the most noise",
+        [layer.name for layer in most],
+        [layer.contribution for layer in most],
+        axis="relative error added",
+        texts=[f"{layer.contribution:.2g}" for layer in most],
+        layers=[page.layers.find(layer.name) for layer in most],
+        note="The root mean square of the error, relative to the signal, without what the inputs bring along.",
+    )
+
+
+def _histograms(found: Comparison) -> list[Chart]:
+    return [chart for output in found.outputs[:MOST_HISTOGRAMS] for chart in _elements(output)]
+
+
+def _elements(output: OutputDifference) -> list[Chart]:
+    chart = element_errors(output)
+    return [] if chart is None else [chart]

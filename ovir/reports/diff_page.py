@@ -1,0 +1,120 @@
+"""The report of ``ovir diff``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from ovir.analysis.diff_result import STATUSES, Change, Diff, LayerDiff, value_text
+from ovir.reports.charts import Chart, label
+from ovir.reports.page import Block, Column, Detail, Fact, Page, Pairs, Table, Text, Tone
+
+_TONES: dict[str, Tone] = {"added": "good", "removed": "bad", "replaced": "warn", "moved": "info", "changed": "info"}
+_COLORS = {"added": "--good", "removed": "--bad", "replaced": "--warn", "moved": "--accent", "changed": "--info"}
+MOST_BARS = 20
+
+
+def diff_page(found: Diff) -> Page:
+    """Return the report on the differences of two models."""
+    names = [model.path or model.name for model in (found.a, found.b)]
+    page = Page("diff", f"{names[0]} → {names[1]}", str(found), "good" if found.is_equal else "warn")
+    page.layers.add(found.a, "in the first model")
+    page.layers.add(found.b, "in the second model")
+    for status in STATUSES:
+        count = found.counts[status]
+        page.facts.append(Fact(status, f"{count:,}", tone=_TONES[status] if count else "plain"))
+    page.facts.append(Fact("affected outputs", f"{len(found.affected):,}", "of another type as a consequence"))
+    for note in found.notes:
+        page.add("Notes", Text(note))
+    if found.model:
+        rows = [(_what(change), value_text(change.old), value_text(change.new)) for change in found.model]
+        columns = [Column("what", width=2), Column("before", width=2), Column("after", width=2)]
+        page.add("Models as a whole", Table(columns, rows))
+    if found.layers:
+        note = "Click a layer to see what differs, its lines in both files, and its neighbors."
+        page.add("Layers", _chart(found), _layers(found, page), note=note)
+    if found.affected:
+        page.add("Affected outputs", _affected(found, page), note="These layers are equal; what they read differs.")
+    return page
+
+
+def _what(change: Change) -> str:
+    return f"{change.what} {change.name}".rstrip()
+
+
+def _layers(found: Diff, page: Page) -> Table:
+    columns = [Column("status", "tag", filtered=True), Column("operation", "type"), Column("layer", "layer", width=2)]
+    columns += [Column("what differs", width=3), Column("line before", "count"), Column("line after", "count")]
+    rows, details = [], []
+    for entry in found.layers:
+        summary = "; ".join(map(str, entry.changes)) or entry.place
+        lines = [None if layer is None else layer.line for layer in (entry.a, entry.b)]
+        rows.append((entry.status, entry.layer.type, page.layers.cell(entry.layer), summary, *lines))
+        number = page.layers.number(entry.layer)
+        details.append(Detail(entry.layer.key, _blocks(page, entry), number, entry.status))
+    return Table(columns, rows, details)
+
+
+def _blocks(page: Page, entry: LayerDiff) -> list[Block]:
+    """Return what differs of a layer, and its lines in both files."""
+    blocks: list[Block] = []
+    pairs = [(_what(change), _shown(change, change.old), _shown(change, change.new)) for change in entry.changes]
+    if pairs:
+        blocks.append(Pairs(pairs, "Before and after"))
+    blocks += [Text(str(change.data), _what(change)) for change in entry.changes if change.data is not None]
+    if entry.place:
+        blocks.append(Text(entry.place, "Place"))
+    for title, layer in (("Source before", entry.a), ("Source after", entry.b)):
+        if layer is not None:
+            blocks += page.excerpt(layer.file, layer.line, title=title)
+    return blocks
+
+
+def _shown(change: Change, value: object) -> str:
+    return "see below" if change.data is not None and change.old is change.new is None else value_text(value)
+
+
+def _affected(found: Diff, page: Page) -> Table:
+    columns = [Column("layer", "layer", width=2), Column("operation", "type"), Column("output", "count")]
+    columns += [Column("before", "tensor"), Column("after", "tensor")]
+    rows = [(page.layers.cell(x.b), x.b.type, x.output, x.old, x.new) for x in found.affected]
+    return Table(columns, rows)
+
+
+def _chart(found: Diff) -> Chart | None:
+    """Return how many layers of each operation differ, by status."""
+    counts = Counter((entry.layer.type, entry.status) for entry in found.layers)
+    totals = Counter(entry.layer.type for entry in found.layers)
+    if len(totals) < 2:
+        return None
+    types = [name for name, _ in totals.most_common(MOST_BARS)]
+    places = list(range(len(types)))
+    present = [status for status in STATUSES if any(counts[name, status] for name in types)]
+    traces = [_bar(status, types, [counts[name, status] for name in types], places) for status in present]
+    layout = {
+        "barmode": "stack",
+        "showlegend": True,
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"},
+        "xaxis": {"title": {"text": "layers"}, "rangemode": "tozero"},
+        "yaxis": {
+            "tickvals": places,
+            "ticktext": [label(name) for name in types],
+            "range": [len(types) - 0.5, -0.5],
+            "fixedrange": True,
+        },
+    }
+    title = f"Layers that differ, by operation{'' if len(totals) <= MOST_BARS else f' (the first {MOST_BARS})'}"
+    return Chart(title, traces, layout, 120 + 24 * max(len(types), 3), is_wide=True)
+
+
+def _bar(status: str, types: Sequence[str], counts: Sequence[int], places: Sequence[int]) -> dict[str, object]:
+    return {
+        "type": "bar",
+        "orientation": "h",
+        "name": status,
+        "x": list(counts),
+        "y": list(places),
+        "hovertext": [label(f"{count} {name} {status}") for name, count in zip(types, counts, strict=True)],
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "marker": {"color": _COLORS[status]},
+    }

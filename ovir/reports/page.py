@@ -1,0 +1,162 @@
+"""The content of a report, as data: facts, sections with tables and charts, and the details behind their rows.
+
+All texts are plain: whoever renders a page escapes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ovir.reports.charts import Chart
+from ovir.reports.layer_index import LayerIndex
+from ovir.reports.sources import Sources
+
+Tone = Literal["plain", "good", "bad", "warn", "info"]
+"""What a value means for its reader, which the page shows as a color."""
+
+Cell = str | int | float | None
+"""The content of a cell; a number is formatted by the page, which sorts by it."""
+
+Kind = Literal["text", "name", "layer", "type", "tensor", "tag", "count", "real", "ms", "bytes", "share", "decibels"]
+"""How a column is shown. ``layer`` has numbers of the layer index, or names; ``share`` has numbers from 0 to 1."""
+
+
+@dataclass(frozen=True)
+class Fact:
+    """One figure at the top of a page."""
+
+    label: str
+    value: str
+    note: str = ""
+    tone: Tone = "plain"
+    layer: int | None = None
+    """The layer that the figure is about."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: Kind = "text"
+    width: float = 1
+    """The share of the space that remains, for columns of texts."""
+    filtered: bool = False
+    """Whether the reader can choose among the values of this column with one click."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    text: str
+    title: str = ""
+    form: Literal["plain", "hint"] = "plain"
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Names with their values, or with an old and a new value."""
+
+    rows: Sequence[tuple[str, ...]]
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Excerpt:
+    """Lines of a file around one that is marked."""
+
+    file: str
+    line: int
+    column: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The section of the documentation about a code."""
+
+    code: str
+
+
+Block = Text | Pairs | Excerpt | Explanation | Chart
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What a page shows beside a table when a row is chosen; a layer is shown below the blocks."""
+
+    title: str
+    blocks: Sequence[Block] = ()
+    layer: int | None = None
+    tag: str = ""
+
+
+@dataclass
+class Table:
+    """Rows that the reader sorts and searches.
+
+    A row opens its detail, or else the layer that its column of the kind ``layer`` names.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]] = ()
+    details: Sequence[Detail | None] | None = None
+    """One for each row, in the same order; None if no row has any."""
+    empty: str = "none"
+    """What is shown in place of a table without rows."""
+
+
+@dataclass
+class Section:
+    """A part of a page with a heading."""
+
+    title: str
+    blocks: Sequence[Table | Chart | Text]
+    note: str = ""
+
+    @property
+    def id(self) -> str:
+        """Return the anchor of the section."""
+        return self.title.lower().replace(" ", "-")
+
+
+@dataclass
+class Page:
+    """A whole report."""
+
+    command: str
+    """The command that made it, such as ``check``."""
+    subject: str
+    """What it is about, mostly a model."""
+    verdict: str
+    tone: Tone = "plain"
+    facts: list[Fact] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    layers: LayerIndex = field(default_factory=LayerIndex)
+    sources: Sources = field(default_factory=Sources)
+    codes: set[str] = field(default_factory=set)
+    """The codes of diagnostics that details explain."""
+
+    def add(self, title: str, *blocks: Table | Chart | Text | None, note: str = "") -> None:
+        """Add a section with the blocks that are not None, if there are any."""
+        present = [block for block in blocks if block is not None]
+        if present:
+            self.sections.append(Section(title, present, note))
+
+    def excerpt(self, file: str | None, line: int | None, column: int | None = None, title: str = "") -> list[Block]:
+        """Return lines of a file as blocks, and keep them in the page; no block for a place that is not known."""
+        if file is None or line is None or not self.sources.add(file, line):
+            return []
+        return [Excerpt(file, line, column, title)]
+
+    @property
+    def charts(self) -> Iterator[Chart]:
+        """Return the charts of the sections and of the details."""
+        for section in self.sections:
+            for block in section.blocks:
+                if isinstance(block, Chart):
+                    yield block
+                details = block.details if isinstance(block, Table) else None
+                for detail in details or ():
+                    yield from (part for part in (detail.blocks if detail else ()) if isinstance(part, Chart))

@@ -1,0 +1,230 @@
+"""The report of ``ovir run``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ovir.analysis.profile import Profile
+from ovir.analysis.scores import top_scores
+from ovir.analysis.tensor_stats import as_numbers, likely_classes, stats, type_name
+from ovir.analysis.timing import WARM_UP, RunTimes
+from ovir.core.arrays import Array
+from ovir.debugging.watch import Watch
+from ovir.diagnostics.text import plural
+from ovir.graph.layers import Layer
+from ovir.graph.model import Model
+from ovir.reports.charts import Chart, bars, curve, histogram
+from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
+from ovir.reports.layer_table import add_layers
+from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
+from ovir.runtime.compiled import Results
+
+FIRST_VALUES = 6
+MOST_BARS = 14
+MOST_HISTOGRAMS = 6
+"""Histograms on the page itself; the details of every tensor have its own."""
+MOST_ROWS = 20
+"""Rows of scores that the detail of an output shows."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run has given."""
+
+    model: Model
+    feeds: Mapping[int, Array]
+    results: Results
+    seconds: float
+    random: frozenset[int] = field(default_factory=frozenset)
+    """The positions of the inputs that are random."""
+    profile: Profile | None = None
+    times: RunTimes | None = None
+    watch: Watch | None = None
+
+
+def run_page(ran: Ran, top: int | None = None) -> Page:
+    """Return the report on a run: times, outputs, inputs and taps with their histograms, and what was watched for.
+
+    The details of an output have the ``top`` highest scores of each row, if it has rows of scores.
+    """
+    model, watch = ran.model, ran.watch
+    verdict, tone = f"ran in {ran.seconds * 1000:,.1f} ms", "good"
+    if watch is not None and watch.events:
+        verdict, tone = f"{verdict}; {plural(len(watch.events), 'layer')} made watched values", "bad"
+    page = Page("run", model.path or model.name, verdict, tone)  # type: ignore[arg-type]
+    page.layers.add(model)
+    page.facts += _facts(ran)
+    diagnostics = [*model.diagnostics, *ran.results.diagnostics]
+    add_diagnostics(page, diagnostics, layers_by_title(model.walk()))
+    if watch is not None:
+        _add_watch(page, watch)
+    outputs = [(port.any_name, ran.results[i], port.layer) for i, port in enumerate(model.outputs)]
+    page.add("Outputs", *_histograms(outputs), _tensors(page, "output", outputs, top))
+    if ran.profile is not None:
+        _add_profile(page, ran.profile, model)
+    if ran.times is not None:
+        page.add("Repeated runs", *_repeated(ran.times))
+    taps = [
+        (name if len(arrays) == 1 else f"{name}:{index}", array, None)
+        for name, arrays in ran.results.taps.items()
+        for index, array in enumerate(arrays)
+    ]
+    if taps:
+        page.add("Taps", *_histograms(taps), _tensors(page, "tap", taps))
+    inputs = [(port.any_name, ran.feeds[i], port.layer) for i, port in enumerate(model.inputs)]
+    note = f"{plural(len(ran.random), 'input')} with random numbers" if ran.random else ""
+    page.add("Inputs", _tensors(page, "input", inputs), note=note)
+    if ran.profile is None:
+        add_layers(page, model.walk())
+    return page
+
+
+def _facts(ran: Ran) -> list[Fact]:
+    facts = [Fact("first run", f"{ran.seconds * 1000:,.1f} ms", "with preparations")]
+    if ran.profile is not None:
+        seconds, layers = ran.profile.seconds, ran.profile.layers()
+        facts.append(Fact("time in layers", f"{seconds * 1000:,.1f} ms", plural(len(layers), "layer")))
+        if layers and seconds:
+            kind = ran.profile.types()[0]
+            facts.append(Fact("slowest operation", kind.type, f"{kind.seconds / seconds:.0%} of the time"))
+    if ran.times is not None:
+        note = f"of {plural(len(ran.times.seconds), 'run')} after {WARM_UP} to warm up"
+        facts.append(Fact("median run", f"{ran.times.percentile(50) * 1000:,.3f} ms", note))
+    arrays = ran.results.to_dict()
+    nonfinite = sum(stats(array).nonfinite for array in arrays.values())
+    shapes = plural(sum(array.size for array in arrays.values()), "element")
+    facts.append(Fact("outputs", f"{len(arrays)}", shapes))
+    facts.append(Fact("not finite", f"{nonfinite:,}", "NaN or infinite in outputs", "bad" if nonfinite else "plain"))
+    return facts
+
+
+# --------------------------------------------------------------------------- tensors
+
+Tensors = Sequence[tuple[str, Array, Layer | None]]
+
+
+def _tensors(page: Page, kind: str, tensors: Tensors, top: int | None = None) -> Table:
+    columns = [Column(kind, "name", width=1.5), Column("type"), Column("shape", "tensor")]
+    columns += [*(Column(name, "real") for name in ("min", "max", "mean")), Column("nonfinite", "count")]
+    rows = [_row(name, array) for name, array, _ in tensors]
+    details = [_detail(page, name, array, layer, top) for name, array, layer in tensors]
+    return Table([*columns, Column("first values", "tensor", width=2)], rows, details, f"The model has no {kind}s.")
+
+
+def _row(name: str, array: Array) -> Sequence[Cell]:
+    s = stats(array)
+    shape = f"[{','.join(map(str, array.shape))}]"
+    return (name, type_name(array), shape, s.minimum, s.maximum, s.mean, s.nonfinite, _first_values(array))
+
+
+def _first_values(array: Array) -> str:
+    first = array.reshape(-1)[:FIRST_VALUES]
+    is_text = array.dtype.kind in "TUSO"
+    values = [repr(str(x)) for x in first] if is_text else [f"{x.item():.6g}" for x in as_numbers(first)]
+    return " ".join(values) + (" …" if array.size > FIRST_VALUES else "")
+
+
+def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int | None) -> Detail:
+    chart = histogram("Histogram", array)
+    blocks: list[Block] = [Text("no finite numbers")] if chart is None else [chart]
+    if (rows := top_scores(array, top) if top is not None else None) is not None:
+        scores = [(f"row {i}", ", ".join(f"{s.number}: {s.value:.4g}" for s in row)) for i, row in enumerate(rows)]
+        blocks.append(Pairs(scores[:MOST_ROWS], f"Highest {plural(top or 0, 'score')}"))
+    elif (classes := likely_classes(array)) is not None:
+        pairs = [(f"row {row}", f"{number} ({share:.3f})") for row, (number, share) in enumerate(classes[:MOST_ROWS])]
+        blocks.append(Pairs(pairs, "Most probable class"))
+    return Detail(name, blocks, page.layers.number(layer))
+
+
+def _histograms(tensors: Tensors) -> list[Chart]:
+    charts = (histogram(name, array) for name, array, _ in tensors[:MOST_HISTOGRAMS])
+    return [chart for chart in charts if chart is not None]
+
+
+# --------------------------------------------------------------------------- times
+
+
+def _add_profile(page: Page, profile: Profile, model: Model) -> None:
+    """Add what each operation and each layer took."""
+    types, timed, whole = profile.types(), profile.timings, profile.seconds or 1.0
+    slowest = sorted(timed.items(), key=lambda item: -item[1].seconds)[:MOST_BARS]
+    rows = min(max(len(types), len(slowest)), MOST_BARS)
+    by_type = bars(
+        "Time by operation",
+        [t.type for t in types[:MOST_BARS]],
+        [t.seconds * 1000 for t in types[:MOST_BARS]],
+        axis="ms",
+        texts=[f"{t.seconds / whole:.1%}" for t in types[:MOST_BARS]],
+        room=rows,
+    )
+    by_layer = bars(
+        f"The {len(slowest)} slowest layers" if len(slowest) > 1 else "The slowest layer",
+        [timing.name for _, timing in slowest],
+        [timing.seconds * 1000 for _, timing in slowest],
+        axis="ms",
+        texts=[f"{timing.seconds / whole:.1%}" for _, timing in slowest],
+        layers=[page.layers.number(layer) for layer, _ in slowest],
+        room=rows,
+        note="Click a bar to see the layer.",
+    )
+    along = curve(
+        "Time along the graph",
+        [(layer, timing.seconds * 1000) for layer, timing in timed.items()],
+        page.layers,
+        axis="ms",
+        note="Layers in the order of the run.",
+    )
+    columns = [Column("operation", "type"), Column("calls", "count"), Column("ms", "ms"), Column("share", "share")]
+    cells = [(t.type, t.calls, t.seconds * 1000, t.seconds / whole) for t in types]
+    page.add("Time", by_type, by_layer, along, Table(columns, cells))
+    _add_layer_times(page, profile, whole)
+
+
+def _add_layer_times(page: Page, profile: Profile, whole: float) -> None:
+    """Add a table of all layers with their times, the slowest first; a layer that did not run has none."""
+    order = {layer: number for number, layer in enumerate(profile.timings, 1)}
+    columns = [Column("order", "count"), Column("layer", "layer", width=2.4), Column("operation", "type")]
+    columns += [Column("output type", "tensor", width=1.2), Column("calls", "count"), Column("ms", "ms")]
+    timed = sorted(profile.timings.items(), key=lambda item: -item[1].seconds)
+    rows = [
+        (
+            *(order[layer], page.layers.cell(layer), layer.type, ", ".join(str(port.type) for port in layer.outputs)),
+            *(timing.calls, timing.seconds * 1000, timing.seconds / whole),
+        )
+        for layer, timing in timed
+    ]
+    page.add("Layers", Table([*columns, Column("share", "share")], rows), note="Constants take no time in a run.")
+
+
+def _repeated(times: RunTimes) -> list[Chart | Table]:
+    seconds = np.array(times.seconds) * 1000
+    chart = histogram(f"Time of {plural(len(seconds), 'run')}", seconds, axis="ms", of="runs")
+    found = {name: value * 1000 for name, value in times.to_dict().items()}
+    table = Table([Column(name, "ms") for name in found], [list(found.values())])
+    return [*([] if chart is None else [chart]), table]
+
+
+# --------------------------------------------------------------------------- watched values
+
+
+def _add_watch(page: Page, watch: Watch) -> None:
+    """Add the layers that made watched values."""
+    watched = ", ".join(map(str, watch.conditions))
+    columns = [Column("layer", "name", width=2), Column("operation", "type"), Column("what", "tag")]
+    columns += [Column("value", "real"), Column("position", "tensor"), Column("count", "count")]
+    rows, details = [], []
+    for event in watch.events:
+        position = f"[{','.join(map(str, event.position))}]"
+        rows.append((event.layer, event.type, event.what, float(event.value), position, event.count))
+        pairs = [
+            (item.source, f"{item.minimum} to {item.maximum}, {item.nonfinite:,} not finite") for item in event.inputs
+        ]
+        inside = "" if event.inside is None else f" in its {event.inside}"
+        text = f"{event.count:,} of {plural(event.size, 'value')} of output {event.output}{inside} are {event.what}."
+        number = page.layers.find(event.layer)
+        details.append(Detail(event.layer, [Text(text), Pairs(pairs, "Inputs")], number, event.what))
+    empty = f"No layer makes such values: {watched}."
+    page.add("Watched values", Table(columns, rows, details, empty), note=f"Watched for {watched}.")

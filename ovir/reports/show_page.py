@@ -1,0 +1,175 @@
+"""The report of ``ovir show``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ovir.analysis.provenance import Provenance
+from ovir.analysis.summary import Summary, layer_macs
+from ovir.checks.oldest import Need
+from ovir.checks.recovering import Recovered
+from ovir.diagnostics.text import plural, size_text
+from ovir.graph.layers import Layer, Port
+from ovir.ops.infrastructure import Const
+from ovir.reports.charts import Chart, bars
+from ovir.reports.diagnostic_table import add_diagnostics, counts_text, layers_by_title, worst_tone
+from ovir.reports.layer_table import add_layers
+from ovir.reports.page import Column, Fact, Page, Table
+from ovir.runtime.memory import MemoryUse
+
+MOST_BARS = 20
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the command has found out about a model."""
+
+    recovered: Recovered
+    summary: Summary
+    made: Provenance
+    needs: Need
+    memory: MemoryUse | None = None
+
+
+def show_page(shown: Shown) -> Page:
+    """Return the report on a model: its origin, inputs and outputs, operations, parameters and layers."""
+    model, summary = shown.recovered.model, shown.summary
+    diagnostics = [*shown.recovered.errors, *model.diagnostics]
+    verdict = f"{plural(summary.layers, 'layer')}, IR version {summary.ir_version}, {', '.join(summary.opsets)}"
+    tone = "plain" if not diagnostics else worst_tone(diagnostics)
+    page = Page("show", summary.path or summary.name, verdict, tone)
+    page.facts += _facts(shown)
+    page.layers.add(model)
+    layers = list(model.walk())
+    if diagnostics:
+        page.facts.append(Fact("diagnostics", f"{len(diagnostics):,}", counts_text(diagnostics), tone))
+        add_diagnostics(page, diagnostics, layers_by_title(layers))
+    page.add("Inputs and outputs", _ports(page, "input", summary.inputs), _ports(page, "output", summary.outputs))
+    page.add("Operations", *_operation_charts(layers, summary), _operations(layers, summary))
+    page.add("Parameters", _parameters_chart(summary), _parameters(summary))
+    if summary.states:
+        columns = [Column("state", "name"), Column("type"), Column("shape", "tensor")]
+        page.add("States", Table(columns, [(state.name, state.type, state.shape) for state in summary.states]))
+    add_layers(
+        page,
+        layers,
+        [Column("MACs", "count"), Column("stored", "bytes")],
+        lambda layer: (_macs(layer), _stored(layer)),
+    )
+    return page
+
+
+def _facts(shown: Shown) -> list[Fact]:
+    summary, memory = shown.summary, shown.memory
+    elements = sum(p.elements for p in summary.parameters.values())
+    constants = plural(sum(p.tensors for p in summary.parameters.values()), "constant")
+    unknown = len(summary.macs_unknown)
+    known = f"unknown for {plural(unknown, 'layer')} of dynamic shape" if unknown else ""
+    facts = [
+        Fact("layers", f"{summary.layers:,}", plural(len(summary.operations), "operation")),
+        Fact("parameters", _short(elements), f"{elements:,} in {constants}"),
+        Fact("weights", size_text(summary.weights_bytes), _file_note(summary)),
+        Fact("multiply-accumulates", _short(summary.macs) if summary.macs or not unknown else "unknown", known),
+    ]
+    if memory is not None:
+        parts = {"weights": memory.weights, "inputs": memory.inputs, "between layers": memory.activations}
+        note = ", ".join(f"{name} {size_text(amount)}" for name, amount in parts.items())
+        if memory.unknown:
+            note += f"; without {plural(memory.unknown, 'tensor')} of unknown size"
+        facts.append(Fact("memory of a run", size_text(memory.total), note))
+    if text := str(shown.made):
+        facts.append(Fact("made by", shown.made.framework or "a converter", text))
+    if summary.not_run:
+        names = ", ".join(f"{name} ({count:,})" for name, count in summary.not_run.items())
+        facts.append(Fact("cannot be run", plural(sum(summary.not_run.values()), "layer"), names, "warn"))
+    return [*facts, Fact("read by", f"IR {summary.ir_version}", str(shown.needs))]
+
+
+def _file_note(summary: Summary) -> str:
+    return "" if summary.file_bytes is None else f"of a file of {size_text(summary.file_bytes)}"
+
+
+def _short(amount: int) -> str:
+    """Return a number in short: ``3.87 G``."""
+    value = float(amount)
+    for unit in ("", " k", " M", " G", " T"):
+        if value < 1000 or unit == " T":
+            break
+        value /= 1000
+    return f"{amount:,}" if not unit else f"{value:.3g}{unit}" if value < 1000 else f"{value:,.0f}{unit}"
+
+
+def _ports(page: Page, kind: str, ports: Sequence[Port]) -> Table:
+    columns = [Column(kind, "name"), Column("layer", "layer"), Column("type"), Column("shape", "tensor")]
+    rows = [
+        (port.any_name, page.layers.cell(port.layer), str(port.element_type), str(port.shape), ", ".join(others))
+        for port in ports
+        for others in [sorted(port.names - {port.any_name})]
+    ]
+    return Table([*columns, Column("other names", "name")], rows, empty=f"The model has no {kind}s.")
+
+
+def _operation_charts(layers: Sequence[Layer], summary: Summary) -> list[Chart]:
+    charts = [_counted_chart("Layers by operation", summary.operations, "layers")]
+    room = min(len(summary.operations), MOST_BARS)
+    macs = Counter[str]()
+    for layer in layers:
+        macs[layer.type] += _macs(layer) or 0
+    macs = +macs
+    if macs:
+        charts.append(_counted_chart("Multiply-accumulates by operation", dict(macs.most_common()), "MACs", room))
+    return charts
+
+
+def _counted_chart(title: str, counts: dict[str, int], axis: str, room: int = 0) -> Chart:
+    """Return bars for the largest counts; the others are summed up in the last bar."""
+    items = list(counts.items())
+    if len(items) > MOST_BARS:
+        rest = items[MOST_BARS - 1 :]
+        items = [*items[: MOST_BARS - 1], (f"{len(rest)} others", sum(count for _, count in rest))]
+    return bars(title, [name for name, _ in items], [count for _, count in items], axis=axis, room=room)
+
+
+def _operations(layers: Sequence[Layer], summary: Summary) -> Table:
+    macs, stored = Counter[str](), Counter[str]()
+    for layer in layers:
+        macs[layer.type] += _macs(layer) or 0
+        stored[layer.type] += _stored(layer) or 0
+    columns = [Column("operation", "type"), Column("layers", "count"), Column("share", "share")]
+    columns += [Column("MACs", "count"), Column("stored", "bytes")]
+    rows = [
+        (name, count, count / summary.layers, macs[name] or None, stored[name] or None)
+        for name, count in summary.operations.items()
+    ]
+    return Table(columns, rows)
+
+
+def _parameters(summary: Summary) -> Table:
+    columns = [
+        Column("element type"),
+        Column("tensors", "count"),
+        Column("elements", "count"),
+        Column("stored", "bytes"),
+    ]
+    rows = [(name, p.tensors, p.elements, p.bytes) for name, p in summary.parameters.items()]
+    return Table(columns, rows, empty="The model has no constants.")
+
+
+def _parameters_chart(summary: Summary) -> Chart | None:
+    found = {name: total.bytes for name, total in summary.parameters.items() if total.bytes}
+    texts = [size_text(amount) for amount in found.values()]
+    return (
+        bars("Bytes by element type", list(found), list(found.values()), axis="bytes", texts=texts) if found else None
+    )
+
+
+def _macs(layer: Layer) -> int | None:
+    count = layer_macs(layer)
+    return count.lower if count is not None and count.is_static else None
+
+
+def _stored(layer: Layer) -> int | None:
+    operator = layer.operator
+    return (operator.size or len(operator.value.encode())) if isinstance(operator, Const) else None

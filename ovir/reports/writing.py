@@ -1,0 +1,171 @@
+"""Renders a page and writes it.
+
+The file has everything that it shows: styles, scripts, the data as JSON, and plotly.js if there is a chart, compressed.
+A policy in its head lets the browser run the scripts of ovir alone, and fetch nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+import math
+import os
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from ovir.diagnostics.codes import CODES
+from ovir.diagnostics.packages import require_packages
+from ovir.diagnostics.pages import section
+from ovir.diagnostics.text import escaped
+from ovir.ir.writing.pair import Kind, target_paths, writing_pair
+from ovir.reports.charts import Chart
+from ovir.reports.page import Block, Detail, Excerpt, Explanation, Page, Pairs, Table, Text
+
+REPORT = Kind("report", ".html", "", "")
+SCRIPTS = ("values.js", "tables.js", "charts.js", "details.js", "main.js")
+"""The scripts of a page in their order; they share one scope."""
+
+
+def require_report(path: str | os.PathLike[str]) -> None:
+    """Raise InputError if no report can be written to a path: it has another ending, or a package is missing."""
+    target_paths(path, REPORT)
+    require_packages("a report", "html", "jinja2", "plotly")
+
+
+def write_report(page: Page, path: str | os.PathLike[str], version: str) -> None:
+    """Write a page as one file, which replaces an older one when it is complete; ``version`` is the version of ovir.
+
+    Raise InputError as ``require_report`` does, and WriteError if the file cannot be written.
+    """
+    require_report(path)
+    text = render(page, version)
+    with writing_pair(path, REPORT, has_data=False) as pair:
+        pair.text.write(text.encode("utf-8"))
+
+
+def render(page: Page, version: str) -> str:
+    """Return a page as HTML; ``version`` is the version of ovir."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("ovir.reports"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    script = "".join(map(_template, SCRIPTS))
+    library = _plotly() if any(True for _ in page.charts) else None
+    hashes = [_hash(script), *([] if library is None else [library[1]])]
+    return environment.get_template("page.html").render(
+        page=page,
+        shown=escaped,
+        is_table=lambda block: isinstance(block, Table),
+        is_chart=lambda block: isinstance(block, Chart),
+        version=version,
+        styles=_template("page.css"),
+        script=script,
+        scripts=" ".join(f"'{found}'" for found in hashes),
+        data=embedded(to_data(page)),
+        plotly=None if library is None else library[0],
+    )
+
+
+def _template(name: str) -> str:
+    return resources.files("ovir.reports").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _hash(script: str) -> str:
+    digest = hashlib.sha256(script.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"
+
+
+@cache
+def _plotly() -> tuple[str, str]:
+    """Return plotly.js, compressed, as a text, and the hash of what the page decompresses and runs."""
+    from plotly.offline import get_plotlyjs
+
+    script: str = get_plotlyjs()
+    packed = gzip.compress(script.encode("utf-8"), compresslevel=6, mtime=0)
+    return base64.b64encode(packed).decode(), _hash(script)
+
+
+# --------------------------------------------------------------------------- data
+
+
+def embedded(data: Any) -> str:
+    """Return JSON that is safe inside of a script element: it contains none of the characters of markup."""
+    text = json.dumps(data, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def to_data(page: Page) -> dict[str, Any]:
+    """Return what the scripts of a page read."""
+    blocks = [block for part in page.sections for block in part.blocks]
+    return {
+        "tables": [_table(block) for block in blocks if isinstance(block, Table)],
+        "charts": [_chart(block) for block in blocks if isinstance(block, Chart)],
+        "layers": page.layers.to_data(),
+        "sources": page.sources.to_data(),
+        "codes": {code: {"meaning": CODES[code].meaning, "text": section(code)} for code in sorted(page.codes)},
+    }
+
+
+def _table(table: Table) -> dict[str, Any]:
+    columns = [{"name": c.name, "kind": c.kind, "width": c.width, "filtered": c.filtered} for c in table.columns]
+    return {
+        "columns": columns,
+        "rows": [[_cell(cell) for cell in row] for row in table.rows],
+        "details": None if table.details is None else [None if d is None else _detail(d) for d in table.details],
+    }
+
+
+def _cell(value: Any) -> Any:
+    """Return a cell for JSON, which has no infinities and no NaN."""
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if math.isfinite(value) else str(value)
+    return value
+
+
+def _detail(detail: Detail) -> dict[str, Any]:
+    return {
+        "title": escaped(detail.title),
+        "tag": detail.tag,
+        "layer": detail.layer,
+        "blocks": [_block(block) for block in detail.blocks],
+    }
+
+
+def _block(block: Block) -> dict[str, Any]:
+    match block:
+        case Text():
+            return {"kind": "text", "title": block.title, "form": block.form, "text": _lines(block.text)}
+        case Pairs():
+            rows = [[escaped(text) for text in row] for row in block.rows]
+            return {"kind": "pairs", "title": block.title, "rows": rows}
+        case Excerpt():
+            place = {"file": block.file, "line": block.line, "column": block.column}
+            return {"kind": "excerpt", "title": escaped(block.title), **place}
+        case Explanation():
+            return {"kind": "explanation", "code": block.code}
+        case Chart():
+            return {"kind": "chart", **_chart(block)}
+
+
+def _lines(text: str) -> str:
+    return "\n".join(map(escaped, text.split("\n")))
+
+
+def _chart(chart: Chart) -> dict[str, Any]:
+    return {
+        "title": escaped(chart.title),
+        "note": escaped(chart.note),
+        "traces": [_present(trace) for trace in chart.traces],
+        "layout": _present(chart.layout),
+        "height": chart.height,
+    }
+
+
+def _present(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if value is not None}

@@ -1,0 +1,102 @@
+"""The option --html of the commands."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ovir.diagnostics import packages
+
+if TYPE_CHECKING:
+    from conftest import Cli
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
+DIGITS = EXAMPLES / "digits.xml"
+BROKEN = EXAMPLES / "broken" / "axis_out_of_range.xml"
+COMMANDS = {
+    "check": (DIGITS,),
+    "show": (DIGITS, "--memory"),
+    "run": (DIGITS, "--profile"),
+    "compare": (DIGITS, DIGITS),
+    "diff": (DIGITS, DIGITS),
+}
+
+pytest.importorskip("jinja2", reason="jinja2, of the extra `html`, is not installed")
+pytest.importorskip("plotly", reason="plotly, of the extra `html`, is not installed")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_report_is_written_beside_the_output(cli: Cli, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "report.html"
+    plain = cli(command, *COMMANDS[command])
+    found = cli(command, *COMMANDS[command], "--html", path)
+    assert found.status == plain.status == 0
+    assert len(found.out.splitlines()) == len(plain.out.splitlines())
+    assert f"{path}: report written" in found.err
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("<!DOCTYPE html>")
+    assert f'<span class="command">{command}</span>' in text
+    assert [file.name for file in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_status_stays(cli: Cli, tmp_path: Path) -> None:
+    assert cli("check", BROKEN, "--html", tmp_path / "check.html").status == 1
+    assert cli("diff", DIGITS, EXAMPLES / "dynamic_shapes.xml", "--html", tmp_path / "diff.html").status == 1
+    assert cli("check", tmp_path / "missing.xml", "--html", tmp_path / "missing.html").status == 2
+    assert "OVIR101" in (tmp_path / "missing.html").read_text(encoding="utf-8")
+
+
+def test_a_report_has_what_is_reported(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "check.html"
+    cli("check", BROKEN, "--ignore", "OVIR305", "--html", path)
+    assert "OVIR305" not in path.read_text(encoding="utf-8")
+
+
+def test_watched_values_are_in_the_report(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "run.html"
+    assert cli("run", DIGITS, "--watch", "overflow:f16", "--tap", "relu1", "--html", path).status == 0
+    text = path.read_text(encoding="utf-8")
+    assert '<section id="taps"' in text
+    assert '<section id="watched-values"' in text
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("model.xml", "a model would be overwritten"),
+        ("model.bin", "a model would be overwritten"),
+        ("report.txt", "the file is written as .html"),
+        ("report", "must end in .html"),
+        ("folder.html", "this is a directory"),
+        ("missing/report.html", "there is no directory"),
+    ],
+)
+def test_a_target_is_refused_before_the_work(cli: Cli, tmp_path: Path, command: str, name: str, message: str) -> None:
+    (tmp_path / "folder.html").mkdir()
+    for suffix in (".xml", ".bin"):
+        shutil.copy(DIGITS.with_suffix(suffix), tmp_path / f"model{suffix}")
+    before = (tmp_path / "model.xml").read_bytes()
+    found = cli(command, *COMMANDS[command], "--html", tmp_path / name)
+    assert (found.status, found.out) == (2, "")
+    assert message in found.err
+    assert (tmp_path / "model.xml").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_missing_packages(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: None)
+    found = cli(command, *COMMANDS[command], "--html", tmp_path / "report.html")
+    assert (found.status, found.out) == (2, "")
+    assert found.err == (
+        'error[OVIR904] a report needs jinja2 and plotly, which cannot be imported\n  hint: pip install "ovir[html]"\n'
+    )
+
+
+def test_many_inputs_have_no_report(cli: Cli, tmp_path: Path) -> None:
+    found = cli("run", DIGITS, "--inputs", tmp_path, "--output", tmp_path / "out", "--html", tmp_path / "report.html")
+    assert found.status == 2
+    assert "--html" in found.err

@@ -1,0 +1,321 @@
+"""What the report of each command says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+from ovir.analysis.profile import Profile
+from ovir.analysis.provenance import provenance
+from ovir.analysis.summary import summarize
+from ovir.analysis.timing import RunTimes
+from ovir.checks.oldest import oldest_release
+from ovir.checks.recovering import read_recovering
+from ovir.debugging.watch import Watch
+from ovir.reports.charts import Chart
+from ovir.reports.check_page import check_page
+from ovir.reports.compare_page import compare_page
+from ovir.reports.diff_page import diff_page
+from ovir.reports.layer_index import LayerIndex
+from ovir.reports.page import Column, Detail, Excerpt, Explanation, Page, Pairs, Section, Table, Text
+from ovir.reports.run_page import Ran, run_page
+from ovir.reports.show_page import Shown, show_page
+from ovir.reports.writing import to_data
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "xml"
+DIGITS, LOOP = EXAMPLES / "digits.xml", EXAMPLES / "dynamic_shapes.xml"
+
+
+def section(page: Page, title: str) -> Section:
+    (found,) = (part for part in page.sections if part.title == title)
+    return found
+
+
+def table(page: Page, title: str) -> Table:
+    return next(block for block in section(page, title).blocks if isinstance(block, Table))
+
+
+def charts(page: Page, title: str) -> list[str]:
+    return [block.title for block in section(page, title).blocks if isinstance(block, Chart)]
+
+
+def facts(page: Page) -> dict[str, str]:
+    return {fact.label: fact.value for fact in page.facts}
+
+
+def column(found: Table, name: str) -> list[object]:
+    place = [head.name for head in found.columns].index(name)
+    return [row[place] for row in found.rows]
+
+
+def detail(found: Table, row: int) -> Detail:
+    assert found.details is not None
+    shown = found.details[row]
+    assert shown is not None
+    return shown
+
+
+# --------------------------------------------------------------------------- layers
+
+
+def test_layers_link_to_the_layers_that_they_read() -> None:
+    model = ovir.read_model(DIGITS)
+    layers = LayerIndex()
+    layers.add(model)
+    records = layers.to_data()["records"]
+    assert [record[1] for record in records] == [layer.key for layer in model.walk()]
+    for layer, record in zip(model.walk(), records, strict=True):
+        sources = [records[number][1] for number, _ in record[6]]
+        assert sources == [port.source.layer.key for port in layer.inputs if port.source is not None]
+    assert layers.find("conv2") == layers.number(model.layer("conv2"))
+    assert layers.find("nothing") is None
+
+
+def test_layers_that_are_left_out_are_named() -> None:
+    model = ovir.read_model(DIGITS)
+    layers = LayerIndex()
+    layers.add(model, only=[model.layer("relu1")])
+    ((*_, inputs, outputs, _),) = layers.to_data()["records"]
+    source = model.layer("relu1").inputs[0].source
+    assert source is not None
+    assert inputs == [[source.layer.key, 0]]
+    assert outputs == [str(source.type)]
+
+
+# --------------------------------------------------------------------------- check
+
+
+def test_check_of_a_broken_file() -> None:
+    path = str(EXAMPLES / "broken" / "wrong_declared_shape.xml")
+    found = ovir.check(path)
+    page = check_page([path], found)
+    assert (page.subject, page.verdict, page.tone) == (path, "1 error", "bad")
+    diagnostics = table(page, "Diagnostics")
+    assert column(diagnostics, "line") == [40]
+    shown = detail(diagnostics, 0)
+    assert [type(block) for block in shown.blocks] == [Text, Text, Excerpt, Explanation]
+    assert page.layers.find("gather_elements") == shown.layer
+    data = to_data(page)
+    ((first, lines),) = data["sources"][path]
+    assert lines[40 - first] == Path(path).read_text(encoding="utf-8").splitlines()[39]
+    assert data["codes"]["OVIR402"]["meaning"] == "a declared shape differs from the inferred one"
+    assert len(table(page, "Layers").rows) == len(page.layers)
+
+
+def test_check_of_several_files_shows_the_layers_at_fault_and_their_neighbors() -> None:
+    paths = [str(path) for path in sorted((EXAMPLES / "broken").glob("*.xml"))]
+    found = [diagnostic for path in paths for diagnostic in ovir.check(path)]
+    page = check_page(paths, found)
+    assert facts(page)["files"] == str(len(paths))
+    assert sorted(map(str, column(table(page, "Files"), "file"))) == paths
+    assert [part.title for part in page.sections] == ["Diagnostics", "Codes", "Files"]
+    assert page.layers.find("gather_elements") is not None
+    assert page.layers.to_data()["models"] == list(dict.fromkeys(d.file for d in found if d.layer is not None))
+    to_data(page)
+
+
+def test_check_of_a_good_file_shows_its_layers() -> None:
+    page = check_page([str(DIGITS)], [], known=3)
+    assert (page.verdict, page.tone, facts(page)["known"]) == ("nothing found", "good", "3")
+    assert [part.title for part in page.sections] == ["Layers"]
+
+
+def test_check_of_a_file_that_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "model.xml"
+    path.write_text("<net", encoding="utf-8")
+    page = check_page([str(path)], ovir.check(path))
+    assert detail(table(page, "Diagnostics"), 0).layer is None
+    assert len(page.layers) == 0
+
+
+# --------------------------------------------------------------------------- show
+
+
+def shown(path: Path) -> Page:
+    recovered = read_recovering(path)
+    model = recovered.model
+    return show_page(Shown(recovered, summarize(model), provenance(model.rt_info), oldest_release(model)))
+
+
+def test_show() -> None:
+    page = shown(DIGITS)
+    summary = summarize(ovir.read_model(DIGITS))
+    assert facts(page)["layers"] == str(summary.layers)
+    assert sum(map(int, map(str, column(table(page, "Operations"), "layers")))) == summary.layers
+    assert charts(page, "Parameters") == ["Bytes by element type"]
+    assert len(table(page, "Layers").rows) == summary.layers
+    to_data(page)
+
+
+def test_show_of_a_faulty_model_has_its_diagnostics() -> None:
+    page = shown(EXAMPLES / "broken" / "axis_out_of_range.xml")
+    assert page.tone == "bad"
+    assert column(table(page, "Diagnostics"), "code") == ["OVIR305"]
+
+
+def test_show_of_a_small_model_without_constants() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("data", "?,2")))
+    recovered = read_recovering(net.xml().encode(), bytes(net.blob))
+    summary = summarize(recovered.model)
+    page = show_page(Shown(recovered, summary, provenance(recovered.model.rt_info), oldest_release(recovered.model)))
+    assert table(page, "Parameters").rows == []
+    to_data(page)
+
+
+# --------------------------------------------------------------------------- run
+
+
+def ran(net: Net, *, watch: Watch | None = None, profile: Profile | None = None, **feeds: np.ndarray) -> Ran:
+    model = net.model()
+    listeners = [listener for listener in (watch, profile) if listener is not None]
+    arrays = {model.input_index(name): array for name, array in feeds.items()}
+    results = ovir.compile_model(model)(arrays, listeners=listeners)
+    return Ran(model, arrays, results, 0.25, frozenset({0}), profile, watch=watch)
+
+
+def logarithm() -> Net:
+    net = Net()
+    net.result(net.op("Log", net.op("ReLU", net.parameter("data", "?,3"), name="relu"), name="log"), name="out")
+    return net
+
+
+def test_run_with_a_profile() -> None:
+    profile = Profile()
+    page = run_page(ran(logarithm(), profile=profile, data=np.ones((2, 3), np.float32)))
+    assert page.verdict == "ran in 250.0 ms"
+    assert charts(page, "Time") == ["Time by operation", "The 2 slowest layers", "Time along the graph"]
+    layers = table(page, "Layers")
+    assert {page.layers.find(name) for name in ("relu", "log")} == set(column(layers, "layer"))
+    assert sum(map(float, map(str, column(layers, "share")))) == pytest.approx(1)
+    assert section(page, "Inputs").note == "1 input with random numbers"
+    to_data(page)
+
+
+def test_run_counts_values_that_are_not_finite() -> None:
+    feeds = {"data": np.array([[0, 1, np.nan]], np.float32)}
+    watch = Watch("inf")
+    page = run_page(ran(logarithm(), watch=watch, **feeds))
+    assert (facts(page)["not finite"], page.tone) == ("2", "bad")
+    watched = table(page, "Watched values")
+    assert column(watched, "layer") == ["log"]
+    assert detail(watched, 0).layer == page.layers.find("log")
+    to_data(page)
+
+
+def test_run_shows_the_histogram_of_every_output() -> None:
+    page = run_page(ran(logarithm(), data=np.ones((2, 3), np.float32)))
+    (block,) = detail(table(page, "Outputs"), 0).blocks
+    assert isinstance(block, Chart)
+    assert sum(block.traces[0]["y"]) == 6
+
+
+def test_run_of_texts_and_of_nothing() -> None:
+    net = Net()
+    net.result(net.parameter("data", "?", "string"))
+    page = run_page(ran(net, data=np.array(["<b>a</b>", "b"], np.dtypes.StringDType())))
+    assert column(table(page, "Outputs"), "first values") == ["'<b>a</b>' 'b'"]
+    assert charts(page, "Outputs") == []
+    page = run_page(ran(logarithm(), data=np.zeros((0, 3), np.float32)))
+    assert charts(page, "Outputs") == []
+    to_data(page)
+
+
+def test_run_with_scores_and_repeated_runs() -> None:
+    net = Net()
+    net.result(net.op("SoftMax", net.parameter("data", "?,3"), axis=1))
+    done = ran(net, data=np.array([[0, 5, 1]], np.float32))
+    page = run_page(Ran(done.model, done.feeds, done.results, 0.1, times=RunTimes((0.001, 0.002, 0.004))))
+    assert column(table(page, "Repeated runs"), "median") == [2.0]
+    (_, pairs) = detail(table(page, "Outputs"), 0).blocks
+    assert isinstance(pairs, Pairs)
+    assert pairs.rows[0][1].startswith("1 (0.97")
+    page = run_page(done, top=2)
+    (_, pairs) = detail(table(page, "Outputs"), 0).blocks
+    assert isinstance(pairs, Pairs)
+    assert [text.split(":")[0] for text in pairs.rows[0][1].split(", ")] == ["1", "2"]
+
+
+# --------------------------------------------------------------------------- compare
+
+
+def test_compare_within_tolerance() -> None:
+    model = ovir.read_model(DIGITS)
+    page = compare_page(ovir.compare(model, DIGITS), model)
+    assert page.tone == "good"
+    assert set(column(table(page, "Layers"), "")) == {"within"}
+    to_data(page)
+
+
+def test_compare_shows_where_errors_begin(tmp_path: Path) -> None:
+    for suffix in (".xml", ".bin"):
+        shutil.copy(DIGITS.with_suffix(suffix), tmp_path / f"other{suffix}")
+    model, other = ovir.read_model(DIGITS), ovir.read_model(tmp_path / "other.xml")
+    constant = next(layer for layer in other.layers if layer.type == "Const" and layer.shape.rank == 4)
+    other.set_constant(constant.name, constant.operator.data * 1.5)  # type: ignore[union-attr]
+    found = ovir.compare(model, other)
+    assert found.first is not None
+    page = compare_page(found, model)
+    assert (page.tone, facts(page)["first layer beyond"]) == ("bad", found.first.name)
+    layers = table(page, "Layers")
+    assert column(layers, "")[0] == "first"
+    assert column(layers, "layer")[0] == page.layers.find(found.first.name)
+    assert detail(layers, 0).layer == page.layers.find(found.first.name)
+    assert charts(page, "Errors") == ["Error along the graph", "Layers that add the most noise", "Errors of layers"]
+    curve, noise, counts = (block for block in section(page, "Errors").blocks if isinstance(block, Chart))
+    assert sum(counts.traces[0]["y"]) == len(found.layers)
+    *lines, beyond = curve.traces
+    assert sorted(x for trace in lines for x in trace["x"]) == list(range(1, len(found.layers) + 1))
+    assert sorted(beyond["x"]) == [number for number, layer in enumerate(found.layers, 1) if not layer.within]
+    assert page.layers.find(found.largest.name) in noise.traces[0]["customdata"]  # type: ignore[union-attr]
+    (elements,) = (block for block in section(page, "Outputs").blocks if isinstance(block, Chart))
+    assert sum(elements.traces[0]["y"]) == found.outputs[0].tensor.worst.size
+    to_data(page)
+
+
+# --------------------------------------------------------------------------- diff
+
+
+def test_diff_of_equal_models() -> None:
+    page = diff_page(ovir.diff(DIGITS, DIGITS))
+    assert (page.verdict, page.tone, page.sections) == ("the models are equal", "good", [])
+
+
+def test_diff(tmp_path: Path) -> None:
+    text = DIGITS.read_text(encoding="utf-8").replace('name="relu1"', 'name="first"', 1)
+    (tmp_path / "other.xml").write_text(text, encoding="utf-8")
+    shutil.copy(DIGITS.with_suffix(".bin"), tmp_path / "other.bin")
+    page = diff_page(ovir.diff(DIGITS, tmp_path / "other.xml"))
+    assert facts(page)["changed"] == "1"
+    layers = table(page, "Layers")
+    assert column(layers, "status") == ["changed"]
+    shown_detail = detail(layers, 0)
+    (pairs,) = (block for block in shown_detail.blocks if isinstance(block, Pairs))
+    assert ("name", "relu1", "first") in pairs.rows
+    files = [block.file for block in shown_detail.blocks if isinstance(block, Excerpt)]
+    assert files == [str(DIGITS), str(tmp_path / "other.xml")]
+    assert page.layers.to_data()["records"][shown_detail.layer or 0][1] == "first"
+    to_data(page)
+
+
+def test_diff_of_added_and_removed_layers() -> None:
+    one, other = logarithm(), Net()
+    data = other.parameter("data", "?,3")
+    other.result(
+        other.op("Log", other.op("Exp", other.op("ReLU", data, name="relu"), name="exp"), name="log"), name="out"
+    )
+    page = diff_page(ovir.diff(one.model(), other.model()))
+    assert facts(page)["added"] == "1"
+    to_data(page)
+
+
+def test_a_section_without_blocks_is_left_out() -> None:
+    page = Page("show", "model", "done")
+    page.add("Nothing", None)
+    page.add("A table", Table([Column("a")]))
+    assert [part.id for part in page.sections] == ["a-table"]
