@@ -12,6 +12,7 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, say, say_json
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
+from ovir.core.progress import stage
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
@@ -112,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise_usage_error("there is no file to write", "name it with -o OUT.xml, or try the edits with --dry-run")
     model = read_model(arguments.model, arguments.weights)
     keys = dict.fromkeys(layer.key for layer in model.walk()) if arguments.json else {}
-    done = _apply(model, arguments.edits)
+    with stage("editing"):
+        done = _apply(model, arguments.edits)
     path = None if arguments.dry_run else arguments.output
     written = model
     warnings: list[Diagnostic] = []

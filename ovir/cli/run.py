@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ovir.cli.arguments import (
@@ -29,6 +28,7 @@ from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
 from ovir.cli.workers import add_workers
 from ovir.core.arrays import Array
+from ovir.core.progress import stage
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, plural, readable
 from ovir.runtime.compiled import CompiledModel, Results
@@ -233,10 +233,11 @@ def _record(
 def _run_compiled(
     compiled: CompiledModel, feeds: dict[int, Array], taps: Sequence[str], listeners: Sequence[Listener]
 ) -> tuple[Results, float]:
-    compiled.plan([*taps, *steps_wanted_by(listeners)])  # which is no part of the time of the run
-    start = perf_counter()
-    results = compiled(feeds, taps=taps, listeners=listeners)
-    return results, perf_counter() - start
+    with stage("compiling"):
+        compiled.plan([*taps, *steps_wanted_by(listeners)])
+    with stage("running") as timed:
+        results = compiled(feeds, taps=taps, listeners=listeners)
+        return results, timed.seconds
 
 
 def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunTimes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ovir.core.progress import stage
 from ovir.core.shapes import as_shape
 from ovir.diagnostics.codes import USAGE, VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
@@ -48,8 +49,9 @@ def infer_into(
     found = Diagnostics()
     log = ValueLog(found, follow_reported=not trust_declared)
     policy = RecoveringPolicy(found, model.version, log) if trust_declared else Policy(found, model.version)
-    Engine(policy, found, log).infer(model)
-    policy.compare_bodies(model)
+    with stage("inferring"):
+        Engine(policy, found, log).infer(model)
+        policy.compare_bodies(model)
     log.cache = None
     if declared is not None:
         declared |= policy.declared

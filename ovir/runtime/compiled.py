@@ -11,6 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.garbage import without_garbage_collection
+from ovir.core.progress import stage
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, NotFoundError
@@ -109,7 +110,7 @@ class CompiledModel:
 
     def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
         model.require_depth()
-        with without_garbage_collection():
+        with without_garbage_collection(), stage("compiling"):
             return make_plan(
                 model, keep, keep_compressed=self.keep_compressed, folded=self._folded, emulation=self.emulation
             )

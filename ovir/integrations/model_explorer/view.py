@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ovir.analysis.profile import Profile
 from ovir.analysis.ranges import Ranges
+from ovir.core.progress import counted, stage
 from ovir.debugging.input_sets import input_sets
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
@@ -48,7 +49,8 @@ def viewed(
     type inference did not find. The first layer with an error is selected."""
     wrong = {found.layer for found in diagnostics if found.severity is Severity.ERROR}
     selected = next((layer for layer in model.walk() if layer.title in wrong), None) if wrong else None
-    return ViewedModel(path, model, graphs_of(model, diagnostics, declared), list(overlays), selected)
+    with stage("drawing"):
+        return ViewedModel(path, model, graphs_of(model, diagnostics, declared), list(overlays), selected)
 
 
 def shown_models(models: Sequence[ViewedModel], *, hide_constants: bool = False) -> Shown:
@@ -57,7 +59,7 @@ def shown_models(models: Sequence[ViewedModel], *, hide_constants: bool = False)
     names = distinct_names([item.path for item in models])
     hidden = ["Const"] if hide_constants else []
     shown = Shown()
-    for name, item in zip(names, models, strict=True):
+    for name, item in zip(names, counted("laying out", models), strict=True):
         shown.models[name] = {"graphs": [{**graph.to_dict(), "nodeLabelsToHide": hidden} for graph in item.graphs]}
         shown.overlays += [(overlay.name, name, overlay.to_dict(item.model)) for overlay in reversed(item.overlays)]
         shown.panes.append(item.pane(name))
