@@ -91,7 +91,7 @@ def _codes(diagnostics: Iterable[Diagnostic]) -> Table:
 
 def _files(files: Sequence[str], diagnostics: Iterable[Diagnostic]) -> Table:
     counts = Counter((found.file, found.severity) for found in diagnostics)
-    columns = [Column("file", "name", width=3), *(Column(f"{severity.value}s", "count") for severity in Severity)]
+    columns = [Column("file", "path", width=3), *(Column(f"{severity.value}s", "count") for severity in Severity)]
     names = dict.fromkeys([*files, *(file for file, _ in counts if file is not None)])
     found = {file: [counts[file, severity] for severity in Severity] for file in names}
     worst = sorted(found.items(), key=lambda item: [-count for count in item[1]])

@@ -30,7 +30,7 @@ def add_diagnostics(page: Page, diagnostics: Iterable[Diagnostic], layers: Layer
     found = sorted(diagnostics, key=lambda item: list(Severity).index(item.severity))
     if not found:
         return
-    place = Column("file", "name", width=1.2) if with_files else None
+    place = Column("file", "path", width=1.4) if with_files else None
     columns = [Column("severity", "tag", filtered=True), Column("code", "tag"), place, Column("line", "count")]
     columns += [Column("layer", "name"), Column("message", width=3)]
     rows = [_row(item, layers, with_files=with_files) for item in found]

@@ -26,6 +26,8 @@ FIRST_VALUES = 6
 MOST_BARS = 14
 MOST_HISTOGRAMS = 6
 """Histograms on the page itself; the details of every tensor have its own."""
+LEAST_ELEMENTS = 8
+"""Smaller tensors have no histogram on the page itself, because the table has their values."""
 MOST_ROWS = 20
 """Rows of scores that the detail of an output shows."""
 
@@ -140,7 +142,8 @@ def _detail(page: Page, name: str, array: Array, layer: Layer | None, top: int |
 
 
 def _histograms(tensors: Tensors) -> list[Chart]:
-    charts = (histogram(name, array) for name, array, _ in tensors[:MOST_HISTOGRAMS])
+    large = [(name, array) for name, array, _ in tensors if array.size >= LEAST_ELEMENTS]
+    charts = (histogram(name, array) for name, array in large[:MOST_HISTOGRAMS])
     return [chart for chart in charts if chart is not None]
 
 
@@ -196,7 +199,11 @@ def _add_layer_times(page: Page, profile: Profile, whole: float) -> None:
         )
         for layer, timing in timed
     ]
-    page.add("Layers", Table([*columns, Column("share", "share")], rows), note="Constants take no time in a run.")
+    page.add(
+        "Layers",
+        Table([*columns, Column("share", "share")], rows),
+        note="Layers that are computed when a model is compiled, as constants are, take no time in a run.",
+    )
 
 
 def _repeated(times: RunTimes) -> list[Chart | Table]:

@@ -3,7 +3,7 @@
 const ROW = 34; // pixels, as --row in the styles
 const BEYOND = 8; // rows that are drawn above and below what is in sight
 const MOST_CHOICES = 8;
-const LEAST = { text: 150, name: 170, layer: 250, type: 130, tensor: 150, tag: 70, share: 150 }; // pixels
+const LEAST = { text: 150, name: 170, path: 240, layer: 250, type: 130, tensor: 150, tag: 70, share: 150 }; // pixels
 const collator = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 class DataTable {

@@ -68,9 +68,15 @@ function cellText(kind, value) {
   return isNumeric(kind) && typeof value === "number" ? FORMATS[kind](value) : String(value);
 }
 
-/** Return a name in two parts, so that a narrow column cuts its scope and not its end. */
-function nameElement(text) {
-  const cut = (text.includes("/") ? text.lastIndexOf("/", text.length - 2) : text.lastIndexOf(".", text.length - 2)) + 1;
+/** Return where the end of a name begins: behind its last scope, or for a path at its last folder. */
+function endOf(kind, text) {
+  const last = text.lastIndexOf(text.includes("/") ? "/" : ".", text.length - 2);
+  return (kind === "path" ? text.lastIndexOf("/", last - 1) : last) + 1;
+}
+
+/** Return a name in two parts, so that a narrow column cuts its beginning and not its end. */
+function nameElement(kind, text) {
+  const cut = endOf(kind, text);
   return make("span", { class: "name" },
     cut > 0 ? make("span", { class: "scope" }, text.slice(0, cut)) : null, make("span", { class: "leaf" }, text.slice(cut)));
 }
@@ -88,7 +94,7 @@ const tagElement = (text) => make("span", { class: `tag tone-${TONES[text] ?? "p
 function cellElement(kind, value) {
   const text = cellText(kind, value);
   if (value === null) return make("span", { class: "x-note" }, isNumeric(kind) ? "–" : "");
-  if (kind === "layer" || kind === "name") return nameElement(text);
+  if (kind === "layer" || kind === "name" || kind === "path") return nameElement(kind, text);
   if (kind === "type") return typeElement(text);
   if (kind === "tag") return text === "" ? make("span") : tagElement(text);
   if (kind === "share") {
