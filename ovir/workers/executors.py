@@ -35,7 +35,8 @@ class Crew:
             raise InputError(diagnose(USAGE, f"workers must be an integer of at least 1, got {workers!r}"))
         if executor is not None and workers is not None:
             raise InputError(diagnose(USAGE, "workers is for a pool of ovir: give either workers or an executor"))
-        if executor is not None and not callable(getattr(executor, "submit", None)):
+        is_client = hasattr(executor, "get_executor")  # of dask; its futures are of another kind
+        if executor is not None and (is_client or not callable(getattr(executor, "submit", None))):
             hint = "for a client of dask, give client.get_executor()"
             message = f"executor must be a concurrent.futures.Executor, got {type(executor).__name__}"
             raise InputError(diagnose(USAGE, message, hint=hint))
@@ -56,6 +57,11 @@ class Crew:
             executor = self._pool
         with _starting_processes():  # which a pool does when it gets tasks
             return executor.submit(run_task, function, items, self.home)
+
+    @property
+    def is_own(self) -> bool:
+        """Return whether the workers are processes of our own pool."""
+        return self._given is None
 
     @property
     def retries_itself(self) -> bool:
@@ -103,6 +109,15 @@ def _starting_processes() -> Iterator[None]:
     resource_tracker.ensure_running()  # otherwise it starts with the first process, and lets signals through again
     with interrupting_nobody_else():
         yield
+
+
+def refuse_start_in_child() -> None:
+    """Stop this process if it is a worker that imports the main module, and that module starts workers again.
+
+    Python would print the traceback of each worker; the process that has started them reports the reason once.
+    """
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        sys.exit(1)
 
 
 def _new_pool(size: int) -> ProcessPoolExecutor:

@@ -23,7 +23,7 @@ from ovir.runtime.compiled import CompiledModel, Results, output_keys
 from ovir.runtime.listeners import Tap
 from ovir.runtime.recipe import Recipe
 from ovir.workers.batches import find_batch_axis
-from ovir.workers.model_runs import Input, ModelRuns, RunResult
+from ovir.workers.model_runs import Input, Loads, ModelRuns, PickledInput, RunResult
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -134,6 +134,34 @@ def map(
     """
     from ovir.workers.tasks import map_tasks  # its imports take time, which `import ovir` need not spend
 
+    _require_arguments(inputs, taps, batch, chunksize, on_error, session)
+    compiled, opened = _opened(model, executor)
+    Tap([taps] if isinstance(taps, str) else taps, opened)  # raises for names that the model does not have
+    runs = ModelRuns("", "", (taps,) if isinstance(taps, str) else tuple(taps))
+    if batch is not None:
+        runs = replace(runs, batched=find_batch_axis(opened))
+    folder, runs = _published(compiled, opened, runs)
+    try:
+        tasks = map_tasks(
+            runs,
+            _named(inputs, session, here=_is_thread_pool(executor)),
+            executor,
+            workers=workers,
+            ordered=ordered,
+            chunk=batch or chunksize,
+            name=_name_of,
+            session=None if session is None else _session_of,
+        )
+    except BaseException:
+        _remove(folder)
+        raise
+    return Mapped(opened, compiled, tasks, folder, raises=on_error == "raise")
+
+
+def _require_arguments(
+    inputs: object, taps: object, batch: object, chunksize: object, on_error: object, session: object
+) -> None:
+    """Raise InputError for arguments that ``map`` does not take, or not together."""
     if on_error not in ("raise", "return"):
         raise InputError(diagnose(USAGE, f"on_error must be 'raise' or 'return', got {on_error!r}"))
     if isinstance(inputs, (str, bytes, os.PathLike, Mapping, np.ndarray)) or not isinstance(inputs, Iterable):
@@ -142,27 +170,16 @@ def map(
     for option, value in (("batch", batch), ("chunksize", chunksize)):
         if value is not None and (type(value) is not int or value < 1):
             raise InputError(diagnose(USAGE, f"{option} must be an integer of at least 1, got {value!r}"))
+    if not isinstance(taps, Sequence):
+        raise InputError(diagnose(USAGE, f"taps must be the names of layers, got {taps!r}"))
+    keyed = callable(session) or (isinstance(session, Iterable) and not isinstance(session, str))
+    if session is not None and not keyed:
+        message = f"session must be a function or an iterable with a key for each input, got {session!r}"
+        raise InputError(diagnose(USAGE, message))
     for one, other in (("batch", "taps"), ("batch", "session"), ("batch", "chunksize"), ("chunksize", "session")):
         given = {"batch": batch is not None, "chunksize": chunksize != 1, "session": session is not None, "taps": taps}
         if given[one] and given[other]:
             raise InputError(diagnose(USAGE, f"{one} and {other} exclude each other"))
-    compiled, opened = _opened(model, executor)
-    Tap([taps] if isinstance(taps, str) else taps, opened)  # raises for names that the model does not have
-    runs = ModelRuns("", "", (taps,) if isinstance(taps, str) else tuple(taps))
-    if batch is not None:
-        runs = replace(runs, batched=find_batch_axis(opened))
-    folder, runs = _published(compiled, opened, runs)
-    tasks = map_tasks(
-        runs,
-        _named(inputs, session),
-        executor,
-        workers=workers,
-        ordered=ordered,
-        chunk=batch or chunksize,
-        name=_name_of,
-        session=None if session is None else _session_of,
-    )
-    return Mapped(opened, compiled, tasks, folder, raises=on_error == "raise")
 
 
 Result = TypeVar("Result", covariant=True)
@@ -218,19 +235,24 @@ def _opened(
     model: CompiledModel | Model | str | os.PathLike[str], executor: Executor | None
 ) -> tuple[CompiledModel | None, Model]:
     """Return the compiled model, if there is one, and the model. Threads of this process share a compiled model."""
-    from concurrent.futures import ThreadPoolExecutor
-
     if isinstance(model, CompiledModel):
         compiled: CompiledModel | None = model
     else:
         model = model if isinstance(model, Model) else read_model(model)
-        compiled = CompiledModel(model) if isinstance(executor, ThreadPoolExecutor) else None
+        compiled = CompiledModel(model) if _is_thread_pool(executor) else None
     if compiled is None:
         assert isinstance(model, Model)
         return None, model
-    if isinstance(executor, ThreadPoolExecutor):
+    if _is_thread_pool(executor):
         compiled = compiled.twin(threads=compiled.threads or 1)
     return compiled, compiled.model
+
+
+def _is_thread_pool(executor: Executor | None) -> bool:
+    """Return whether the workers are threads of this process."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    return isinstance(executor, ThreadPoolExecutor)
 
 
 def _published(compiled: CompiledModel | None, model: Model, runs: ModelRuns) -> tuple[str | None, ModelRuns]:
@@ -261,16 +283,19 @@ def _remove(folder: str | None) -> None:
 # --------------------------------------------------------------------------- inputs
 
 
-def _named(inputs: Iterable[Any], session: Sessions | None) -> Iterator[Input]:
-    """Yield the inputs with their names and sessions."""
+def _named(inputs: Iterable[Any], session: Sessions | None, *, here: bool) -> Iterator[Input]:
+    """Yield the inputs with their names and sessions; workers of this process need no pickles."""
     keys: Iterator[Hashable] | None = None if session is None or callable(session) else iter(session)
     for index, value in enumerate(inputs):
         name = f"input {index}"
         if isinstance(value, (str, os.PathLike)):
             name = value = os.path.abspath(value)
-        elif callable(getattr(value, "load", None)):
+        elif isinstance(value, Loads) and _has_text(value):
             name = str(value)
-        yield Input(value, name, _key(session, keys, index, value))
+        key = _key(session, keys, index, value)
+        if isinstance(value, Loads) and not here:
+            value = PickledInput.of(value)
+        yield Input(value, name, key)
 
 
 def _key(session: Sessions | None, keys: Iterator[Hashable] | None, index: int, value: Any) -> Hashable:
@@ -278,10 +303,22 @@ def _key(session: Sessions | None, keys: Iterator[Hashable] | None, index: int, 
         return None
     if keys is None:
         assert callable(session)
-        return session(value)
-    for key in keys:
-        return key
-    raise InputError(diagnose(USAGE, f"session has {index} keys, but there are more inputs"))
+        key = session(value)
+    else:
+        key = next(keys, _NO_KEY)
+    if key is _NO_KEY:
+        raise InputError(diagnose(USAGE, f"session has {index} keys, but there are more inputs"))
+    if not isinstance(key, Hashable):
+        raise InputError(diagnose(USAGE, f"the session of input {index} must be hashable, got {key!r}"))
+    return key
+
+
+_NO_KEY = object()
+
+
+def _has_text(value: object) -> bool:
+    """Return whether the text of an object says more than where it is in memory."""
+    return type(value).__str__ is not object.__str__ or type(value).__repr__ is not object.__repr__
 
 
 def _name_of(item: Input) -> str:

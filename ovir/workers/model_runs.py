@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from time import perf_counter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.codes import USAGE
+from ovir.diagnostics.codes import BAD_INPUT, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, ReadError
 from ovir.graph.model import Model
@@ -35,6 +37,35 @@ class Input(NamedTuple):
     value: Any
     name: str
     session: Hashable = None
+
+
+@dataclass(frozen=True)
+class PickledInput:
+    """An input with a method ``load``, pickled. A worker could not report an input that it fails to unpickle."""
+
+    data: bytes
+
+    @classmethod
+    def of(cls, value: Loads) -> PickledInput | Loads:
+        """Return a pickled input; the input itself if it cannot be pickled, which the executor then reports."""
+        try:
+            if type(value).__module__ == "__main__" and find_spec("cloudpickle") is not None:
+                import cloudpickle
+
+                return cls(cloudpickle.dumps(value))
+            return cls(pickle.dumps(value))
+        except Exception:
+            return value
+
+    def load(self, model: Model) -> Any:
+        """Return what ``load`` of the input returns; raise InputError if the input cannot be restored."""
+        try:
+            value = pickle.loads(self.data)
+        except Exception as error:
+            message = f"a worker cannot restore the input: {type(error).__name__}: {error}"
+            hint = "define its class in a module that workers can import"
+            raise InputError(diagnose(BAD_INPUT, message, hint=hint)) from None
+        return _loaded_by(value, model)
 
 
 class RunResult(NamedTuple):
@@ -151,7 +182,20 @@ def load(value: Any, model: Model) -> Any:
         if not os.path.exists(value):
             raise UnreachableError
         return _load_file(value)
-    return value.load(model) if isinstance(value, Loads) else value
+    if isinstance(value, PickledInput):
+        return value.load(model)
+    return _loaded_by(value, model) if isinstance(value, Loads) else value
+
+
+def _loaded_by(value: Loads, model: Model) -> Any:
+    """Return what the method ``load`` of the user returns; raise InputError if it fails."""
+    try:
+        return value.load(model)
+    except OvirError:
+        raise
+    except Exception as error:
+        message = f"its method load failed: {type(error).__name__}: {error}"
+        raise InputError(diagnose(BAD_INPUT, message)) from error
 
 
 def _load_file(path: str | os.PathLike[str]) -> Mapping[str, Array] | Array:

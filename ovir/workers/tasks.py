@@ -13,7 +13,7 @@ from ovir.diagnostics.codes import ENGINE, USAGE, WORKER_DIED
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, OvirError, RunError
 from ovir.diagnostics.text import plural
-from ovir.workers.executors import Crew, is_cancelled, is_death, lanes
+from ovir.workers.executors import Crew, is_cancelled, is_death, lanes, refuse_start_in_child
 from ovir.workers.worker import Answer, SendsContent, SetUpError
 
 Item = TypeVar("Item")
@@ -77,6 +77,7 @@ def map_tasks(
 
     Raise InputError for wrong arguments, and RunError if no item can be worked on at all.
     """
+    refuse_start_in_child()
     crews = [Crew(executor, workers)] if session is None else lanes(executor, workers)
     return Tasks(function, items, crews, ordered=ordered, chunk=chunk, name=name, session=session)
 
@@ -230,8 +231,12 @@ class Tasks(Iterator[Outcome[Item]]):
         except RuntimeError as error:
             self.close()
             raise InputError(diagnose(USAGE, f"the executor takes no tasks: {error}")) from None
-        except Exception as error:  # dask pickles at once
-            self._fail(task, _not_sent(error))
+        except Exception as error:
+            if crew.is_own:
+                self.close()
+                hint = "a ThreadPoolExecutor needs no processes"
+                raise RunError(diagnose(ENGINE, f"no worker can be started: {error}", hint=hint)) from None
+            self._fail(task, _not_sent(error))  # dask pickles at once
             return True
         self._running[future] = task
         return True

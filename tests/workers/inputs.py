@@ -58,3 +58,23 @@ class TellsProcess:
 
     def load(self, model: Any) -> Any:
         return [np.array([os.getpid()], np.int64)]
+
+
+class Fails:
+    """An input that cannot be loaded."""
+
+    def load(self, model: Any) -> Any:
+        raise KeyError("nothing here")
+
+
+class CannotBeRestored:
+    """An input that cannot be unpickled."""
+
+    def load(self, model: Any) -> Any:
+        return None
+
+    def __getstate__(self) -> Any:
+        return {"a": 1}
+
+    def __setstate__(self, state: Any) -> None:
+        raise ImportError("no such thing")

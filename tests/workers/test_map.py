@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 from builder import Net
-from inputs import DIGITS, EXAMPLES, Killer, Slow, TellsProcess, digits
+from inputs import DIGITS, EXAMPLES, CannotBeRestored, Fails, Killer, Slow, TellsProcess, digits
 
 import ovir
 from ovir.workers.tasks import map_tasks
@@ -359,6 +359,9 @@ def test_models_that_mix_inputs_are_refused() -> None:
         (([],), {"chunksize": 2.5}, "chunksize must be an integer of at least 1, got 2.5"),
         (([],), {"chunksize": 2, "session": [0]}, "chunksize and session exclude each other"),
         (([],), {"taps": ["relu9"]}, "relu9"),
+        (([],), {"taps": 5}, "taps must be the names of layers, got 5"),
+        (([],), {"session": 5}, "session must be a function or an iterable with a key for each input, got 5"),
+        (([],), {"session": "ab"}, "session must be a function or an iterable with a key for each input, got 'ab'"),
         (([], 7), {}, "executor must be a concurrent.futures.Executor, got int"),
     ],
 )
@@ -366,6 +369,67 @@ def test_wrong_arguments_are_refused(arguments: Any, options: dict[str, Any], me
     with pytest.raises(ovir.InputError) as caught:
         ovir.map(DIGITS, *arguments, **options)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("session", "message"),
+    [
+        ([1], "session has 1 keys, but there are more inputs"),
+        ([1, []], "the session of input 1 must be hashable, got []"),
+    ],
+)
+def test_wrong_keys_of_sessions_are_refused(session: Any, message: str) -> None:
+    with pytest.raises(ovir.InputError) as caught:
+        list(ovir.map(counter(), [ONES, ONES], session=session, workers=1))
+    assert message in str(caught.value)
+
+
+def test_refused_arguments_leave_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with ThreadPoolExecutor(2) as pool, pytest.raises(ovir.InputError, match="sessions need workers"):
+        ovir.map(counter(), [ONES], pool, session=[0])
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("threads", [False, True])
+def test_a_failing_method_load_is_the_fault_of_the_input(threads: bool) -> None:
+    executor = ThreadPoolExecutor(1) if threads else None
+    (error,) = ovir.map(DIGITS, [Fails()], executor, on_error="return", workers=None if threads else 1)
+    assert str(error) == "error[OVIR901] input 0: its method load failed: KeyError: 'nothing here'"
+
+
+def test_an_input_that_cannot_be_restored_is_named(expected: np.ndarray) -> None:
+    found = list(ovir.map(DIGITS, [digits(1)[0], CannotBeRestored()], workers=1, on_error="return"))
+    assert isinstance(found[0], ovir.MappedResults)
+    assert "input 1: a worker cannot restore the input: ImportError: no such thing" in str(found[1])
+
+
+GUARDLESS = f"""
+import ovir
+list(ovir.map({str(DIGITS)!r}, [{{}}], workers=1))
+"""
+
+
+def test_a_script_without_a_guard_gets_one_message(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(GUARDLESS)
+    command = [sys.executable, str(tmp_path / "script.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stderr.count("Traceback") == 1
+    assert "hint: a script that starts processes needs `if __name__ == '__main__':`" in done.stderr
+
+
+def _map_in_daemon() -> str:
+    try:
+        return str(list(ovir.map(DIGITS, digits(1), workers=1)))
+    except ovir.RunError as error:
+        return str(error)
+
+
+def test_a_process_that_may_not_start_others_says_so() -> None:
+    import multiprocessing
+
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert "no worker can be started: daemonic processes" in pool.apply(_map_in_daemon)
 
 
 def test_tasks_of_several_items() -> None:
