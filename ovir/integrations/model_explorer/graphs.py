@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
@@ -66,7 +67,8 @@ def graphs_of(
         if found.layer is not None:
             by_title[found.layer].append(found)
     maker = NodeMaker(by_title, declared, values)
-    return [_graph(part, maker) for part in model.graphs()]
+    with without_garbage_collection():
+        return [_graph(part, maker) for part in model.graphs()]
 
 
 def graph_id(model: Model) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
@@ -13,6 +14,9 @@ from ovir.integrations.model_explorer.blocks import Block, find_blocks
 
 Path = tuple[str, ...]
 """The names of the groups around a layer, from the outside in."""
+
+MOST = 250
+"""The largest number of layers and groups in one group. Model Explorer takes minutes to arrange many thousands."""
 
 _DEEPEST = 32
 """The largest number of groups in each other; names can have any number of slashes."""
@@ -25,7 +29,8 @@ _MODULE = re.compile(r"(?:__module|self)\.")
 def group_paths(model: Model) -> dict[Layer, Path]:
     """Return the groups of each layer of a model, without those in bodies; inputs and outputs are in none.
 
-    Constants, and what is computed from constants alone, are in the group of the layers that read them.
+    Constants, and what is computed from constants alone, are in the group of the layers that read them. Where there
+    would be more than ``MOST`` layers and groups side by side, they are divided into parts.
     """
     constants = all_constant_layers(model)
     ends = {port.layer for port in (*model.inputs, *model.outputs)}
@@ -38,6 +43,7 @@ def group_paths(model: Model) -> dict[Layer, Path]:
     else:
         paths |= _block_paths(main)
     _add_constants(model, constants, paths)
+    _split_large(_in_order_of_readers(model, constants), paths)
     return paths
 
 
@@ -156,3 +162,37 @@ def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]
 
 def _readers(layer: Layer) -> list[Layer]:
     return [reader.layer for port in layer.outputs for reader in port.readers]
+
+
+# --------------------------------------------------------------------------- large groups
+
+
+def _in_order_of_readers(model: Model, constants: set[Layer]) -> list[Layer]:
+    """Return the layers in topological order, with constants next to the first layer that reads them."""
+    position = {layer: i for i, layer in enumerate(model.layers)}
+    for layer in reversed(model.layers):
+        if layer in constants and (readers := _readers(layer)):
+            position[layer] = min(position[reader] for reader in readers)
+    return sorted(model.layers, key=lambda layer: position[layer])
+
+
+def _split_large(layers: Sequence[Layer], paths: dict[Layer, Path], depth: int = 0) -> None:
+    """Divide what is directly in a group into parts, if it is much, and the same in the groups in it.
+
+    ``layers`` are those in the group, whose path has the length ``depth``.
+    """
+    children: dict[str | Layer, list[Layer]] = {}
+    for layer in layers:
+        path = paths[layer]
+        children.setdefault(path[depth] if len(path) > depth else layer, []).append(layer)
+    inner = [group for key, group in children.items() if isinstance(key, str)]
+    if len(children) > MOST:
+        listed = list(children.values())
+        count = min(-(-len(listed) // MOST), MOST)
+        borders = [len(listed) * i // count for i in range(count + 1)]
+        inner = [[layer for child in listed[a:b] for layer in child] for a, b in pairwise(borders)]
+        for number, part in enumerate(inner, 1):
+            for layer in part:
+                paths[layer] = (*paths[layer][:depth], f"part {number} of {count}", *paths[layer][depth:])
+    for group in inner:
+        _split_large(group, paths, depth + 1)
