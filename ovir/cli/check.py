@@ -16,13 +16,14 @@ from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html
+from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, status_of
 from ovir.cli.workers import add_workers, opened_workers
 from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_IR, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.text import plural
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         "--sarif", type=file_name, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
     add_html(parser)
+    add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
     parser.add_argument(
         "--quiet",
         "-q",
@@ -146,6 +148,8 @@ def run(arguments: argparse.Namespace) -> int:
         output.say([nothing])
     if arguments.write_baseline is not None:
         return _write_baseline(arguments.write_baseline, diagnostics)
+    if arguments.node_data is not None:
+        _write_node_data(arguments, settings, diagnostics)
     output.finish(len(checked), diagnostics, known)
     write_html(arguments, lambda: _page(arguments, settings, checked, diagnostics, known))
     if baseline is not None and (missing := baseline.count_missing(checked, settings.wants_in)):
@@ -218,6 +222,19 @@ def _write_baseline(path: str, diagnostics: Sequence[Diagnostic]) -> int:
     return UNUSABLE if unusable else DONE
 
 
+def _write_node_data(arguments: argparse.Namespace, settings: Settings, diagnostics: Sequence[Diagnostic]) -> None:
+    """Write the severities of layers, for which the model is read once more: a check keeps none."""
+    from ovir.checks.recovering import read_recovering
+    from ovir.integrations.model_explorer.overlays import of_diagnostics
+
+    try:
+        model = read_recovering(arguments.models[0], arguments.weights, need_weights=not settings.no_weights).model
+    except ReadError:
+        print_message(f"{arguments.node_data}: not written, because the model cannot be read")
+        return
+    write_node_data(arguments.node_data, of_diagnostics(model, diagnostics), model)
+
+
 # --------------------------------------------------------------------------- arguments
 
 
@@ -236,8 +253,10 @@ def _settings(arguments: argparse.Namespace) -> Settings:
 
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
-    if arguments.weights is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
-        raise_usage_error("--weights is for one model, and several are given")
+    check_node_data(arguments)
+    for option in ("weights", "node_data"):
+        if getattr(arguments, option) is not None and (len(arguments.models) > 1 or os.path.isdir(arguments.models[0])):
+            raise_usage_error(f"--{option.replace('_', '-')} is for one model, and several are given")
     if arguments.weights is not None and arguments.no_weights:
         raise_usage_error("--weights and --no-weights exclude each other")
     if arguments.sarif == "-" and arguments.format != "text":

@@ -19,6 +19,7 @@ from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.input_sets import add_input_sets, input_files, inputs_of, random_note
+from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
@@ -77,12 +78,14 @@ def add_to(commands: Any) -> None:
     shown.add_argument("--limit", type=positive, default=LIMIT, metavar="N", help=f"show N layers (default {LIMIT})")
     shown.add_argument("--all", action="store_true", help="show all layers")
     add_extension(parser)
+    add_node_data(parser, "the largest absolute error of each layer")
     add_json(parser)
     add_html(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
+    check_node_data(arguments)
     load_extensions(arguments.extension)
     config = config_of(arguments.config)
     against, device = _sides(arguments)
@@ -120,6 +123,10 @@ def run(arguments: argparse.Namespace) -> int:
         with reported("comparing layers", note) as update:
             found = compare(model, against, inputs=inputs, **options, progress=update)
     print_diagnostics(found.diagnostics)
+    if arguments.node_data is not None:
+        from ovir.integrations.model_explorer.overlays import of_comparison
+
+        write_node_data(arguments.node_data, of_comparison(model, found)[0], model)
     if arguments.json:
         say_json(found.to_dict())
     else:

@@ -22,6 +22,7 @@ from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_ru
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.input_sets import add_input_files, refuse_folders
+from ovir.cli.node_data import add_node_data, ranges_for_node_data, write_run_data
 from ovir.cli.output import listed_layers, print_diagnostics, print_message
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
@@ -105,6 +106,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--profile", action="store_true", help="show the time that each layer and each type of operation takes"
     )
+    add_node_data(parser, "the largest absolute value of each layer, or with --profile its time,")
 
 
 def _add_many(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +144,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
     _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
     watch = _watch(arguments) if arguments.watch is not None else None
+    ranges = ranges_for_node_data(arguments)
     load_extensions(arguments.extension)
     model = open_runnable(arguments)
     inputs = collect(model, arguments)
@@ -151,7 +154,7 @@ def run(arguments: argparse.Namespace) -> int:
         taps = taps_of(model, arguments.tap)
         compiled = compiled_as(arguments, model)
         profile = _profile() if arguments.profile else None
-        listeners: list[Listener] = [listener for listener in (profile, watch) if listener is not None]
+        listeners: list[Listener] = [listener for listener in (profile, watch, ranges) if listener is not None]
         if arguments.record is not None:
             results, seconds = _record(compiled, inputs.feeds, taps, listeners, arguments)
         else:
@@ -167,6 +170,8 @@ def run(arguments: argparse.Namespace) -> int:
     print_diagnostics(results.diagnostics)
     if arguments.output is not None:
         _save(arguments.output, results)
+    if arguments.node_data is not None:
+        write_run_data(arguments.node_data, model, profile, ranges)
     report = Report(model, inputs.feeds, inputs.made, results, profile, seconds, times, arguments.top, watch)
     if arguments.json:
         report.print_json(seed=(arguments.seed or 0) if inputs.made else None)

@@ -66,7 +66,7 @@ def run_many(arguments: argparse.Namespace) -> int:
 
 def _refuse_contradictions(arguments: argparse.Namespace) -> None:
     """Raise a usage error for options that do not go with ``--inputs``."""
-    refuse_single_inputs(arguments, "--record", "--top", "--watch", "--repeat", "--profile", "--html")
+    refuse_single_inputs(arguments, "--record", "--top", "--watch", "--repeat", "--profile", "--html", "--node-data")
     if arguments.output is None:
         raise_usage_error("--inputs needs --output FOLDER, which the results are written to")
     if arguments.batch is not None and arguments.tap:

@@ -1,0 +1,98 @@
+"""``--node-data``: what commands write for Model Explorer."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from conftest import Cli
+
+import ovir
+from ovir.integrations.model_explorer.overlays import RED
+
+XML = Path(__file__).parents[2] / "examples" / "xml"
+BROKEN = XML / "broken"
+DIGITS = XML / "digits.xml"
+
+
+def results(path: Path) -> dict[str, Any]:
+    """Return the values and colors of the nodes of the only graph."""
+    (graph,) = json.loads(path.read_text()).values()
+    return dict(graph["results"])
+
+
+def test_check_writes_severities(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    assert cli("check", BROKEN / "axis_out_of_range.xml", "--node-data", target).status == 1
+    assert results(target) == {"gather": {"value": "error", "bgColor": RED}}
+
+
+def test_check_writes_what_it_reports(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    cli("check", BROKEN / "axis_out_of_range.xml", "--node-data", target, "--ignore", "OVIR3")
+    assert results(target) == {}
+
+
+def test_check_without_weights(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    assert cli("check", BROKEN / "missing_bin.xml", "--node-data", target).status == 2
+    assert target.exists()
+
+
+def test_check_of_what_cannot_be_read(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    outcome = cli("check", BROKEN / "unquoted_attribute.xml", "--node-data", target)
+    assert outcome.status == 2
+    assert "not written" in outcome.err
+    assert not target.exists()
+
+
+def test_check_of_several_models(cli: Cli, tmp_path: Path) -> None:
+    outcome = cli("check", DIGITS, XML / "swirl.xml", "--node-data", tmp_path / "data.json")
+    assert outcome.status == 2
+    assert "--node-data is for one model" in outcome.err
+
+
+def test_run_writes_magnitudes(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    assert cli("run", DIGITS, "--input", XML / "digits_input.npz", "--node-data", target).status == 0
+    found = results(target)
+    image = np.load(XML / "digits_input.npz")["image"]
+    assert found["image"]["value"] == pytest.approx(np.abs(image).max(), rel=1e-4)
+    assert found["probabilities"]["value"] <= 1
+
+
+def test_run_writes_times(cli: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "data.json"
+    assert cli("run", DIGITS, "--profile", "--node-data", target).status == 0
+    (graph,) = json.loads(target.read_text()).values()
+    assert graph["name"] == "time (ms)"
+    assert graph["results"]["conv1"]["value"] > 0
+
+
+def test_run_with_an_engine_that_joins_layers(cli: Cli, tmp_path: Path) -> None:
+    outcome = cli("run", DIGITS, "--engine", "onnxruntime", "--node-data", tmp_path / "data.json")
+    assert outcome.status == 2
+    assert "--node-data is about each layer" in outcome.err
+
+
+def test_compare_writes_errors(cli: Cli, tmp_path: Path) -> None:
+    model = ovir.read_model(DIGITS)
+    weights = model.layer("conv2/weights")
+    model.set_constant(weights, weights.operator.data * np.float32(1.5))
+    other, target = tmp_path / "other.xml", tmp_path / "data.json"
+    ovir.save_model(model, other)
+    assert cli("compare", DIGITS, other, "--node-data", target).status == 1
+    found = results(target)
+    assert found["conv1"] == {"value": 0.0}
+    assert found["conv2"]["bgColor"] == RED
+
+
+@pytest.mark.parametrize("command", [("check", DIGITS), ("run", DIGITS), ("compare", DIGITS, DIGITS)])
+def test_a_file_that_cannot_be_written(cli: Cli, tmp_path: Path, command: tuple[object, ...]) -> None:
+    outcome = cli(*command, "--node-data", tmp_path / "missing" / "data.json")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert "there is no directory" in outcome.err

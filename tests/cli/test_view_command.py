@@ -1,0 +1,175 @@
+"""``ovir view``: a server that runs until it is interrupted."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import numpy as np
+import pytest
+from conftest import Cli
+
+import ovir
+
+pytest.importorskip("model_explorer", reason="Model Explorer, of the extra `view`, is not installed")
+
+XML = Path(__file__).parents[2] / "examples" / "xml"
+DIGITS = XML / "digits.xml"
+LIMIT = 60  # seconds
+
+
+class Viewing:
+    """A running command."""
+
+    def __init__(self, process: subprocess.Popen[str], url: str) -> None:
+        self.process = process
+        self.url = url
+
+    def get(self, path: str) -> Any:
+        with urllib.request.urlopen(self.url + path, timeout=LIMIT) as response:
+            return json.load(response)
+
+    def nodes(self, number: int = 0) -> dict[str, dict[str, str]]:
+        """Return the attributes of the nodes of the first graph of a model."""
+        graph = self.get(f"api/v1/load_graphs_json?graph_index={number}")["graphs"][0]
+        return {node["id"]: {item["key"]: item["value"] for item in node["attrs"]} for node in graph["nodes"]}
+
+    def overlays(self) -> dict[str, dict[str, Any]]:
+        """Return the values of nodes by the name and the model of each overlay, such as ``diagnostics of a.xml``."""
+        with urllib.request.urlopen(self.url, timeout=LIMIT) as response:
+            data = json.loads(parse_qs(urlsplit(response.url).query)["data"][0])
+        found = {}
+        for number, model in enumerate(data["nodeDataTargets"]):
+            content = json.loads(self.get(f"api/v1/load_node_data?node_data_index={number}")["content"])["model"]
+            found[f"{content['name']} of {model}"] = {k: item["value"] for k, item in content["results"].items()}
+        return found
+
+    def stop(self, number: int = signal.SIGINT) -> tuple[int, str]:
+        """Send a signal; return the exit status and what was printed on stderr."""
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=LIMIT)
+        return self.process.returncode, err
+
+
+@contextmanager
+def viewing(*arguments: object, **environment: str) -> Iterator[Viewing]:
+    # A job that a shell starts in the background ignores SIGINT, and so would its children.
+    code = "import signal, runpy; signal.signal(signal.SIGINT, signal.default_int_handler); runpy.run_module('ovir', run_name='__main__')"
+    command = [sys.executable, "-c", code, "view", *map(str, arguments), "--port", "0"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}
+    )
+    try:
+        assert process.stdout is not None
+        yield Viewing(process, process.stdout.readline().strip())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize(("number", "status", "word"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")])  # fmt: skip
+def test_it_runs_until_it_is_interrupted(number: int, status: int, word: str) -> None:
+    with viewing(DIGITS, "--no-browser") as view:
+        assert view.url.startswith("http://127.0.0.1:")
+        assert len(view.nodes()) == 23
+        assert view.stop(number) == (status, f"Ctrl-C stops the server\n{word}\n")
+
+
+def test_faults_are_drawn() -> None:
+    with viewing(XML / "broken" / "axis_out_of_range.xml", "--no-browser", "--profile") as view:
+        assert "axis 5 is outside" in view.nodes()["gather"]["error OVIR305"]
+        assert view.overlays() == {"diagnostics of axis_out_of_range.xml": {"gather": "error"}}
+        _, err = view.stop()
+        assert "error[OVIR305]" in err
+        assert "drawn, but not run" in err
+
+
+def test_overlays() -> None:
+    with viewing(DIGITS, "--no-browser", "--check", "--profile", "--run", XML / "digits_input.npz") as view:
+        found = view.overlays()
+    # The page selects the last one.
+    names = ["diagnostics", "time (ms)", "minimum", "maximum", "mean", "NaN and infinities"]
+    assert list(found) == [f"{name} of digits.xml" for name in reversed(names)]
+    assert found["maximum of digits.xml"]["probabilities"] == pytest.approx(1, abs=0.01)
+    assert found["minimum of digits.xml"]["relu1"] == 0
+    assert found["NaN and infinities of digits.xml"]["conv1"] == 0
+
+
+def changed(path: Path) -> Path:
+    """Write the digits with other weights."""
+    model = ovir.read_model(DIGITS)
+    weights = model.layer("conv2/weights")
+    model.set_constant(weights, weights.operator.data * np.float32(1.5))
+    ovir.save_model(model, path)
+    return path
+
+
+def test_a_comparison_and_a_difference(tmp_path: Path) -> None:
+    other = changed(tmp_path / "digits.xml")
+    with viewing(DIGITS, "--no-browser", "--compare", other, "--diff", other) as view:
+        found = view.overlays()
+        names = [f"{tmp_path.name}/digits.xml", "xml/digits.xml"]
+        assert found[f"largest absolute error of {names[1]}"]["conv1"] == 0
+        assert found[f"largest absolute error of {names[1]}"]["conv2"] > 0
+        for name in names:
+            assert found[f"difference of {name}"] == {"conv2/weights": "changed"}
+        assert len(view.nodes(1)) == 23
+        _, err = view.stop()
+        assert "random inputs: 1 set, seed 0" in err
+        assert "1 layer changed" in err
+
+
+def test_a_run_that_fails_is_drawn_up_to_there(tmp_path: Path) -> None:
+    from ovir import opset13 as ops
+
+    data, shape = ops.parameter([6], "f32", name="data"), ops.parameter([2], "i64", name="shape")
+    small = ops.relu(data, name="relu")
+    shaped = ops.reshape(small, shape, False, name="reshape")
+    ovir.save_model(ovir.Model([ops.sqrt(shaped, name="last")], [data, shape]), tmp_path / "m.xml")
+    np.savez(tmp_path / "in.npz", data=np.ones(6, np.float32), shape=np.int64([4, 4]))
+    with viewing(tmp_path / "m.xml", "--no-browser", "--run", tmp_path / "in.npz") as view:
+        maximum = view.overlays()["maximum of m.xml"]
+        assert maximum["relu"] == 1
+        assert "last" not in maximum
+        assert any(name.startswith("error") for name in view.nodes()["reshape"])
+        assert "error[" in view.stop()[1]
+
+
+def test_without_a_browser_the_address_is_enough() -> None:
+    missing = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "BROWSER": "", "WSL_DISTRO_NAME": ""}
+    with viewing(DIGITS, **missing) as view:
+        assert view.nodes()
+        assert "no browser was found" in view.stop()[1]
+
+
+def test_constants_can_be_hidden() -> None:
+    with viewing(DIGITS, "--no-browser", "--hide-constants") as view:
+        assert view.get("api/v1/load_graphs_json?graph_index=0")["graphs"][0]["nodeLabelsToHide"] == ["Const"]
+
+
+def test_a_busy_port(cli: Cli) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        number = busy.getsockname()[1]
+        outcome = cli("view", DIGITS, "--port", number)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert f"cannot listen on port {number} of 127.0.0.1" in outcome.err
+    assert "--port 0" in outcome.err
+
+
+def test_wrong_usage(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli("view", DIGITS, "--port", 65536).status == 2
+    assert cli("view", XML / "missing.xml", "--port", 0).status == 2
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    outcome = cli("view", DIGITS)
+    assert outcome.status == 2
+    assert 'pip install "ovir[view]"' in outcome.err
