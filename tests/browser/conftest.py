@@ -21,11 +21,19 @@ def chromium() -> Iterator[Browser]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = binary
-    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", "disable-gpu", "hide-scrollbars"):
+    for argument in (
+        "headless=new",
+        "no-sandbox",
+        "disable-dev-shm-usage",
+        "disable-gpu",
+        "hide-scrollbars",
+        "enable-unsafe-swiftshader",
+    ):
         options.add_argument(f"--{argument}")
     options.add_argument(f"--window-size={WIDTH},{HEIGHT}")
     options.set_capability("goog:loggingPrefs", {"browser": "WARNING", "performance": "ALL"})
     opened = webdriver.Chrome(options=options, service=webdriver.ChromeService(driver))
+    opened.set_script_timeout(120)  # a page may draw for long where software does it
     try:
         yield Browser(opened)
     finally:

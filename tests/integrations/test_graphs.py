@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from bodies import conditional
 from builder import Net
 
 import ovir
@@ -120,20 +121,6 @@ def test_tensor_names_and_rt_info() -> None:
     assert output["tensor_name"] == "tensor"
     # Data for the tensor x would otherwise be shown at the wrong node.
     assert "tensor_name" not in nodes["x"]["outputsMetadata"][0]
-
-
-def conditional() -> ovir.Model:
-    """Return a model with an If, whose bodies have one layer called ``inner`` each."""
-    x, chosen = ops.parameter([2], "f32", name="x"), ops.parameter([], "boolean", name="chosen")
-    layer = ops.if_op(chosen, name="if")
-    bodies = []
-    for function in (ops.relu, ops.abs):
-        inside = ops.parameter([2], "f32", name="inside")
-        bodies.append(ovir.Model([ops.result(function(inside, name="inner"), name="out")], [inside]))
-    layer.set_then_body(bodies[0])
-    layer.set_else_body(bodies[1])
-    layer.set_input(x, bodies[0].inputs[0], bodies[1].inputs[0])
-    return ovir.Model([layer.set_output(bodies[0].outputs[0], bodies[1].outputs[0])], [x, chosen])
 
 
 def test_bodies_are_subgraphs() -> None:

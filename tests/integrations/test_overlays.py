@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_graphs import conditional
+from bodies import conditional
 
 import ovir
 from ovir import opset13 as ops
@@ -52,6 +52,7 @@ def test_numbers_fit_json() -> None:
         "results": {"x": {"value": "inf"}, "relu": {"value": 1.2346}},
         "gradient": [{"stop": 0, "bgColor": "#000000"}, {"stop": 1, "bgColor": "#ffffff"}],
         "hideAggregatedStats": ["sum", "avg"],
+        "hideInChildrenStatsTable": True,
     }
 
 

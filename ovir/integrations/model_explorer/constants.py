@@ -6,7 +6,7 @@ import numpy as np
 
 from ovir.analysis.tensor_stats import as_numbers, stats
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import OvirError
+from ovir.diagnostics.errors import OperatorError, OvirError
 from ovir.diagnostics.text import readable
 from ovir.ops.infrastructure import Const
 
@@ -25,8 +25,8 @@ def describe_constant(constant: Const, limit: int) -> dict[str, str]:
     size = int(np.prod(constant.shape, dtype=np.int64))
     try:
         array = constant.elements(0, min(size, MOST))
-    except OvirError as error:
-        return {"values": f"none: {error.diagnostic.message}"}
+    except (OperatorError, OvirError) as error:
+        return {"values": f"none: {error}"}
     found = stats(array)
     covered = "" if size <= MOST else f" of the first {MOST:,} values"
     lines = {"values": _first_values(array, size, limit)}

@@ -13,6 +13,7 @@ from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.integrations.model_explorer.faults import diagnostics_by_layer
 from ovir.integrations.model_explorer.groups import Path, group_paths
 from ovir.integrations.model_explorer.nodes import Node, NodeMaker
 from ovir.ops.infrastructure import Const
@@ -62,11 +63,7 @@ def graphs_of(
     Nodes show the diagnostics of their layers. ``declared`` has the ports whose type inference did not find, ``values``
     is the number of values that are shown of each constant.
     """
-    by_title: dict[str, list[Diagnostic]] = defaultdict(list)
-    for found in diagnostics:
-        if found.layer is not None:
-            by_title[found.layer].append(found)
-    maker = NodeMaker(by_title, declared, values)
+    maker = NodeMaker(diagnostics_by_layer(model, diagnostics), declared, values)
     with without_garbage_collection():
         return [_graph(part, maker) for part in model.graphs()]
 

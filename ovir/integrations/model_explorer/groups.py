@@ -105,13 +105,16 @@ def _common_part(paths: Iterable[Path]) -> Path:
 
 
 def _add_unscoped(layers: Sequence[Layer], paths: dict[Layer, Path]) -> None:
-    """Add layers without a scope, which converters insert: into the innermost group around all their neighbors."""
-    known = dict(paths)
+    """Add layers without a scope, which converters insert: into the innermost group around the scoped layers before
+    them and behind them."""
+    before, behind = dict(paths), dict(paths)
+    for found, ordered, neighbors in ((before, layers, _sources), (behind, reversed(layers), _readers)):
+        for layer in ordered:
+            if layer not in paths and (known := [found[other] for other in neighbors(layer) if found.get(other)]):
+                found[layer] = _common_part(known)
     for layer in layers:
         if layer not in paths:
-            sources = [port.source.layer for port in layer.inputs if port.source is not None]
-            neighbors = [known[other] for other in (*sources, *_readers(layer)) if known.get(other)]
-            paths[layer] = _common_part(neighbors)
+            paths[layer] = _common_part([found[layer] for found in (before, behind) if layer in found])
 
 
 # --------------------------------------------------------------------------- repeated blocks
@@ -158,6 +161,10 @@ def _add_constants(model: Model, constants: set[Layer], paths: dict[Layer, Path]
     for layer in reversed(model.layers):
         if layer in constants and layer not in paths:
             paths[layer] = _common_part([paths[reader] for reader in _readers(layer) if reader in paths])
+
+
+def _sources(layer: Layer) -> list[Layer]:
+    return [port.source.layer for port in layer.inputs if port.source is not None]
 
 
 def _readers(layer: Layer) -> list[Layer]:

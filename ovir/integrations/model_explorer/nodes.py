@@ -25,12 +25,12 @@ LONGEST = 1000
 class NodeMaker:
     """Makes the nodes of a model.
 
-    ``diagnostics`` has the diagnostics of each layer by its title, ``declared`` the ports whose type inference did not
-    find. ``values`` is the number of values that are shown of a constant.
+    ``diagnostics`` has the diagnostics of each layer, ``declared`` the ports whose type inference did not find.
+    ``values`` is the number of values that are shown of a constant.
     """
 
     def __init__(
-        self, diagnostics: Mapping[str, Sequence[Diagnostic]], declared: Collection[Port], values: int
+        self, diagnostics: Mapping[Layer, Sequence[Diagnostic]], declared: Collection[Port], values: int
     ) -> None:
         self._diagnostics = diagnostics
         self._declared = declared
@@ -69,7 +69,7 @@ class NodeMaker:
 
     def _attributes(self, layer: Layer) -> Lines:
         lines = {"name": layer.name, "layer id": str(layer.id), "operation": f"{layer.type}, {layer.version}"}
-        for found in self._diagnostics.get(layer.title, ()):
+        for found in self._diagnostics.get(layer, ()):
             _add(lines, f"{found.severity} {found.code}", found.message + (f" ({found.hint})" if found.hint else ""))
         if isinstance(op := layer.operator, Const):
             lines |= self._constant(op)

@@ -15,6 +15,7 @@ from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.integrations.model_explorer.faults import diagnostics_by_layer
 from ovir.integrations.model_explorer.graphs import graph_id, node_ids
 
 RED, ORANGE, BLUE, GREEN, VIOLET, GRAY = "#d93025", "#f29900", "#8ab4f8", "#81c995", "#c58af9", "#dadce0"
@@ -60,10 +61,10 @@ class Overlay:
         if self.gradient:
             last = len(self.gradient) - 1
             data["gradient"] = [{"stop": i / last, "bgColor": color} for i, color in enumerate(self.gradient)]
-        if not self.sums:
-            data["hideAggregatedStats"] = ["sum", "avg"]
+        if not self.sums:  # the table of children has the share of each in the sum
+            data |= {"hideAggregatedStats": ["sum", "avg"], "hideInChildrenStatsTable": True}
         if not any(isinstance(result["value"], int | float) for result in results.values()):
-            data |= {"hideInAggregatedStatsTable": True, "hideInChildrenStatsTable": True}
+            data["hideInAggregatedStatsTable"] = True
         return data
 
 
@@ -80,12 +81,11 @@ def _result(item: Item) -> dict[str, Any]:
 def of_diagnostics(model: Model, diagnostics: Iterable[Diagnostic]) -> Overlay:
     """Return the severity of the worst diagnostic of each layer."""
     ranks = list(Severity)
-    worst: dict[str, Severity] = {}
-    for found in diagnostics:
-        if found.layer is not None:
-            worst[found.layer] = min(found.severity, worst.get(found.layer, ranks[-1]), key=ranks.index)
-    severities = ((layer.key, worst.get(layer.title)) for layer in model.walk())
-    return Overlay("diagnostics", {key: Item(str(s), _SEVERITIES[s]) for key, s in severities if s is not None})
+    items = {}
+    for layer, found in diagnostics_by_layer(model, diagnostics).items():
+        worst = min((item.severity for item in found), key=ranks.index)
+        items[layer.key] = Item(str(worst), _SEVERITIES[worst])
+    return Overlay("diagnostics", items)
 
 
 def of_times(timings: Mapping[Layer, Timing]) -> Overlay:
@@ -103,7 +103,7 @@ def of_ranges(ranges: Mapping[Layer, Range]) -> list[Overlay]:
     ]
     overlays = [Overlay(name, _numbers(ranges, get), _BOTH) for name, get in columns]
     counts = {layer.key: Item(r.nonfinite, RED if r.nonfinite else None) for layer, r in ranges.items()}
-    return [*overlays, Overlay("NaN and infinities", counts, sums=True)]
+    return [*overlays, Overlay("NaN and infinities", counts)]
 
 
 def of_magnitudes(ranges: Mapping[Layer, Range]) -> Overlay:

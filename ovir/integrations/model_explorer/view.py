@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ovir.analysis.profile import Profile
 from ovir.analysis.ranges import Ranges
@@ -15,6 +16,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import RunError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
+from ovir.integrations.model_explorer.faults import diagnostics_by_layer
 from ovir.integrations.model_explorer.graphs import MAIN, Graph, graphs_of
 from ovir.integrations.model_explorer.overlays import Overlay, of_ranges, of_times
 from ovir.integrations.model_explorer.server import Pane, Shown
@@ -47,8 +49,8 @@ def viewed(
 ) -> ViewedModel:
     """Return a model as a page shows it. Nodes show the diagnostics of their layers; ``declared`` are the ports whose
     type inference did not find. The first layer with an error is selected."""
-    wrong = {found.layer for found in diagnostics if found.severity is Severity.ERROR}
-    selected = next((layer for layer in model.walk() if layer.title in wrong), None) if wrong else None
+    wrong = diagnostics_by_layer(model, (found for found in diagnostics if found.severity is Severity.ERROR))
+    selected = next((layer for layer in model.walk() if layer in wrong), None)
     with stage("drawing"):
         return ViewedModel(path, model, graphs_of(model, diagnostics, declared), list(overlays), selected)
 
@@ -60,10 +62,23 @@ def shown_models(models: Sequence[ViewedModel], *, hide_constants: bool = False)
     hidden = ["Const"] if hide_constants else []
     shown = Shown()
     for name, item in zip(names, counted("laying out", models), strict=True):
-        shown.models[name] = {"graphs": [{**graph.to_dict(), "nodeLabelsToHide": hidden} for graph in item.graphs]}
-        shown.overlays += [(overlay.name, name, overlay.to_dict(item.model)) for overlay in reversed(item.overlays)]
-        shown.panes.append(item.pane(name))
+        prefix = f"{name}: " if shown.models else ""  # the page tells graphs apart by their ids alone
+        graphs = [_prefixed(graph.to_dict(), prefix) | {"nodeLabelsToHide": hidden} for graph in item.graphs]
+        shown.models[name] = {"graphs": graphs}
+        for overlay in reversed(item.overlays):
+            data = {prefix + graph: values for graph, values in overlay.to_dict(item.model).items()}
+            shown.overlays.append((overlay.name, name, data))
+        pane = item.pane(name)
+        shown.panes.append(replace(pane, graph=prefix + pane.graph))
     return shown
+
+
+def _prefixed(graph: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """Return a graph with a prefix before its id and the ids of the bodies of its layers."""
+    if not prefix:
+        return graph
+    nodes = [{**node, "subgraphIds": [prefix + body for body in node["subgraphIds"]]} for node in graph["nodes"]]
+    return {**graph, "id": prefix + graph["id"], "nodes": nodes}
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
