@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING
 
 from ovir.cli.arguments import check_target, file_name, raise_usage_error
@@ -32,6 +31,8 @@ def check_node_data(arguments: argparse.Namespace) -> None:
 
 def write_node_data(path: str, overlay: Overlay, model: Model) -> None:
     """Write an overlay for the graphs of a model and its bodies."""
+    import json  # which most runs of a command do not need
+
     with open(path, "w", encoding="utf-8") as file:
         file.write(json.dumps(overlay.to_dict(model), indent=1, allow_nan=False) + "\n")
 
