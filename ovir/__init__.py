@@ -37,8 +37,9 @@ if TYPE_CHECKING:
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
-    from ovir.runtime.compiled import CompiledModel, InferRequest, Results
+    from ovir.runtime.compiled import CompiledModel, InferRequest
     from ovir.runtime.listeners import Listener
+    from ovir.runtime.results import Results
     from ovir.workers.map import MapError, MappedResults, map
 
 __version__ = "0.1.0"
@@ -137,8 +138,9 @@ _NAMES = {
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),
-    "ovir.runtime.compiled": ("CompiledModel", "InferRequest", "Results"),
+    "ovir.runtime.compiled": ("CompiledModel", "InferRequest"),
     "ovir.runtime.listeners": ("Listener",),
+    "ovir.runtime.results": ("Results",),
     "ovir.workers.map": ("MapError", "MappedResults", "map"),
 }
 """The public names by the module that defines them."""

@@ -14,8 +14,9 @@ from ovir.diagnostics.errors import ModelError
 from ovir.graph.model import Model
 from ovir.hybrid.compiled import ENGINES, compile_model
 from ovir.kernels.narrow import NARROW
-from ovir.runtime.compiled import CompiledModel, Results
+from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps
+from ovir.runtime.results import Results
 
 
 def add_compiling(parser: argparse.ArgumentParser) -> None:

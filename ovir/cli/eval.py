@@ -36,7 +36,8 @@ from ovir.diagnostics.errors import OvirError
 from ovir.graph.model import Model
 from ovir.io.input_files import InputFile
 from ovir.io.labels import Loader, read_labels
-from ovir.runtime.compiled import CompiledModel, output_keys
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.results import output_keys
 
 if TYPE_CHECKING:
     from ovir.debugging.others import OtherBase

@@ -14,7 +14,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.text import plural, readable
 from ovir.graph.model import Model
-from ovir.runtime.compiled import Results
+from ovir.runtime.results import Results
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile, Timing

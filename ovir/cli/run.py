@@ -32,8 +32,9 @@ from ovir.core.arrays import Array
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, plural, readable
-from ovir.runtime.compiled import CompiledModel, Results
+from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Listener, steps_wanted_by
+from ovir.runtime.results import Results
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile

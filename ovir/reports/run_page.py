@@ -20,7 +20,7 @@ from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
 from ovir.reports.layer_table import add_layers
 from ovir.reports.page import Block, Cell, Column, Detail, Fact, Page, Pairs, Table, Text
-from ovir.runtime.compiled import Results
+from ovir.runtime.results import Results
 
 FIRST_VALUES = 6
 MOST_BARS = 14

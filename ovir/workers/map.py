@@ -19,9 +19,10 @@ from ovir.diagnostics.errors import InputError, OvirError, WriteError
 from ovir.graph.layers import Port
 from ovir.graph.model import Model
 from ovir.ir.reader import read_model
-from ovir.runtime.compiled import CompiledModel, Results, output_keys
+from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Tap
 from ovir.runtime.recipe import Recipe
+from ovir.runtime.results import Results, output_keys
 from ovir.workers.batches import find_batch_axis
 from ovir.workers.model_runs import Input, Loads, ModelRuns, PickledInput, RunResult
 
