@@ -8,7 +8,6 @@ whether the exception has to wait. In programs that use ovir as a library, Pytho
 from __future__ import annotations
 
 import signal
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,6 +63,8 @@ def interrupting_nobody_else() -> Iterator[None]:
 @contextmanager
 def temporary_folder(prefix: str = "ovir-", place: str | None = None) -> Iterator[Path]:
     """Yield a temporary folder, which no interrupt leaves behind."""
+    import tempfile  # most commands do not need it
+
     with uninterrupted():
         folder = tempfile.TemporaryDirectory(prefix=prefix, dir=place)
     try:
