@@ -49,6 +49,8 @@ def run_many(arguments: argparse.Namespace) -> int:
     model = open_runnable(arguments)
     taps = taps_of(model, arguments.tap)
     with ResultFolder(arguments.output, arguments.model, mark, options, resume=arguments.resume) as folder:
+        if folder.manifest.is_anew:
+            print_message(f"{escaped(folder.manifest.path)}: the file was empty or torn, so all inputs run")
         if folder.manifest.unreadable:
             print_message(f"{folder.manifest.path}: {plural(folder.manifest.unreadable, 'row')} cannot be read")
         pending = folder.pending(files)

@@ -52,23 +52,26 @@ class Row:
 class Manifest:
     """An open manifest. Only one process at a time can open it."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, head: dict[str, Any]) -> None:
         """Open the file, and drop a last line that a crash has left incomplete.
 
-        Raise ReadError if it is no manifest, InputError if another process has it open.
+        If not even the first line is complete, ``head`` begins the manifest anew. Raise ReadError if the file is no
+        manifest, InputError if another process has it open, WriteError if it cannot be written.
         """
         self.path = path
+        self.is_anew = False
+        """Whether the file had no complete line."""
         self.rows: dict[str, Row] = {}
         """The last row of each input."""
         self._lock = Lock()
         self._synced = monotonic()
         self.unreadable = 0
         """The number of rows that could not be read; their inputs have no row."""
-        with writing(path):
+        with writing(path, hint=CONTINUES):
             self._file = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
         try:
             _lock(self._file, path)
-            self.head = self._read()
+            self.head = self._read(head)
         except BaseException:
             os.close(self._file)
             raise
@@ -77,20 +80,25 @@ class Manifest:
     def create(cls, path: str, head: dict[str, Any]) -> Manifest:
         """Create the file with a description of the run; raise WriteError if it cannot be written."""
         with atomic_file(path) as temporary, open(temporary, "w", encoding="ascii") as file:
-            file.write(json.dumps({"ovir_manifest": _FORMAT, **head}) + "\n")
+            file.write(_head_line(head))
             file.flush()
             os.fsync(file.fileno())
-        return cls(path)
+        return cls(path, head)
 
-    def _read(self) -> dict[str, Any]:
+    def _read(self, new_head: dict[str, Any]) -> dict[str, Any]:
         with open(self.path, "rb") as file:
             lines = file.read().split(b"\n")
-        if torn := lines.pop():
-            os.ftruncate(self._file, os.fstat(self._file).st_size - len(torn))
+        torn = lines.pop()
+        if not lines and _is_torn_head(torn):
+            self._begin_anew(new_head)
+            return new_head
         head = _parsed(lines[0]) if lines else None
         if head is None or head.get("ovir_manifest") != _FORMAT:
             message = "this is no manifest of `ovir run`, or one of another version"
             raise ReadError(diagnose(UNREADABLE, message, Place(self.path, 1), hint="give another folder"))
+        if torn:
+            with writing(self.path, hint=CONTINUES):
+                os.ftruncate(self._file, os.fstat(self._file).st_size - len(torn))
         for line in lines[1:]:
             row = _row(_parsed(line))
             if row is None:  # as a loss of power may leave it
@@ -99,11 +107,18 @@ class Manifest:
                 self.rows[row.input] = row
         return head
 
+    def _begin_anew(self, head: dict[str, Any]) -> None:
+        self.is_anew = True
+        with writing(self.path):
+            os.ftruncate(self._file, 0)
+            _write_all(self._file, _head_line(head).encode("ascii"))
+            os.fsync(self._file)
+
     def append(self, row: Row) -> None:
         """Write a row, which outlives this process when this returns, and a loss of power ``_SYNC`` seconds later;
         raise WriteError if it cannot be written. Threads may call this."""
         text = json.dumps({key: value for key, value in asdict(row).items() if value is not None})
-        with self._lock, writing(self.path):
+        with self._lock, writing(self.path, hint=CONTINUES):
             before = os.fstat(self._file).st_size
             try:
                 _write_all(self._file, f"{text}\n".encode())
@@ -118,10 +133,23 @@ class Manifest:
     def close(self) -> None:
         """Release the file, and with it the lock; raise WriteError if the last rows cannot be written."""
         try:
-            with writing(self.path):
+            with writing(self.path, hint=CONTINUES):
                 os.fsync(self._file)
         finally:
             os.close(self._file)
+
+
+_HEAD_BEGINS = b'{"ovir_manifest"'
+
+
+def _head_line(head: dict[str, Any]) -> str:
+    return json.dumps({"ovir_manifest": _FORMAT, **head}) + "\n"
+
+
+def _is_torn_head(line: bytes) -> bool:
+    """Return whether a line is the beginning of a first line; a loss of power may leave zeros behind it."""
+    begins = line.rstrip(b"\0")
+    return begins.startswith(_HEAD_BEGINS) or _HEAD_BEGINS.startswith(begins)
 
 
 def _parsed(line: bytes) -> dict[str, Any] | None:
@@ -167,26 +195,29 @@ def _lock(file: int, path: str) -> None:
 # --------------------------------------------------------------------------- writing
 
 
+CONTINUES = "what has been written is complete; --resume continues"
+"""The hint of an error that leaves a manifest behind."""
+
+
 @contextmanager
-def writing(path: str) -> Iterator[None]:
+def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
     """Raise WriteError for an OSError."""
     try:
         yield
     except OSError as error:
         message = f"cannot write the results: {error.strerror or error}"
-        hint = "what has been written is complete; --resume continues"
         raise WriteError(diagnose(UNWRITABLE, message, Place(path), hint=hint)) from error
 
 
 @contextmanager
-def atomic_file(path: str) -> Iterator[str]:
+def atomic_file(path: str, *, hint: str | None = None) -> Iterator[str]:
     """Give the path of a temporary file to write, which replaces ``path`` unless anything is raised.
 
-    Raise WriteError if it cannot be written.
+    Raise WriteError, with the hint, if it cannot be written.
     """
     folder, name = os.path.split(path)
     temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    with writing(path):
+    with writing(path, hint=hint):
         try:
             yield temporary
             os.replace(temporary, path)

@@ -17,7 +17,7 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import ENDINGS, InputFile
-from ovir.io.manifest import NAME, Manifest, Row, atomic_file, writing
+from ovir.io.manifest import CONTINUES, NAME, Manifest, Row, atomic_file, writing
 from ovir.io.tensor_files import save_npz
 
 
@@ -39,10 +39,10 @@ class ResultFolder:
         self._fingerprint = fingerprint
         self._sources: dict[str, tuple[int, int]] = {}
         options = json.loads(json.dumps(options))  # so that they compare equal to what a manifest has
+        head = {"model": os.path.abspath(model), "fingerprint": fingerprint, "options": options}
         manifest = os.path.join(path, NAME)
         if not os.path.exists(manifest):
             _require_empty(path)
-            head = {"model": os.path.abspath(model), "fingerprint": fingerprint, "options": options}
             with writing(path):
                 os.makedirs(path, exist_ok=True)
             self.manifest = Manifest.create(manifest, head)
@@ -50,7 +50,7 @@ class ResultFolder:
         if not resume:
             hint = "--resume continues that run; give another folder for new results"
             raise InputError(diagnose(USAGE, "the folder has results of an earlier run", Place(path), hint=hint))
-        self.manifest = Manifest(manifest)
+        self.manifest = Manifest(manifest, head)
         try:
             self._require_same(os.path.abspath(model), options)
             _remove_leftovers(path)
@@ -115,9 +115,9 @@ class ResultFolder:
         """
         result = result_name(file.name)
         path = os.path.join(self.path, *result.split("/"))
-        with writing(path):
+        with writing(path, hint=CONTINUES):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        with atomic_file(path) as temporary:
+        with atomic_file(path, hint=CONTINUES) as temporary:
             save_npz(temporary, arrays)
             with open(temporary, "r+b") as opened:
                 os.fsync(opened.fileno())
@@ -128,7 +128,7 @@ class ResultFolder:
         """Record that an input has failed, and remove a result of an earlier run; raise WriteError if that cannot be
         written."""
         path = os.path.join(self.path, *result_name(file.name).split("/"))
-        with writing(path), suppress(FileNotFoundError):
+        with writing(path, hint=CONTINUES), suppress(FileNotFoundError):
             os.remove(path)
         self._append(file, "failed", error=error)
 
@@ -195,7 +195,7 @@ def _remove_leftovers(folder: str) -> None:
     """Remove the temporary files of a process that was killed."""
     for root, _, files in os.walk(folder):
         for name in filter(_LEFTOVER.fullmatch, files):
-            with writing(os.path.join(root, name)):
+            with writing(os.path.join(root, name), hint=CONTINUES):
                 os.remove(os.path.join(root, name))
 
 

@@ -200,10 +200,11 @@ def _load(path: str | os.PathLike[str]) -> Array | NpzReader:
             raise _unreadable(path, "this is neither a .npy nor an .npz file", hint)
         with ExitStack() as opened:  # np.load would leave the file of a broken archive open
             file = opened.enter_context(open(path, "rb"))
-            loaded: Array | np.lib.npyio.NpzFile = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return loaded
-            reader = NpzReader(path, loaded, file)
+            if head[:2] != b"PK":
+                array: Array = np.lib.format.read_array(file, allow_pickle=False)
+                return array
+            # np.load would take a torn archive for a pickle.
+            reader = NpzReader(path, np.lib.npyio.NpzFile(file, allow_pickle=False), file)
             opened.pop_all()
             return reader
 
@@ -222,5 +223,12 @@ def _unreadable(path: str | os.PathLike[str], message: str, hint: str | None = N
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, zipfile.BadZipFile):
+        return f"it is no complete .npz ({error})"
+    if isinstance(error, ValueError) and "allow_pickle" in str(error):  # ovir has no such option
+        return _NO_OBJECTS if str(error).startswith("Object arrays") else "the header of its array is too large"
     text = getattr(error, "strerror", None) or str(error)
     return text.splitlines()[0] if text else type(error).__name__
+
+
+_NO_OBJECTS = "arrays of Python objects are not read, because they are pickled"

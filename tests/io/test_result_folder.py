@@ -109,9 +109,6 @@ def test_foreign_files_are_refused(tmp_path: Path) -> None:
         _open(tmp_path)
     with pytest.raises(ovir.InputError, match="this is a file"):
         ResultFolder(str(tmp_path / "out" / "thesis.txt"), "model.xml", "m", {})
-    (tmp_path / "out" / "thesis.txt").rename(tmp_path / "out" / NAME)
-    with pytest.raises(ReadError, match=r"manifest\.jsonl:1: .*this is no manifest"):
-        _open(tmp_path)
 
 
 def test_only_one_run_at_a_time(tmp_path: Path) -> None:
@@ -135,6 +132,53 @@ def test_a_torn_last_row_is_dropped(tmp_path: Path, inputs: list[InputFile], cut
         results.pending(inputs)
         results.keep(inputs[3], A, 0.2)
     assert _pending(tmp_path, inputs) == []
+
+
+@pytest.mark.parametrize("left", [b"", b"\0" * 30, b'{"ovir', b'{"ovir_manifest": 1, "model": "/a', b'{"ovir_m\0\0'])
+def test_a_manifest_without_a_complete_line_begins_anew(tmp_path: Path, inputs: list[InputFile], left: bytes) -> None:
+    _fill(tmp_path, inputs)
+    manifest = tmp_path / "out" / NAME
+    whole = manifest.read_bytes()
+    manifest.write_bytes(left)
+    with pytest.raises(ovir.InputError, match="--resume continues"):
+        _open(tmp_path, resume=False)
+    with _open(tmp_path) as results:
+        assert results.manifest.is_anew
+        assert results.pending(inputs) == inputs, "results without rows are not trusted"
+        results.keep(inputs[0], A, 0.1)
+    assert manifest.read_bytes().startswith(whole[: whole.index(b"\n") + 1])
+    with _open(tmp_path) as results:
+        assert not results.manifest.is_anew
+        assert results.pending(inputs) == inputs[1:]
+
+
+@pytest.mark.parametrize("text", ["notes", '{"ovir_manifest": 2}\n', '\n{"input": "0.npz"}\n', '{"other": '])
+def test_a_file_that_is_no_manifest_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / NAME).write_text(text)
+    with pytest.raises(ReadError, match=r"manifest\.jsonl:1: .*this is no manifest"):
+        _open(tmp_path)
+    assert (tmp_path / "out" / NAME).read_text() == text
+
+
+@pytest.mark.parametrize("point", ["makedirs", "fsync"])
+def test_resume_is_not_recommended_before_there_is_a_manifest(
+    tmp_path: Path, inputs: list[InputFile], monkeypatch: pytest.MonkeyPatch, point: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, point, fail)
+        with pytest.raises(WriteError, match="No space left") as caught:
+            _open(tmp_path, resume=False)
+    assert "--resume" not in str(caught.value)
+    assert not (tmp_path / "out" / NAME).exists()
+    with _open(tmp_path, resume=False) as results:
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(WriteError, match="--resume continues"):
+            results.keep(inputs[0], A, 0.1)
+        monkeypatch.undo()
 
 
 def test_rows_that_a_loss_of_power_has_left_are_passed_over(tmp_path: Path, inputs: list[InputFile]) -> None:
