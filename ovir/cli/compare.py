@@ -18,7 +18,7 @@ from ovir.cli.arguments import (
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html
-from ovir.cli.input_sets import add_input_sets, input_files, inputs_of, random_note
+from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import reported
@@ -116,11 +116,12 @@ def run(arguments: argparse.Namespace) -> int:
     if has_workers:
         from ovir.workers.comparing import compare_by_workers
 
-        files = None if arguments.inputs is None else input_files(arguments)
-        with reported("comparing inputs", note) as update, opened_workers(arguments) as workers:
+        files: Any = None if arguments.inputs is None else inputs
+        with reported("comparing inputs", note, rate_of="inputs") as update, opened_workers(arguments) as workers:
             found = compare_by_workers(model, against, files, **options, **workers, progress=update)
     else:
-        with reported("comparing layers", note) as update:
+        rate_of = None if arguments.inputs is None else "layers"
+        with reported("comparing layers", note, rate_of=rate_of) as update:
             found = compare(model, against, inputs=inputs, **options, progress=update)
     print_diagnostics(found.diagnostics)
     if arguments.node_data is not None:

@@ -8,12 +8,13 @@ from typing import Any
 
 from ovir.analysis.evaluation import Difference, Evaluation
 from ovir.analysis.intervals import CONFIDENCE, Interval
+from ovir.cli.failures import print_failures
 from ovir.cli.output import say, say_table
 from ovir.diagnostics.errors import OvirError
-from ovir.diagnostics.text import escaped, plural, readable
+from ovir.diagnostics.text import plural, readable
 
 SHOWN = 20
-"""The number of failed inputs, and the most classes, that are printed; JSON has all."""
+"""The most classes that are printed; JSON has all."""
 
 
 @dataclass
@@ -56,11 +57,8 @@ def print_evaluation(sides: Sequence[Side]) -> None:
             say(readable(line))
     _print_classes(sides[0].evaluation)
     for side in sides:
-        for name, error in list(side.failed.items())[:SHOWN]:
-            of_side = f" in {side.name}" if len(sides) == 2 else ""
-            say(f"failed{escaped(of_side)}: {escaped(name)}: {error.splitlines()[0]}")
-        if len(side.failed) > SHOWN:
-            say(f"and {len(side.failed) - SHOWN:,} more inputs failed; --json has all")
+        prefix = f"failed in {side.name}" if len(sides) == 2 else "failed"
+        print_failures(side.failed, "--json", prefix)
 
 
 def _value_text(found: Evaluation) -> str:

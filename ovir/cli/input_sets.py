@@ -7,8 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 from ovir.cli.arguments import file_name, natural, positive, raise_usage_error
+from ovir.cli.output import print_message
 from ovir.cli.run_inputs import add_inputs, collect, preparation, require_images, save_inputs
-from ovir.diagnostics.text import plural
+from ovir.diagnostics.text import escaped, plural
 from ovir.graph.model import Model
 
 if TYPE_CHECKING:
@@ -27,11 +28,14 @@ def add_input_files(parser: argparse.ArgumentParser) -> None:
 
 
 def input_files(arguments: argparse.Namespace, *, without: str | None = None) -> list[InputFile]:
-    """Return the files that ``--inputs`` names, apart from what is in the folder ``without``."""
+    """Return the files that ``--inputs`` names, apart from what is in ``without``; print how many others there are."""
     from ovir.io.images import ENDINGS
-    from ovir.io.input_files import find_inputs
+    from ovir.io.input_files import find_inputs_and_others
 
-    files = find_inputs(arguments.inputs, preparation(arguments), without=without)
+    files, others = find_inputs_and_others(arguments.inputs, preparation(arguments), without=without)
+    if others:
+        ignored = "1 other file is ignored" if len(others) == 1 else f"{len(others):,} other files are ignored"
+        print_message(f"{escaped(arguments.inputs)}: {ignored}, such as {escaped(os.path.basename(others[0]))}")
     require_images(arguments, sum(file.path.lower().endswith(ENDINGS) for file in files), "file of --inputs is one")
     return files
 

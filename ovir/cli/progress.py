@@ -47,10 +47,13 @@ def showing_progress() -> Iterator[None]:
 
 
 @contextmanager
-def reported(name: str, note: str | None = None) -> Iterator[Callable[[int, int, str], None]]:
+def reported(
+    name: str, note: str | None = None, *, rate_of: str | None = None
+) -> Iterator[Callable[[int, int, str], None]]:
     """Open a stage for work that calls a function with the number of things done, their total, and the latest one.
 
-    ``note`` is a message to print when the work has begun, which it may not if it is refused.
+    ``note`` is a message to print when the work has begun, which it may not if it is refused. With
+    ``rate_of``, which says what is counted, the rate and the time that is left take the place of the latest thing.
     """
     notes = [] if note is None else [note]
     with stage(name) as opened:
@@ -58,7 +61,8 @@ def reported(name: str, note: str | None = None) -> Iterator[Callable[[int, int,
         def update(done: int, total: int, text: str = "") -> None:
             if notes:
                 print_message(notes.pop())
-            opened.done, opened.total, opened.item = done, total, text
+            opened.done, opened.total = done, total
+            opened.item = text if rate_of is None else _rate_text(opened, rate_of)
 
         yield update
     if notes:
@@ -68,8 +72,13 @@ def reported(name: str, note: str | None = None) -> Iterator[Callable[[int, int,
 def advance(opened: Stage) -> None:
     """Count one more input of a stage, which shows their rate, and the time that the others take at this rate."""
     opened.done += 1
+    opened.item = _rate_text(opened, "inputs")
+
+
+def _rate_text(opened: Stage, things: str) -> str:
     rate = opened.done / opened.seconds
-    opened.item = f"{rate:.3g} inputs/s, {_time((opened.total - opened.done) / rate)} left"
+    left = f", {_time((opened.total - opened.done) / rate)} left" if rate else ""
+    return f"{rate:.3g} {things}/s{left}"
 
 
 def _draw_until(ended: Event, stages: Sequence[Stage]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ovir.cli.arguments import raise_usage_error
 from ovir.cli.compiling import compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.extensions import load_extensions
+from ovir.cli.failures import SHOWN, print_failures
 from ovir.cli.input_sets import input_files, refuse_single_inputs
 from ovir.cli.output import print_message, say, say_json
 from ovir.cli.progress import advance
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
 
 _WRITERS = 4
 """Threads that write results, because each waits for the disk."""
-SHOWN = 20
-"""The number of failed inputs, and of kinds of warnings, that are printed; the manifest has all failed inputs."""
 _OPTIONS = (
     *("shape", "tap", "engine", "emulate", "strict", "keep_compressed", "legacy_io"),
     *("mean", "scale", "layout", "resize", "bgr"),
@@ -140,10 +139,8 @@ def _report(
     rate = f"; {seconds:.1f} s, {ran / seconds:.4g} inputs/s" if ran else ""
     done = f"{len(files) - len(failed):,} done{kept}, {len(failed):,} failed"
     say(f"{escaped(arguments.output)}: {plural(len(files), 'input')}, {done}{rate}")
-    for row in failed[:SHOWN]:
-        say(f"failed: {escaped(row.input)}: {(row.error or '').splitlines()[0]}")
-    if len(failed) > SHOWN:
-        say(f"and {len(failed) - SHOWN:,} more, which {os.path.join(escaped(arguments.output), NAME)} lists")
+    where = os.path.join(escaped(arguments.output), NAME)
+    print_failures({row.input: row.error or "" for row in failed}, where)
 
 
 def _text(error: MapError) -> str:

@@ -83,33 +83,46 @@ def read_archive(model: Model, path: str) -> tuple[dict[int, Array], list[str]]:
 def find_inputs(
     given: str | os.PathLike[str], how: Preparation | None = None, *, without: str | None = None
 ) -> list[InputFile]:
-    """Return the files of a set of inputs, each once.
+    """Return the files of a set of inputs, each once; see ``find_inputs_and_others``."""
+    return find_inputs_and_others(given, how, without=without)[0]
+
+
+def find_inputs_and_others(
+    given: str | os.PathLike[str], how: Preparation | None = None, *, without: str | None = None
+) -> tuple[list[InputFile], list[str]]:
+    """Return the files of a set of inputs, each once, and the other files that a search has met.
 
     ``given`` is a folder, which is searched with its subfolders; a pattern such as ``data/**/*.npz``; a .txt that lists
     a file in each line, relative to its own folder; or one file. Files of folders and patterns are sorted by name.
-    ``without`` is a folder that is not searched. Raise ReadError if there are none, InputError for a list with others.
+    Hidden files are no inputs of a folder, and its hidden folders are not searched. ``without`` is a folder whose files
+    are neither inputs nor others. Raise ReadError if there are none, InputError for a list with others.
     """
     text = os.fspath(given)
     if os.path.isdir(text):
-        root, paths = text, sorted(_inside(text))
+        root, met = text, sorted(_inside(text))
+        paths = [path for path in met if _is_input(path) and not os.path.basename(path).startswith(".")]
     elif text.lower().endswith(".txt"):
         root, paths = os.path.dirname(text), list(_listed(text))
+        met = paths
     elif os.path.isfile(text):
-        return [InputFile(os.path.abspath(text), os.path.basename(text), how)]
+        return [InputFile(os.path.abspath(text), os.path.basename(text), how)], []
     elif glob.has_magic(text):
         root = _fixed_part(text)
-        paths = sorted(path for path in glob.glob(text, recursive=True) if _is_input(path) and os.path.isfile(path))
+        met = sorted(path for path in glob.glob(text, recursive=True) if os.path.isfile(path))
+        paths = [path for path in met if _is_input(path)]
     else:
         _refuse(text, "there is no such file or folder", "give a folder, a pattern in quotes, or a list (.txt)")
     if without is not None:
         hidden = os.path.join(os.path.realpath(without), "")
-        paths = [path for path in paths if not os.path.realpath(path).startswith(hidden)]
+        met = [path for path in met if not os.path.realpath(path).startswith(hidden)]
+        kept = set(met)
+        paths = [path for path in paths if path in kept]
     found: dict[str, InputFile] = {}
     for path in paths:
         found.setdefault(os.path.abspath(path), InputFile(os.path.abspath(path), _name(path, root), how))
     if not found:
         _refuse(text, "no inputs were found", f"inputs are files that end in {', '.join(ENDINGS)}")
-    return list(found.values())
+    return list(found.values()), sorted(set(met).difference(paths))
 
 
 def _is_input(path: str) -> bool:
@@ -117,7 +130,7 @@ def _is_input(path: str) -> bool:
 
 
 def _inside(folder: str) -> Iterator[str]:
-    """Yield the inputs in a folder and its subfolders, without hidden ones."""
+    """Yield the files in a folder and its subfolders, except in hidden ones."""
 
     def refuse(error: OSError) -> NoReturn:
         place = Place(str(error.filename))
@@ -125,7 +138,7 @@ def _inside(folder: str) -> Iterator[str]:
 
     for root, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if not name.startswith(".")]
-        yield from (os.path.join(root, name) for name in files if _is_input(name) and not name.startswith("."))
+        yield from (os.path.join(root, name) for name in files)
 
 
 def _listed(path: str) -> Iterator[str]:

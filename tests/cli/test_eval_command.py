@@ -140,6 +140,22 @@ def test_inputs_that_fail_are_left_out_and_listed(folder: Path, cli: Any) -> Non
     assert (done.status, "failed: 08.npz: error[OVIR901] the label 3" in done.out) == (1, True)
 
 
+def test_inputs_with_the_same_fault_have_one_line(folder: Path, cli: Any) -> None:
+    (folder / "in" / "notes.md").touch()
+    for number in range(25):
+        np.savez(folder / "in" / f"{number:02}.npz", x=np.zeros((1, 2), np.float32))
+    arguments = ("--inputs", "in", "--workers", 1)
+    evaluated = cli("eval", "model.xml", "--labels", "labels.csv", *arguments)
+    ran = cli("run", "model.xml", "--output", "out", *arguments)
+    for done, where in ((evaluated, "--json"), (ran, "out/manifest.jsonl")):
+        assert done.status == 1
+        assert done.err == "in: 1 other file is ignored, such as notes.md\n"
+        failed = [line for line in done.out.splitlines() if "failed" in line and "inputs," not in line]
+        assert len(failed) == 2
+        assert "and 22 more: error[OVIR901] layer 0 'x'" in failed[0]
+        assert failed[1] == f"25 inputs failed; {where} lists all of them"
+
+
 def test_a_device(folder: Path, cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in of OpenVINO computes one layer wrongly."""
     monkeypatch.setenv("PYTHONPATH", f"{ROOT / 'tests' / 'engines' / 'stand_in'}:{ROOT}")

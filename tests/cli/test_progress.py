@@ -59,6 +59,15 @@ def test_inputs_have_a_rate_and_a_time_that_is_left() -> None:
     assert (made.done, made.item) == (5, "0.5 inputs/s, 0:10 left")
 
 
+def test_reported_work_has_a_rate() -> None:
+    with watching() as stages, reported("comparing inputs", rate_of="inputs") as update:
+        update(0, 10, "")
+        assert stages[0].item == "0 inputs/s"
+        stages[0].start -= 5
+        update(5, 10, "")
+        assert stages[0].item == "1 inputs/s, 0:05 left"
+
+
 def test_a_narrow_terminal_cuts_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr", TextIOWrapper(BytesIO(), "ascii"))
     assert text_of([opened("running", 1, 2, "größe幅幅")], 1.0, 200).startswith("running  [############............]")

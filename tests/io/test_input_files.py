@@ -10,7 +10,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.io.input_files import InputFile, find_inputs, read_archive
+from ovir.io.input_files import InputFile, find_inputs, find_inputs_and_others, read_archive
 
 
 def _touch(folder: Path, *names: str) -> None:
@@ -27,6 +27,14 @@ def test_a_folder_is_searched_with_its_subfolders(tmp_path: Path) -> None:
     _touch(tmp_path, "b/x.npz", "a/x.npz", "a/y.JPG", "z.npy", "readme.md", ".hidden.npz", ".cache/x.npz")
     assert _names(tmp_path) == ["a/x.npz", "a/y.JPG", "b/x.npz", "z.npy"]
     assert _names(tmp_path, without=str(tmp_path / "a")) == ["b/x.npz", "z.npy"]
+
+
+def test_other_files_are_returned(tmp_path: Path) -> None:
+    _touch(tmp_path, "x.npz", "readme.md", ".hidden.npz", ".cache/x.npz", "a/notes", "out/manifest.jsonl")
+    _, others = find_inputs_and_others(tmp_path, without=str(tmp_path / "out"))
+    assert [Path(path).relative_to(tmp_path).as_posix() for path in others] == [".hidden.npz", "a/notes", "readme.md"]
+    assert find_inputs_and_others(str(tmp_path / "*"))[1] == [str(tmp_path / "readme.md")]
+    assert find_inputs_and_others(tmp_path / "x.npz")[1] == []
 
 
 def test_names_of_a_pattern_begin_behind_its_fixed_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
