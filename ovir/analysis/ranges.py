@@ -13,7 +13,11 @@ from ovir.graph.model import Model
 
 @dataclass
 class Range:
-    """The finite values of all outputs of a layer, in all its calls; None if it had no such numbers."""
+    """The finite values of a layer in all its calls; None if it had no such numbers.
+
+    They are the values of the outputs that other layers read, or of all if none is read: the indices of a MaxPool, for
+    example, are often unused, and larger than all other values of a model.
+    """
 
     minimum: float | int | None = None
     maximum: float | int | None = None
@@ -63,7 +67,8 @@ class Ranges:
 
     def did_run(self, layer: Layer, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         found = self._ranges.setdefault(layer, Range())
-        for array in outputs:
+        used = [array for port, array in zip(layer.outputs, outputs, strict=False) if port.readers]
+        for array in used or outputs:
             found.add(array)
 
     @property

@@ -190,6 +190,19 @@ def check_target(option: str, text: str, ending: str = "") -> None:
         )
 
 
+def require_distinct(arguments: argparse.Namespace, *names: str) -> None:
+    """Raise a usage error if two options, given by their names in ``arguments``, write the same file."""
+    options: dict[str, str] = {}
+    for name in names:
+        target = getattr(arguments, name)
+        if target in (None, "-"):
+            continue
+        option = f"--{name.replace('_', '-')}"
+        other = options.setdefault(os.path.realpath(target), option)
+        if other != option:
+            raise_usage_error(f"{option} {target}: {other} writes the same file")
+
+
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
     """Return the shape of each input that ``--shape`` texts give, by position."""
     shapes: dict[int, PartialShape] = {}

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error
+from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error, require_distinct
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
 from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
@@ -116,6 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
     check_html(arguments)
+    require_distinct(arguments, "sarif", "html", "node_data", "write_baseline", "baseline")
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)

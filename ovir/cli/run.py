@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from ovir.cli.arguments import (
     natural,
     positive,
     raise_usage_error,
+    require_distinct,
 )
 from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.extensions import add_extension, load_extensions
@@ -143,7 +143,10 @@ def run(arguments: argparse.Namespace) -> int:
         return run_many(arguments)
     _refuse_many(arguments)
     check_html(arguments)
-    _check_targets({option: getattr(arguments, option) for option in ("output", "save_inputs", "record")})
+    for option in ("output", "save_inputs", "record"):
+        if (target := getattr(arguments, option)) is not None:
+            check_target(f"--{option.replace('_', '-')}", target, ".npz")
+    require_distinct(arguments, "output", "save_inputs", "record", "html", "node_data")
     watch = _watch(arguments) if arguments.watch is not None else None
     ranges = ranges_for_node_data(arguments)
     load_extensions(arguments.extension)
@@ -204,19 +207,6 @@ def _profile() -> Profile:
     from ovir.analysis.profile import Profile
 
     return Profile()
-
-
-def _check_targets(targets: dict[str, str | None]) -> None:
-    """Raise a usage error for output files that cannot be written, or that are the same."""
-    options: dict[str, str] = {}
-    for name, target in targets.items():
-        if target is None:
-            continue
-        option = f"--{name.replace('_', '-')}"
-        check_target(option, target, ".npz")
-        other = options.setdefault(os.path.realpath(target), option)
-        if other != option:
-            raise_usage_error(f"{option} {target}: {other} writes the same file")
 
 
 def _record(

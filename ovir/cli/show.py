@@ -120,7 +120,7 @@ def _print(summary: Summary, made: Provenance, needs: Need) -> None:
     elements = sum(p.elements for _, p in parameters)
     say_table(("parameters", ">tensors", ">elements", ">stored as"), rows)
     say()
-    say(f"parameters  {format_count(elements)} elements in {sum(p.tensors for _, p in parameters)} constants")
+    say(f"parameters  {format_count(elements)} elements in {plural(sum(p.tensors for _, p in parameters), 'constant')}")
     size = summary.file_bytes
     file = f" of a file of {size_text(size)}" if size is not None else ", but there is no file"
     say(f"weights     {size_text(summary.weights_bytes)}{file if summary.weights_bytes or size else ''}")

@@ -96,3 +96,22 @@ def test_a_file_that_cannot_be_written(cli: Cli, tmp_path: Path, command: tuple[
     outcome = cli(*command, "--node-data", tmp_path / "missing" / "data.json")
     assert (outcome.status, outcome.out) == (2, "")
     assert "there is no directory" in outcome.err
+
+
+def test_two_options_cannot_write_the_same_file(cli: Cli, tmp_path: Path) -> None:
+    json_file, npz_file = tmp_path / "one.json", tmp_path / "one.npz"
+    for command in (
+        ("check", DIGITS, "--sarif", json_file, "--node-data", json_file),
+        ("run", DIGITS, "--record", npz_file, "--output", npz_file),
+    ):
+        done = cli(*command)
+        assert done.status == 2
+        assert "writes the same file" in done.err
+        assert not list(tmp_path.iterdir())
+
+
+def test_outputs_that_nothing_reads_do_not_count(cli: Cli, tmp_path: Path) -> None:
+    # The second output of MaxPool has indices, which are larger than all other values.
+    target = tmp_path / "data.json"
+    assert cli("run", DIGITS, "--node-data", target).status == 0
+    assert results(target)["pool1"]["value"] < 100
