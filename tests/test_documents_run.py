@@ -201,6 +201,7 @@ def test_python_runs(path: Path, code: str, folder: Path, monkeypatch: pytest.Mo
 def test_commands_of_the_shell_pass(path: Path, code: str, folder: Path) -> None:
     if path.name in SET_UP:
         pytest.skip("it installs packages")
+    require_packages(path)
     script = f'ovir() {{ {shlex.quote(sys.executable)} -m ovir "$@"; }}\n{code}'
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, env=environment, timeout=120)

@@ -270,7 +270,7 @@ def test_what_is_not_expected(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(run_command, "open_model", fail)
+    monkeypatch.setattr(run_command, "open_runnable", fail)
     result = cli("run", model)
     assert result.status == status
     assert message in result.err
