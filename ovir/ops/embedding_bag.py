@@ -155,7 +155,7 @@ class EmbeddingBagOffsetsBase(EmbeddingBagBase):
             return False
         out, picked = binder.output(), binder.scratch((indices.size, table.shape[1]), table.dtype)
         weights = others[1].reshape(-1, 1) if len(others) > 1 else None
-        kernel = partial(self.run, *inputs, out=out)
+        kernel = partial(self.run, *inputs)
         binder.call(_sum_bags, table, indices, unsigned_view(indices), offsets, weights, picked, out, kernel)
         return True
 
@@ -173,7 +173,7 @@ def _sum_bags(
     """Sum bags none of which is empty; leave all others, and indices out of range, to the kernel."""
     inside = np.maximum.reduce(unsigned) < len(table) and offsets[0] >= 0 and offsets[-1] < len(indices)
     if not (inside and np.logical_and.reduce(offsets[1:] > offsets[:-1])):
-        kernel()
+        np.copyto(out, kernel())
         return
     table.take(indices, 0, picked, "clip")
     if weights is not None:

@@ -15,6 +15,7 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.parallel import run_blocks
+from ovir.kernels.precision import stored
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
@@ -123,7 +124,7 @@ class MatMul(Operator):
             self._require_fit(x, y)
             if x.dtype == dtype:
                 return multiply(x, y, out)
-            return _rounded(multiply(x, y), dtype)
+            return _rounded(multiply(x, y), dtype, out)
 
         return run
 
@@ -196,17 +197,17 @@ def _blas_ready(x: Array) -> Array:
 
 
 def matrix_product(a: Array, b: Array, out: Array | None = None) -> Array:
-    """Return the matrix product of arrays of one type, in that type."""
+    """Return the matrix product of arrays of one type, in that type, written to ``out`` if given."""
     if a.dtype in (np.float32, np.float64):
         return multiply(_blas_ready(a), _blas_ready(b), out)
     if _is_real(a.dtype):
-        return _rounded(multiply(_as_float(a), _as_float(b)), a.dtype)
-    return _multiply_integers(a, b)
+        return _rounded(multiply(_as_float(a), _as_float(b)), a.dtype, out)
+    return _multiply_integers(a, b, out)
 
 
-def _rounded(product: Array, dtype: np.dtype[Any]) -> Array:
+def _rounded(product: Array, dtype: np.dtype[Any], out: Array | None) -> Array:
     with np.errstate(all="ignore"):  # numbers that are too large become infinite
-        return product.astype(dtype)
+        return stored(product, dtype, out)
 
 
 def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
@@ -254,7 +255,7 @@ def _multiply_batch(a: Array, b: Array, out: Array | None) -> Array:
     return out
 
 
-def _multiply_integers(a: Array, b: Array) -> Array:
+def _multiply_integers(a: Array, b: Array, out: Array | None) -> Array:
     """Multiply integers with BLAS, in the smallest floating-point type that represents every sum exactly."""
     dtype = a.dtype
     length = a.shape[-1]
@@ -267,9 +268,8 @@ def _multiply_integers(a: Array, b: Array) -> Array:
         # A sum that may be too large for f64 wraps around here as it does in the type itself.
         product = np.asarray(np.matmul(a.astype(np.uint64), b.astype(np.uint64))).view(np.int64)
     low, high = integer_range(dtype)
-    if high < 256:
-        return np.asarray(np.clip(product, low, high)).astype(dtype)
-    return product.astype(np.int64).astype(dtype)
+    whole = np.clip(product, low, high) if high < 256 else product.astype(np.int64)
+    return stored(np.asarray(whole), dtype, out)
 
 
 def _magnitude(x: Array) -> float:

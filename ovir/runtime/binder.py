@@ -270,20 +270,24 @@ def _bind_kernel(binder: StepBinder, step: Step) -> None:
         kernel = partial(kernel, wanted=step.wanted)
     outs = tuple(binder.output(index) for index in range(len(step.outputs)))
     if "out" in step.takes:
-        binder.call(partial(kernel, out=outs if len(outs) != 1 else outs[0]), *binder.inputs)
-    else:
-        binder.call(partial(_copy_results, kernel, outs), *binder.inputs)
+        kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
+    wanted = tuple((index, out) for index, out in enumerate(outs) if step.wanted[index])
 
+    def fill(*inputs: Array) -> None:
+        results = step.results(kernel(*inputs))
+        for index, out in wanted:
+            copy_result(out, results[index])
 
-def _copy_results(kernel: Callable[..., Any], outs: tuple[Array, ...], *inputs: Array) -> None:
-    result = kernel(*inputs)
-    for out, array in zip(outs, result if isinstance(result, tuple) else (result,), strict=False):
-        if array is not None:
-            copy_result(out, array)
+    binder.call(fill, *binder.inputs)
 
 
 def copy_result(out: Array, array: Array) -> None:
-    """Copy what a kernel returned; raise OperatorError if its shape is not the inferred one, which would broadcast."""
+    """Copy what a kernel returned to ``out``, unless it is ``out``, which the kernel may be given but need not use.
+
+    Raise OperatorError if its shape is not the inferred one, which would broadcast.
+    """
+    if array is out:
+        return
     if array.shape != out.shape:
         raise OperatorError(f"the kernel returned an array of shape {array.shape}, inferred was {out.shape}")
     np.copyto(out, array)

@@ -125,10 +125,6 @@ class EmulatedSteps:
                     round_input = emulation.constant if index in constants else emulation.input
                     rounded[index] = round_input(layer, index, rounded[index])
             result = kernel(*rounded, **keywords)
-            if "out" in keywords:
-                for out in keywords["out"] if type(keywords["out"]) is tuple else (keywords["out"],):
-                    finish(out, ())
-                return keywords["out"]
             if type(result) is tuple:
                 return tuple(finish(output, rounded) for output in result)
             return finish(result, rounded)

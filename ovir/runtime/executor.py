@@ -11,7 +11,7 @@ from ovir.core.progress import counted
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import OperatorError, RunError
+from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import exact_size_text, size_text
 from ovir.graph.layers import Layer
 from ovir.kernels.blocked import contiguous_copy
@@ -107,10 +107,7 @@ class Executor:
         try:
             if step.is_open:
                 self._sizes[index].require(arguments)
-            result = self.call(index, step, arguments)
-            outputs = result if type(result) is tuple else (result,)
-            if len(outputs) < len(step.outputs):
-                raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
+            outputs = step.results(self.call(index, step, arguments))
         except Exception as error:
             raise failed(step.layer, error, arguments) from error
         for slot, array in zip(step.outputs, outputs, strict=False):  # outputs without a port are dropped

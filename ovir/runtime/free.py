@@ -118,14 +118,11 @@ class FreeStep:
     def _run(self, arrays: tuple[Array, ...]) -> None:
         if self._sizes is not None:
             self._sizes.require(arrays)
-        result = self._kernel(*arrays)
-        outputs = result if type(result) is tuple else (result,)
-        if len(outputs) < len(self._targets):
-            raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(self._targets)}")
-        for (slot, fixed), array in zip(self._targets, outputs, strict=False):  # outputs without a port are dropped
+        results = self._step.results(self._kernel(*arrays))
+        for (slot, fixed), array in zip(self._targets, results, strict=False):  # outputs without a port are dropped
             if fixed is None:
                 self._lasting.slots[slot] = array
-            elif array is not None and array is not fixed:
+            else:
                 copy_result(fixed, array)
 
     def _bind_again(self, arrays: tuple[Array, ...]) -> _Binding | None:

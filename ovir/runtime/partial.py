@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.kernels.blas import single_thread
@@ -139,12 +138,9 @@ class PartialRuns:
             port = ports[slot]
             arguments.append(constants[slot] if slot in constants else found.get(port, recorded.get(port)))
         try:
-            result = executor.call(index, step, arguments)
+            outputs: Sequence[Array | None] = step.results(executor.call(index, step, arguments))
         except Exception as error:
             raise failed(step.layer, error, [a for a in arguments if a is not None]) from error
-        outputs: Sequence[Array | None] = result if type(result) is tuple else (result,)
-        if len(outputs) < len(step.outputs):
-            raise OperatorError(f"the kernel gave {len(outputs)} outputs of {len(step.outputs)}")
         if step.operator.pure and not step.layer.bodies:
             return outputs
         return [None if array is None else array.copy() for array in outputs]  # the next run overwrites them

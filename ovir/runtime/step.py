@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import method_signature, signature
@@ -42,3 +43,10 @@ class Step:
         """Return the optional keywords that the kernel accepts."""
         method = getattr(self.kernel, "__func__", None)
         return (signature(self.kernel) if method is None else method_signature(method)).keywords
+
+    def results(self, returned: Any) -> tuple[Any, ...]:
+        """Return what the kernel returned as a tuple; raise OperatorError if outputs are missing."""
+        results = returned if type(returned) is tuple else (returned,)
+        if len(results) < len(self.outputs):
+            raise OperatorError(f"the kernel gave {len(results)} outputs of {len(self.outputs)}")
+        return results
