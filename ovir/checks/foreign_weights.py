@@ -36,11 +36,13 @@ from ovir.diagnostics.codes import (
     VARIABLE_TYPE,
     ZERO_DIVISOR,
     ZERO_SCALE,
+    ZERO_WEIGHTS,
     Code,
     Severity,
 )
 from ovir.diagnostics.collector import Diagnostics
-from ovir.diagnostics.diagnostic import Place, diagnose
+from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
+from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
 from ovir.ir.elements import line_of
 from ovir.ops.infrastructure import Const
@@ -68,6 +70,9 @@ _FOLLOWING = (
 def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
     """Replace the diagnostics that follow from the weights of another model by one error, if the evidence is clear."""
     if context.weights.missing or not any(d.code in _FOLLOWING for d in diagnostics):
+        return
+    if context.has_only_zeros and (zeros := [d for d in diagnostics if d.code == ZERO_WEIGHTS.id]):
+        _leave_out_what_follows(zeros[0], diagnostics)
         return
     constants = [layer for layer in context.by_type.get("Const", ()) if _has_bytes(layer)]
     past_end = [layer for layer in constants if _end(layer) > context.weights.data.size]
@@ -100,6 +105,18 @@ def report_foreign_weights(context: Context, diagnostics: Diagnostics) -> None:
         diagnostics.discard(found)
     hint = "pass the .bin that was written with the .xml, then check again"
     diagnostics.add(diagnose(FOREIGN_WEIGHTS, message, Place(context.file, line_of(context.root)), hint=hint))
+
+
+def _leave_out_what_follows(cause: Diagnostic, diagnostics: Diagnostics) -> None:
+    """Keep one diagnostic of weights that hold nothing but zeros: an error if errors follow from them."""
+    following = [d for d in diagnostics if d.code in _FOLLOWING - {PAST_END.id, UNUSED_BYTES.id}]
+    if not following:
+        return
+    for found in (cause, *following):
+        diagnostics.discard(found)
+    message = f"{cause.message}; left out: {plural(len(following), 'diagnostic')} that may follow from this"
+    is_refused = any(d.severity is Severity.ERROR for d in following)
+    diagnostics.add(replace(cause, message=message, severity=Severity.ERROR if is_refused else cause.severity))
 
 
 _FEW = 3  # other faults do not affect so many constants at the same time

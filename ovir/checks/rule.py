@@ -12,7 +12,7 @@ from typing import TypeVar
 from lxml import etree
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import u3, u6
+from ovir.core.element_types import boolean, string, u3, u6
 from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
@@ -79,6 +79,28 @@ class Context:
                 found.setdefault(op.constant_data, Constant(op)).layers.append(layer)
         return list(found.values())
 
+    @cached_property
+    def filled(self) -> list[Constant]:
+        """Return the constants of more than one number, without short lists of integers, such as axes, and strings."""
+        return [constant for constant in self.constants if constant.is_filled]
+
+    @cached_property
+    def mostly_zero(self) -> bool:
+        """Return whether hardly any of several such constants holds a number other than zero."""
+        zeros = sum(constant.is_zero for constant in self.filled)
+        return len(self.filled) >= _SEVERAL and zeros >= _NEARLY_ALL * len(self.filled)
+
+    @cached_property
+    def has_only_zeros(self) -> bool:
+        """Return whether ``mostly_zero`` is true of all constants, whatever they are."""
+        return self.mostly_zero and all(constant.is_zero for constant in self.constants)
+
+
+_SEVERAL = 3
+_NEARLY_ALL = 0.9  # biases are often zero, but at most as many constants as weights are biases
+_LONGEST_LIST = 512  # bytes of a list of axes, sizes or indices
+
+_BLOCK = 1 << 12  # numbers; nearly all constants have one other than zero in their first block
 
 _WHOLE_BLOCKS = {u3: 8, u6: 4}
 """Types of which so many values are packed into 3 bytes."""
@@ -103,6 +125,21 @@ class Constant:
         if self.op.element_type in _WHOLE_BLOCKS:
             return -(-count // _WHOLE_BLOCKS[self.op.element_type]) * 3
         return -(-count * self.op.element_type.bits // 8)
+
+    @cached_property
+    def is_filled(self) -> bool:
+        """Return whether the constant is neither a single number, nor a short list of integers, nor of strings."""
+        is_list = self.op.element_type.is_integral and self.op.size <= _LONGEST_LIST
+        return prod(self.op.shape) > 1 and self.op.element_type not in (boolean, string) and not is_list
+
+    @cached_property
+    def is_zero(self) -> bool:
+        """Return whether there are elements and all of them are zero; codes, for types whose numbers are codes."""
+        count = prod(self.op.shape)
+        if not count or not self.op.has_data or self.op.element_type == string:
+            return False
+        starts = range(0, count, _BLOCK)
+        return not any(self.op.elements(start, min(start + _BLOCK, count)).any() for start in starts)
 
     @cached_property
     def data(self) -> Array | None:

@@ -152,6 +152,7 @@ ZERO_DIVISOR = _warning(514, "an integer divisor is a constant that holds zero")
 NARROWED = _info(515, "a 64-bit constant holds values that devices clip to 32 bits", summed=True)
 ZERO_SCALE = _warning(516, "a compressed weight's scale is zero, or not finite")
 FOREIGN_WEIGHTS = _code(517, "the weights belong to another model")
+ZERO_WEIGHTS = _warning(518, "weights are all zero", summed=True)
 
 # --------------------------------------------------------------------------- bodies and variables
 

@@ -37,6 +37,7 @@ from ovir.ops.base.tiles import whole_tiles
 class ConvolutionBase(SlidingWindowBase):
     """Base of all convolutions: their types, and the number of spatial axes."""
 
+    multiplied = ("filters",)
     weights_from: ClassVar[int] = 1
     """The first axis of the filters that counts for the multiplications per element of the output, or of ``data`` in a
     transposed convolution."""
@@ -246,6 +247,8 @@ class BinaryConvolution(ForwardConvolutionBase):
 
     mode: str = attribute(default="xnor-popcount", choices=("xnor-popcount",), specified=True)
     pad_value: float = attribute(default=0.0, specified=True)
+
+    multiplied = ()  # a bit of zero means -1
 
     def scale_axes(self, position: int, rank: int) -> None:
         return None  # the numbers are bits already

@@ -35,6 +35,7 @@ class GroupedMatMul(Operator):
     """
 
     domains = by_input(offsets=Length("a", axis=0, full=True))
+    multiplied = ("a", "b")
 
     def multiply_accumulates(self, inputs: Mapping[str, PartialShape], output: PartialShape) -> Dimension:
         return output.size() * inputs["a"][-1]

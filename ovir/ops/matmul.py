@@ -46,6 +46,7 @@ class MatMul(Operator):
 
     guards_sizes = True
     same_types = (0, 1)
+    multiplied = ("a", "b")
 
     transpose_a: bool = attribute(default=False)
     transpose_b: bool = attribute(default=False)

@@ -141,7 +141,7 @@ def test_what_is_declared_of_an_output_that_nothing_reads(is_read: bool, severit
 def test_a_misspelt_attribute_that_the_specification_requires() -> None:
     """One error names both and the value that is assumed."""
     net = Net()
-    filters = net.const(np.zeros((1, 1, 1, 1), np.float32))
+    filters = net.const(np.ones((1, 1, 1, 1), np.float32))
     data = net.parameter("data", "1,1,4,4")
     pads = {"pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
     net.result(net.op("Convolution", data, filters, stride="2,2", **pads))

@@ -33,6 +33,7 @@ class RecurrentBase(Operator):
     """
 
     bounded = False
+    multiplied = ("w", "r")
 
     hidden_size: int = attribute(default=0, minimum=1, specified=True)
     activations: tuple[str, ...] = ()

@@ -56,6 +56,9 @@ class Traits:
     """Whether input 1 is subtracted from input 0."""
     quantizes: ClassVar[bool] = False
     """Whether the output is input 0 rounded to the few values of a smaller type."""
+    multiplied: ClassVar[tuple[str, ...]] = ()
+    """The inputs, by name, whose elements are multiplied with those of another input and summed up: what may be the
+    weights of a product or convolution."""
     exact_inputs: ClassVar[tuple[int, ...]] = ()
     """The inputs that give sizes or positions, so that what they are computed from must not be rounded to f16."""
     decompresses: ClassVar[tuple[int, ...]] = ()
