@@ -22,8 +22,11 @@ def exact_layers(model: Model) -> set[Layer]:
     found: set[Layer] = set()
     while pending:
         source = pending.pop().source
-        if source is None or source.layer in found or getattr(source.layer.operator, "value_from_shapes", False):
+        if source is None or source.layer in found:
             continue
-        found.add(source.layer)
-        pending.extend(source.layer.inputs)
+        op, inputs = source.layer.operator, source.layer.inputs
+        read = inputs if op is None else op.with_elements_read(inputs)
+        if read or not inputs:
+            found.add(source.layer)
+            pending.extend(read)
     return found

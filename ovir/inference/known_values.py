@@ -93,7 +93,8 @@ def with_known_values(
 ) -> tuple[TensorType, ...]:
     """Return the outputs, with deferred known values if anything can be known of them."""
     outputs = found.outputs
-    if not found.is_small or not (op.value_from_shapes or any(tensor.may_have_value for tensor in inputs)):
+    read = op.with_elements_read(inputs)
+    if not found.is_small or (read and not any(tensor.may_have_value for tensor in read)):
         return outputs
     if any(tensor.may_have_value for tensor in outputs) or not can_evaluate(op, inputs, outputs):
         return outputs

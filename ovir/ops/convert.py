@@ -153,6 +153,8 @@ class ConvertLike(ConversionBase):
     Source: ConvertLike-1
     """
 
+    shape_inputs = (1,)
+
     def infer(self, data: TensorType, like: TensorType) -> TensorType:
         return TensorType(like.element_type, data.shape)
 

@@ -38,6 +38,7 @@ class ExperimentalDetectronPriorGridGenerator(Operator):
     Source: ExperimentalDetectronPriorGridGenerator-6
     """
 
+    shape_inputs = (1, 2)
     flatten: bool = attribute(default=True)
     h: int = attribute(default=0, minimum=0)
     w: int = attribute(default=0, minimum=0)
@@ -202,6 +203,7 @@ class ExperimentalDetectronDetectionOutput(RegionBase):
     Source: ExperimentalDetectronDetectionOutput-6
     """
 
+    shape_inputs = (3,)
     score_threshold: float = attribute(default=0.0, specified=True)
     nms_threshold: float = attribute(default=0.0, specified=True)
     max_delta_log_wh: float = attribute(default=0.0, specified=True)

@@ -34,7 +34,7 @@ class ShapeOf1(Operator):
     Source: ShapeOf-1
     """
 
-    value_from_shapes = True
+    shape_inputs = (0,)
 
     def infer(self, data: TensorType) -> TensorType:
         return self._shape_of(data, i64)

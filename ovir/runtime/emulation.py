@@ -171,6 +171,7 @@ def _from_shapes(model: Model) -> set[Layer]:
         op = layer.operator
         if layer.type == "Parameter" or op is None or not op.pure or layer.bodies:
             continue
-        if op.value_from_shapes or all(port.source is not None and port.source.layer in found for port in layer.inputs):
+        read = op.with_elements_read(layer.inputs)
+        if all(port.source is not None and port.source.layer in found for port in read):
             found.add(layer)
     return found

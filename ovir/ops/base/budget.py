@@ -24,7 +24,7 @@ def can_evaluate(op: Operator, inputs: Sequence[TensorType], outputs: Sequence[T
     """
     if not op.pure or not op.bounded or op.wiring:
         return False
-    if any(tensor.may_have_value and tensor.shape.least_size > MOST_READ for tensor in inputs):
+    if any(tensor.may_have_value and tensor.shape.least_size > MOST_READ for tensor in op.with_elements_read(inputs)):
         return False
     tensors = (*inputs, *outputs)
     if not any(tensor.element_type.is_real for tensor in tensors):

@@ -76,8 +76,8 @@ class Operator(Traits):
     sizes of outputs, and axes that inference checks. From all other inputs it may read only the element type and the
     shape: layers for which these and the values named here are equal share one inference.
     """
-    value_from_shapes: ClassVar[bool] = False
-    """Whether something is known of the outputs although nothing is known of the inputs but their shapes."""
+    shape_inputs: ClassVar[tuple[int, ...]] = ()
+    """The inputs of which the operation reads the element type and the shape, but no element."""
     monotone: ClassVar[tuple[int, ...]] = ()
     """The inputs in which each output element is monotone: its bounds are at corners of their bounds."""
 
@@ -135,6 +135,13 @@ class Operator(Traits):
     def reads_value(cls, index: int) -> bool:
         """Return whether ``infer`` may read the known value of this input."""
         return index in cls.value_inputs or cls.value_inputs == ALL
+
+    @classmethod
+    def with_elements_read(cls, inputs: Sequence[V]) -> Sequence[V]:
+        """Return those of the inputs whose elements the operation reads."""
+        if not cls.shape_inputs:
+            return inputs
+        return [item for index, item in enumerate(inputs) if index not in cls.shape_inputs]
 
     # ----- to be defined by each operation
 
