@@ -69,8 +69,11 @@ class Reshape(Operator):
     """The elements of ``data``, in row-major order, with the dimensions given by ``shape``.
 
     One -1 in ``shape`` stands for the size that keeps the number of elements. With ``special_zero`` a 0 at position i
-    copies dimension i of ``data``; otherwise it is a dimension of size 0. If tensors are empty and any size would fit
-    for -1, it is 1.
+    copies dimension i of ``data``; otherwise it is a dimension of size 0.
+
+    If the tensors are empty and any size would fit for -1, equal numbers of zeros in ``data`` and ``shape`` are left
+    out before it is computed, so that [N, -1] makes of [N, 4] what it makes for every other N: [N, 4]. If no size
+    results from that, it is 1.
 
     Source: Reshape-1
     """
@@ -108,10 +111,11 @@ class Reshape(Operator):
         self.require(len(inferred) < 2, _TWO_INFERRED, *inferred[:2])
         if inferred:
             # Copied dimensions occur on both sides, so they do not count, even if they are 0.
-            own = prod(size for i, size in enumerate(data.shape) if i not in copied)
-            others = prod(size for i, size in enumerate(target) if i not in (*copied, *inferred))
-            self.require(own % others == 0 if others else own == 0, _NOT_DIVISIBLE, data.shape, shape.tolist())
-            target[inferred[0]] = own // others if others else 1
+            own = [size for i, size in enumerate(data.shape) if i not in copied]
+            others = [size for i, size in enumerate(target) if i not in (*copied, *inferred)]
+            target[inferred[0]] = self.require_known(
+                _missing_size(own, others), _NOT_DIVISIBLE, data.shape, shape.tolist()
+            )
         fits = all(size >= 0 for size in target) and prod(target) == data.size
         self.require(fits, _NO_FIT, data.shape, shape.tolist())
         return data.reshape(target)
@@ -168,23 +172,53 @@ def _shown(pattern: Sequence[Dimension | None]) -> str:
     return "[" + ",".join("-1" if dim is None else str(dim) for dim in pattern) + "]"
 
 
+def _missing_size(own: Sequence[int], others: Sequence[int]) -> int | None:
+    """Return the size that -1 stands for: with ``others`` it gives as many elements as ``own``. None if there is none.
+
+    Zeros on both sides cancel, as unknown sizes with one symbol do in inference.
+    """
+    zeros = min(own.count(0), others.count(0))
+    left, right = (prod(size for size in sizes if size) * (sizes.count(0) == zeros) for sizes in (own, others))
+    if right and left % right == 0:
+        return left // right
+    return 1 if zeros else None
+
+
+def _missing_beside_zero(own: Sequence[Dimension], others: Sequence[Dimension]) -> Dimension | None:
+    """Return the size that -1 stands for beside ``others`` that certainly are empty; see ``_missing_size``."""
+    empty, other_empty = ([dim for dim in dims if dim.contains(0)] for dims in (own, others))
+    if not empty:
+        return None
+    if (len(empty) > 1 and not all(dim.is_static for dim in empty)) or not all(dim.is_static for dim in other_empty):
+        return UNKNOWN  # the numbers of zeros are not known
+    if len(empty) != len(other_empty):
+        return Dimension(int(len(empty) < len(other_empty)))
+    left, right = ([dim for dim in dims if not dim.contains(0)] for dims in (own, others))
+    size = _quotient(left, right, None) or Dimension(1)
+    is_sure = product(right) == 1 or product((*left, *right)).is_static
+    return size if is_sure else size.union(Dimension(1))
+
+
 def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dimension | None) -> Dimension | None:
     """Return the size that together with ``others`` gives as many elements as ``own``, or None if there is none.
 
-    ``wanted`` is what is already known about that size. Unknown sizes with one symbol on both sides cancel.
+    ``wanted`` is what is already known about that size, None for -1. Unknown sizes with one symbol on both sides
+    cancel.
     """
+    if product(others).upper == 0:
+        return wanted or _missing_beside_zero(own, others)
     rest = list(others)
     left: list[Dimension] = []
+    may_be_zero = False  # whether a size that cancels may be 0
     for dim in own:
         twin = next((i for i, other in enumerate(rest) if dim.symbol and dim.symbol == other.symbol), None)
         if twin is None:
             left.append(dim)
         else:
+            may_be_zero |= dim.contains(0)
             del rest[twin]
     fixed = prod(dim.lower for dim in left if dim.is_static)
     divisor = prod(dim.lower for dim in rest if dim.is_static)
-    if divisor == 0:
-        return wanted or (Dimension(1, 1) if product(left).contains(0) else None)
     common = gcd(fixed, divisor)
     total = product(dim for dim in left if not dim.is_static) * (fixed // common)
     parts = product(dim for dim in rest if not dim.is_static) * (divisor // common)
@@ -192,7 +226,10 @@ def _quotient(own: Sequence[Dimension], others: Sequence[Dimension], wanted: Dim
         size = total.exact_div(parts.length)
     else:
         lower = -(-total.lower // parts.upper) if parts.upper else int(total.lower > 0)
-        size = Dimension(lower, total.upper // parts.lower if total.upper is not None and parts.lower else None)
+        upper = total.upper // parts.lower if total.upper is not None and parts.lower else None
+        size = Dimension(lower, upper) if upper is None or lower <= upper else None
+    if may_be_zero and size is not None and parts != 1:
+        size = size.union(Dimension(1))  # for empty tensors; see _missing_size
     return size if wanted is None or size is None else wanted.merged_with(size)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pytest
 from builder import Net
 from tensors import const, inferred, tensor
 
+import ovir
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import f32, i32, i64
 from ovir.core.shapes import PartialShape
@@ -50,7 +53,15 @@ def test_shape_of_refuses_other_types() -> None:
         ("3,1,1", [-1, 0], True, "[3,1]"),
         ("2,5,5,0", [0, 4], False, "[0,4]"),
         ("0,3", [0, -1], True, "[0,3]"),
-        ("0,3", [0, -1], False, "[0,1]"),
+        ("0,3", [0, -1], False, "[0,3]"),
+        ("0,6", [-1, 2, 0], False, "[3,2,0]"),
+        ("0,0,3", [0, -1], False, "[0,0]"),
+        ("0,3", [0, 0, -1], False, "[0,0,1]"),
+        ("0,3", [0, 2, -1], False, "[0,2,1]"),
+        ("?,3", [0, -1], False, "[0,3]"),
+        ("2..,?,6", [0, -1], False, "[0,12..]"),
+        ("?,?,3", [0, -1], False, "[0,?]"),
+        ("4..,2..", [0, -1], True, "[4..,2..]"),
         ("?,3", [0, -1], True, "[?,3]"),
         ("?,3,4", [-1, 12], True, "[?,12]"),
         ("2..4,3", [-1, 6], True, "[1..2,6]"),
@@ -108,7 +119,92 @@ def test_reshape_runs_as_a_view() -> None:
     result = Reshape(special_zero=True).run(data, np.array([0, -1]))
     assert result.shape == (2, 12)
     assert np.shares_memory(result, data)
-    assert Reshape(special_zero=False).run(np.zeros((0, 3)), np.array([0, -1])).shape == (0, 1)
+    assert Reshape(special_zero=False).run(np.zeros((0, 3)), np.array([0, -1])).shape == (0, 3)
+
+
+N, M, K = (Dimension(0, None, symbol) for symbol in (901, 902, 903))
+
+
+@pytest.mark.parametrize("pattern", [(N, -1), (-1, N), (N, 2, -1), (M, N, -1), (N, N, -1), (N, 0, -1), (K, N, -1)])
+@pytest.mark.parametrize("data", [(N, 4), (N, M, 4), (N, N, 6), (N, 0, 4)])
+def test_reshape_of_empty_tensors_gives_what_was_inferred(
+    data: tuple[Dimension | int, ...], pattern: tuple[Dimension | int, ...]
+) -> None:
+    op = Reshape(special_zero=False)
+    bounds = np.array([[d, d] if isinstance(d, int) else [0, np.inf] for d in pattern]).T
+    symbols = np.array([0 if isinstance(d, int) else d.symbol for d in pattern])
+    wanted = TensorType(i64, [len(pattern)], Value(None, *bounds, symbols))
+    try:
+        expected = op.infer(TensorType(f32, list(data)), wanted).shape
+    except OperatorError:
+        return  # no sizes fit
+    runs = 0
+    for sizes in product((0, 1, 2, 3), repeat=3):
+        known = dict(zip((N.symbol, M.symbol, K.symbol), sizes, strict=True))
+        shape, target = ([d if isinstance(d, int) else known[d.symbol] for d in dims] for dims in (data, pattern))
+        try:
+            result = op.run(np.zeros(shape, np.float32), np.array(target))
+        except OperatorError:
+            continue
+        runs += 1
+        assert PartialShape(result.shape).compatible(expected), (shape, target)
+        assert inferred(op, TensorType(f32, shape), const(target)) == str(PartialShape(result.shape))
+    assert runs
+
+
+@pytest.mark.parametrize("special_zero", ["true", "false"])
+def test_an_empty_batch_is_reshaped_as_any_other(special_zero: str) -> None:
+    net = Net()
+    x = net.parameter("x", "?,2,2")
+    shape = net.op("ShapeOf", x, opset=3)
+    batch = net.op("Gather", shape, net.const(np.array([0])), net.const(np.int64(0)), opset=8)
+    pattern = net.op("Concat", batch, net.const(np.array([-1])), axis=0)
+    rows = net.op("Reshape", x, pattern, special_zero=special_zero)
+    net.result(net.op("MatMul", rows, net.const(np.ones((4, 3), np.float32))))
+    request = net.compiled().create_infer_request()
+    for count in (2, 0, 0, 0, 3, 0, 2):
+        data = np.random.default_rng(count).random((count, 2, 2), np.float32)
+        (result,) = request.infer([data]).values()
+        np.testing.assert_allclose(result, data.reshape(count, 4) @ np.ones((4, 3)), rtol=1e-5)
+    static = net.model()
+    static.reshape({"x": [0, 2, 2]})
+    assert str(static.outputs[0].shape) == "[0,3]"
+
+
+def test_reshape_into_sizes_of_which_none_fits() -> None:
+    open_size = TensorType(i64, [2], Value(None, np.array([4.0, -1]), np.array([5.0, -1])))
+    with pytest.raises(OperatorError, match="cannot be divided evenly into the shape"):
+        Reshape().infer(tensor("6"), open_size)
+
+
+def test_the_shape_of_a_large_constant_is_known() -> None:
+    net = Net()
+    x = net.parameter("x", "?,300")
+    large = net.const(np.ones((300, 300), np.float32))
+    net.result(net.op("Broadcast", net.const(np.float32(1)), net.op("ShapeOf", large, opset=3), opset=3))
+    net.result(net.op("Broadcast", x, net.op("ShapeOf", large), opset=3))
+    alike = net.op("ConvertLike", net.op("ShapeOf", x), net.const(np.ones((300, 300), np.int32)))
+    net.result(net.op("Broadcast", net.const(np.float32(2)), alike, opset=3))
+    model = net.model()
+    assert [str(port.shape) for port in model.outputs] == ["[300,300]", "[300,300]", "[?,300]"]
+    assert model.outputs[2].shape[0].symbol == model.inputs[0].shape[0].symbol
+    request = net.compiled().create_infer_request()
+    for count in (1, 1, 300, 300, 300, 1):
+        data = np.random.default_rng(count).random((count, 300), np.float32)
+        ones, repeated, alike_filled = request.infer([data]).values()
+        assert (ones == np.ones((300, 300))).all()
+        assert (repeated == np.broadcast_to(data, (300, 300))).all()
+        assert alike_filled.shape == data.shape
+    model.fold_constants()
+    assert sum(layer.type == "ShapeOf" for layer in model.layers) == 1
+
+
+def test_a_shape_that_does_not_fit_a_large_constant_is_found_before_a_run() -> None:
+    net = Net()
+    shape = net.op("ShapeOf", net.const(np.ones((300, 300), np.float32)), opset=3)
+    net.result(net.op("Broadcast", net.parameter("x", "7,300"), shape, opset=3))
+    errors = [d for d in ovir.check(net.xml().encode(), bytes(net.blob)) if d.severity is ovir.Severity.ERROR]
+    assert [error.layer_id for error in errors] == [3]
 
 
 # ----- Squeeze and Unsqueeze
