@@ -8,6 +8,7 @@ from typing import Any
 
 from ovir.checks.constant_types import fold_constant_types
 from ovir.checks.foreign_weights import report_foreign_weights
+from ovir.checks.refusals import report_refusals
 from ovir.checks.releases import parse_release
 from ovir.checks.repeats import sum_up
 from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
@@ -105,31 +106,24 @@ def _collect(
 def infer_recovering(document: Document, diagnostics: Diagnostics) -> None:
     """Infer with declared types wherever they differ from inferred ones.
 
-    If this finds no fatal error, infer again without them, as ``read_model`` does, and report what ``read_model`` would
-    refuse: the errors of contradicted layers, and of the first layer that a contradicted parameter or constant feeds.
-    Later errors follow from these.
+    If anything differs, infer again without them, as ``read_model`` and OpenVINO do, and report which layers they would
+    refuse, each with the difference that it follows from.
     """
+    has_read_errors = bool(diagnostics.fatal)
     infer_into(document.model, diagnostics, trust_declared=True)
+    failing = {d.layer for d in diagnostics.fatal}
     _blame_constants(document.model, diagnostics)
     contradictions = [d for d in diagnostics if d.code in _CONTRADICTIONS]
     for contradiction in contradictions:
         if contradiction.code == OUTSIDE_SPEC.id:
             diagnostics.discard(contradiction)  # rules report it for constants, runs for computed values
-    if diagnostics.fatal or not contradictions:
+    if has_read_errors or not contradictions:
         return
     infer_into(document.model, strict := Diagnostics())
-    rejected = _first_errors(document.model, strict.fatal, contradictions)
-    if not rejected and not any(d.severity is Severity.ERROR for d in contradictions):
-        rejected = strict.fatal[:1]
-    for error in rejected:
-        causes = [d for d in contradictions if d.layer == error.layer and d.severity is Severity.ERROR]
-        for cause in causes:
-            diagnostics.discard(cause)
-        exchanged = [cause for cause in causes if cause.code == EXCHANGED_INPUTS.id]
-        others = [cause for cause in causes if cause not in exchanged]
-        hint = exchanged[0].hint if exchanged else error.hint
-        message = "; ".join(found.message for found in (*exchanged, error, *others))
-        diagnostics.add(replace(error, message=message, hint=hint))
+    declared = [d for d in contradictions if d.code != OUTSIDE_SPEC.id]
+    report_refusals(document.model, strict.fatal, declared, failing, diagnostics)
+    if failing:
+        infer_into(document.model, Diagnostics(), trust_declared=True)
 
 
 def _blame_constants(model: Model, diagnostics: Diagnostics) -> None:
@@ -159,26 +153,18 @@ _OF_OPERATIONS = ("OVIR3", "OVIR4")
 _MANY_PAST_END = 3
 
 
-def _first_errors(model: Model, errors: list[Diagnostic], contradictions: list[Diagnostic]) -> list[Diagnostic]:
-    """Return the errors of contradicted layers, and the first that follows each contradicted parameter or constant."""
-    contradicted = {d.layer for d in contradictions}
-    own = {d.layer for d in contradictions if d.code in _OWN}
-    feeding = {
-        layer.title: {port.source.layer.title for port in layer.inputs if port.source is not None} & own
-        for layer in model.layers
-    }
-    first, covered = [], set[str | None]()
-    for error in errors:
-        fed_by = feeding.get(error.layer or "", set())
-        if error.layer in contradicted or not fed_by <= covered:
-            first.append(error)
-        covered |= fed_by
-    return first
-
-
-_OWN = {code.id for code in (OWN_SHAPE, OWN_TYPE)}
-_CONTRADICTIONS = _OWN | {
-    code.id for code in (DECLARED_SHAPE, DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_SHAPE, INPUT_TYPE, OUTSIDE_SPEC)
+_CONTRADICTIONS = {
+    code.id
+    for code in (
+        DECLARED_SHAPE,
+        DECLARED_TYPE,
+        EXCHANGED_INPUTS,
+        INPUT_SHAPE,
+        INPUT_TYPE,
+        OUTSIDE_SPEC,
+        OWN_SHAPE,
+        OWN_TYPE,
+    )
 }
 
 _STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")

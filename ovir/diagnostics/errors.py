@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ovir.diagnostics.codes import Code
 from ovir.diagnostics.diagnostic import Diagnostic
+from ovir.diagnostics.text import plural
 
 
 class OvirError(Exception):
@@ -24,8 +25,7 @@ class OvirError(Exception):
 
     def __str__(self) -> str:
         first, *rest = self.diagnostics
-        more = f"\n({len(rest)} more: `ovir check` lists them all)" if rest else ""
-        return f"{first}{more}"
+        return f"{first}\n({plural(len(rest), 'more error')})" if rest else str(first)
 
 
 class ReadError(OvirError):

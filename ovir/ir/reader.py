@@ -68,7 +68,12 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
             if legacy_io and not diagnostics.fatal:
                 apply_legacy_io(result)
                 found = infer_into(result, diagnostics)
-    diagnostics.raise_errors()
+    try:
+        diagnostics.raise_errors()
+    except ModelError as error:
+        if len(error.diagnostics) > 1 and not legacy_io:
+            error.add_note("  hint: `ovir check` reports every fault of the file, with what follows from it")
+        raise
     result.inference_diagnostics = found
     from_inference = set(found)
     result.read_diagnostics = [d for d in diagnostics.non_fatal if d not in from_inference]

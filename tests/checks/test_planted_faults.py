@@ -245,7 +245,7 @@ def long_cycle(plant: Plant) -> None:
 
 
 def other_source(plant: Plant) -> None:
-    """A MatMul is fed its weights twice; the Reshape behind it could not take what comes of that."""
+    """A MatMul is fed its weights twice; the Reshape after it could not take what comes of that."""
     layer = plant.layer("MatMul")
     edge = plant.edge_into(layer)
     edge.set("from-layer", str(int(layer.get("id", "")) - 1))
@@ -322,7 +322,11 @@ def test_ten_faults(seed: int) -> None:
     check_planted(plant.random.sample(FAULTS, 10), plant)
 
 
-@pytest.mark.parametrize("fault", [*FAULTS, long_cycle], ids=lambda fault: fault.__name__)
+ALONE = [fault for fault in FAULTS if fault is not other_source]
+"""Where the file can be read, ``other_source`` is an error of the layer that fails by it."""
+
+
+@pytest.mark.parametrize("fault", [*ALONE, long_cycle], ids=lambda fault: fault.__name__)
 def test_one_fault(fault: Callable[[Plant], None]) -> None:
     for seed in range(4):
         check_planted([fault], Plant(seed))
@@ -340,3 +344,19 @@ def test_a_doubt_and_what_fails_by_it_are_one_error() -> None:
             "a is f32 and b is i32: their element types must be equal; input port 1 declares"
         )
         assert found.line == max(i for i, row in enumerate(text.split("\n")[:line], 1) if "<layer " in row)
+
+
+def test_a_doubt_and_a_later_layer_that_fails_by_it_are_one_error() -> None:
+    for seed in range(4):
+        plant = Plant(seed)
+        other_source(plant)
+        text, ((_, line),) = plant.finish()
+        (found,) = errors(text, plant.weights)
+        assert found.code == "OVIR401"
+        assert found.layer is not None
+        assert "(Reshape, opset1)" in found.layer
+        assert re.fullmatch(
+            r"data of shape \[8,8\] cannot be reshaped to \[2,16\]; this follows from layer \d+ 'matmul\d+' "
+            rf"\(MatMul, opset1\) on line {line}: input port 0 declares shape \[4,8\], but its tensor has \[8,8\] .*",
+            found.message,
+        )

@@ -1,0 +1,123 @@
+"""Files whose inferred shapes make a later layer fail: `check` reports that layer, with the cause, as one error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builder import Net
+from test_planted_faults import Plant, declared_constant, declared_input, declared_output, other_constant, other_source
+
+import ovir
+from ovir.cli.main import main
+
+
+def products(count: int, version: int = 11) -> Net:
+    """A Reshape to the sizes of a constant, and products that read it."""
+    net = Net(version=version)
+    x = net.op("ReLU", net.parameter("x", "1,3,8,8"))
+    x = net.op("Reshape", x, net.const([1, 192]), special_zero="false", name="flat")
+    for number in range(count):
+        net.result(net.op("MatMul", x, net.const(np.ones((192, 4), np.float32)), name=f"product{number}"))
+    return net
+
+
+def with_other_sizes(net: Net) -> tuple[str, bytes]:
+    """The file declares what it did before an edit of the constant."""
+    return net.declared_xml(), np.int64([2, 96]).tobytes() + bytes(net.blob[16:])
+
+
+def errors(text: str, weights: bytes) -> list[ovir.Diagnostic]:
+    return [d for d in ovir.check(text, weights) if d.severity is not ovir.Severity.INFO]
+
+
+FAILS = "a of shape [2,96] has 96 columns, but b of shape [192,4] has 192 rows"
+
+
+def test_check_and_run_name_the_same_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, weights = with_other_sizes(products(5))
+    path = tmp_path / "model.xml"
+    path.write_text(text)
+    path.with_suffix(".bin").write_bytes(weights)
+    assert main(["check", str(path), "--no-config"]) == 1
+    assert capsys.readouterr().out == (
+        f"{path}:70: error[OVIR401] layer 5 'product0' (MatMul, opset1): {FAILS}; this follows from layer 3 'flat' "
+        "(Reshape, opset1) on line 55: output port 2 declares shape [1,192], but inference gives [2,96]; 4 more errors "
+        "of the same cause: layer 8 'product1' (MatMul, opset1), layer 11 'product2' (MatMul, opset1), layer 14 "
+        "'product3' (MatMul, opset1), ...\n"
+        "  hint: OpenVINO ignores what ports declare, too, and refuses the file\n"
+    )
+    assert main(["run", str(path)]) == 1
+    assert capsys.readouterr().err == (
+        f"{path}:70: error[OVIR401] layer 5 'product0' (MatMul, opset1): {FAILS}\n"
+        "(4 more errors)\n"
+        "  hint: `ovir check` reports every fault of the file, with what follows from it\n"
+    )
+
+
+def test_files_of_version_10() -> None:
+    """Differences between declared and inferred shapes are warnings in them, but what fails by one is an error."""
+    found = errors(*with_other_sizes(products(1, version=10)))
+    assert [(d.code, str(d.severity)) for d in found] == [("OVIR402", "warning"), ("OVIR401", "error")]
+
+
+def test_nothing_fails() -> None:
+    text, weights = with_other_sizes(products(0))
+    assert "Result" not in text
+    net = products(0)
+    net.result((3, 2))
+    (found,) = errors(*with_other_sizes(net))
+    assert found.code == "OVIR402"
+
+
+def test_two_causes_are_two_errors() -> None:
+    net = Net()
+    for name in "xy":
+        flat = net.op("Reshape", net.parameter(name, "1,4,8"), net.const([1, 32]), special_zero="false")
+        net.result(net.op("MatMul", flat, net.const(np.ones((32, 4), np.float32)), name=f"of_{name}"))
+    text = net.declared_xml()
+    weights = bytes(net.blob).replace(np.int64([1, 32]).tobytes(), np.int64([2, 16]).tobytes())
+    assert [(d.code, (d.layer or "").split("'")[1]) for d in errors(text, weights)] == [
+        ("OVIR401", "of_x"),
+        ("OVIR401", "of_y"),
+    ]
+
+
+def test_a_layer_that_fails_in_any_case_hides_no_other() -> None:
+    """An axis outside of its rank, and sizes that differ from what the file declares: two faults, two errors."""
+    net = products(1)
+    net.result(net.op("SoftMax", net.parameter("y", "2,3"), opset=8, axis=1))
+    text, weights = with_other_sizes(net)
+    assert text.count('axis="1"') == 1
+    found = errors(text.replace('axis="1"', 'axis="5"'), weights)
+    assert sorted(d.code for d in found) == ["OVIR305", "OVIR401"]
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [declared_output, other_source],
+        [declared_constant, declared_input, other_constant],
+        [declared_output, declared_input, other_source, other_constant],
+        [other_source, other_source],
+    ],
+)
+@pytest.mark.parametrize("seed", range(5))
+def test_every_layer_that_reading_refuses_is_named(faults: list[Callable[[Plant], None]], seed: int) -> None:
+    plant = Plant(seed)
+    for fault in faults:
+        fault(plant)
+    text, _ = plant.finish()
+    with pytest.raises(ovir.ModelError) as refused:
+        ovir.read_model(text, plant.weights)
+    reported = "\n".join(map(str, errors(text, plant.weights)))
+    assert [d.layer for d in refused.value.diagnostics if d.layer not in reported] == []
+
+
+def test_errors_in_other_shapes_are_none_of_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = products(3).write(tmp_path)
+    assert main(["run", str(path), "--shape", "x=1,3,8,9"]) == 1
+    assert "ovir check" not in capsys.readouterr().err
+    assert ovir.check(path) == []
