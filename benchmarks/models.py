@@ -26,7 +26,7 @@ import ovir
 from benchmarks.common import geometric_mean, in_turns, write_figures
 from ovir.core.arrays import Array
 from ovir.kernels.blas import single_thread
-from ovir.runtime.bound import BoundPlan
+from ovir.runtime.executor import Executor
 
 MODELS = Path(__file__).parents[2] / "shared" / "models"
 Figures = dict[str, tuple[float, float, float]]
@@ -65,8 +65,8 @@ class Pair:
         return max((_difference(a, b) for a, b in zip(unbound, bound, strict=True)), default=0.0)
 
     @property
-    def bound(self) -> BoundPlan:
-        return next(iter(self.ours._runner._bound.values()))
+    def bound(self) -> Executor:
+        return next(iter(self.ours._bindings._bound.values()))
 
 
 def _key(compiled: openvino.CompiledModel, name: str) -> int:

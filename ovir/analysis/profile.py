@@ -24,6 +24,8 @@ class Timing:
 class Profile:
     """A listener of a run; afterwards ``layers`` and ``types`` hold the times, the slowest first."""
 
+    sees_tensors = False
+
     def __init__(self) -> None:
         self._timings: dict[Layer, Timing] = {}
         self._open: list[tuple[float, float]] = []  # the running layers: start, and seconds in inner layers

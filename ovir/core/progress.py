@@ -66,6 +66,11 @@ def stage(name: str, total: int = 0) -> Iterator[Stage]:
         del stages[depth:]  # also the stages of loops that an exception has left
 
 
+def is_watched() -> bool:
+    """Return whether anybody watches the stages of this context."""
+    return _watched.get() is not None
+
+
 def counted(name: str, items: Collection[T]) -> Iterable[T]:
     """Return the items of a loop, which is a stage that counts them."""
     stages = _watched.get()

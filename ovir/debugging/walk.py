@@ -12,10 +12,10 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
+from ovir.kernels.blas import single_thread
 from ovir.runtime.executor import Executor, SeenStep
 from ovir.runtime.listeners import Reports
 from ovir.runtime.plan import Plan, make_plan
-from ovir.runtime.runner import Runner
 from ovir.runtime.state import Variables
 
 ENDS = ("Parameter", "Result", "Const")
@@ -35,19 +35,14 @@ class WalkPlan:
         ]
         """The steps, in order."""
         with without_garbage_collection():
-            self.plan: Plan = make_plan(model, frozenset(layer.key for layer in self.layers))
+            self.plan: Plan = make_plan(model, frozenset(layer.key for layer in self.layers)).watched()
 
 
 class Walk(Iterator[SeenStep]):
     """One run of a model. Iterating runs the next layer and returns it with its arrays."""
 
     def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
-        variables = Variables()
-
-        def of_body(body: Plan) -> Runner:
-            return Runner(body, None, variables, {})
-
-        self._executor = Executor(plan.plan, variables, of_body)
+        self._executor = Executor(plan.plan, Variables())
         self._steps = self._executor.walk(inputs)
         self._reports = Reports(strict=False)
         self.results: list[Array] | None = None
@@ -59,7 +54,7 @@ class Walk(Iterator[SeenStep]):
             self._reports.add(code, message, self._executor.innermost)  # type: ignore[arg-type]
 
         try:
-            with np.errstate(all="ignore"), reporting_to(report):
+            with np.errstate(all="ignore"), single_thread, reporting_to(report):
                 return next(self._steps)
         except StopIteration as end:
             if self.results is None:

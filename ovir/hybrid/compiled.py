@@ -11,11 +11,10 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.graph.layers import Layer
 from ovir.graph.model import Model
+from ovir.runtime.bindings import InputShapes, States
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
 from ovir.runtime.plan import Plan, make_plan
-from ovir.runtime.runner import Runner
-from ovir.runtime.state import Variables
 
 ENGINES = "numpy", "onnxruntime"
 
@@ -81,6 +80,5 @@ class HybridModel(CompiledModel):
             except PartRefused as refused:
                 self.numpy_layers.update(dict.fromkeys(refused.layers, refused.reason))
 
-    def make_runner(self, variables: Variables) -> Runner:
-        """Return what runs the same plan for inputs of all shapes."""
-        return Runner(self.plan(), None, variables, self.prepared)
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> None:
+        """Return None: the parts run inputs of all shapes."""

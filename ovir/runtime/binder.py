@@ -113,9 +113,11 @@ class StepBinder:
         memory: Memory,
         prepared: Prepared | None,
         borders: Borders,
+        *,
+        keeps_inputs: bool = False,
     ) -> None:
         """Bind one step; ``constants`` are the positions of inputs that never change, ``prepared`` what bindings share
-        of them."""
+        of them. With ``keeps_inputs`` no output takes the memory of an input."""
         self.inputs = inputs
         self.calls: list[Call] = []
         self.outputs: list[Array | None] = [None] * len(step.outputs)
@@ -124,6 +126,7 @@ class StepBinder:
         self._memory = memory
         self._prepared = prepared
         self._borders = borders
+        self._keeps_inputs = keeps_inputs
         self._workspace: list[Span] = []
 
     def is_constant(self, index: int) -> bool:
@@ -133,7 +136,7 @@ class StepBinder:
         return self._step.wanted[index]
 
     def may_overwrite(self, index: int) -> bool:
-        if index not in self._step.operator.inplace:
+        if self._keeps_inputs or index not in self._step.operator.inplace:
             return False
         slot = self._step.inputs[index]
         is_last = slot in self._step.release and self._step.inputs.count(slot) == 1

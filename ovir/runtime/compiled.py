@@ -21,8 +21,9 @@ from ovir.graph.model import Model
 from ovir.inference.models import infer_moment
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
+from ovir.runtime.bindings import MOST_BINDINGS, Bindings, InputShapes, States
 from ovir.runtime.emulation import Emulation, emulation_of
-from ovir.runtime.executor import Runs
+from ovir.runtime.executor import Executor
 from ovir.runtime.inputs import Feeds, InputCollector
 from ovir.runtime.listeners import (
     Listener,
@@ -30,12 +31,12 @@ from ovir.runtime.listeners import (
     Reports,
     Tap,
     require_listeners,
+    sees_tensors,
     show_inputs,
     steps_wanted_by,
 )
 from ovir.runtime.plan import Folded, Plan, make_plan
 from ovir.runtime.results import Results, listed, output_keys
-from ovir.runtime.runner import MOST_BINDINGS, Runner, Shapes, States
 from ovir.runtime.state import Variable, Variables
 
 if TYPE_CHECKING:
@@ -116,30 +117,27 @@ class CompiledModel:
                 model, keep, keep_compressed=self.keep_compressed, folded=self._folded, emulation=self.emulation
             )
 
-    def plan_for(self, shapes: Shapes, states: States) -> Plan:
+    def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> Plan | None:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
         cached. Raise ModelError if inference refuses the shapes."""
         with self._lock:
-            key = shapes, tuple(states.items())
+            missing = frozenset(keep) - self.plan().step_names
+            key = shapes, tuple(states.items()), missing
             plan = self._plans.pop(key, None)
             if plan is None:
-                plan = self._make_plan_for(shapes, states)
+                plan = self._make_plan_for(shapes, states, missing)
             self._plans[key] = plan
             while len(self._plans) > MOST_BINDINGS:
                 del self._plans[next(iter(self._plans))]
             return plan
 
-    def _make_plan_for(self, shapes: Shapes, states: States) -> Plan:
+    def _make_plan_for(self, shapes: InputShapes, states: States, keep: Collection[str]) -> Plan:
         if not states and all(port.shape.is_static for port in self.model.inputs):
-            return self.plan()
+            return self.plan(keep)
         with without_garbage_collection():
             model = self.model.clone()
             infer_moment(model, shapes, states)
-            return self._make_plan(model)
-
-    def make_runner(self, variables: Variables) -> Runner:
-        """Return what runs the plan for one request, which has these variables."""
-        return Runner(self.plan(), self.plan_for, variables, self.prepared)
+            return self._make_plan(model, keep)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited."""
@@ -245,7 +243,9 @@ class InferRequest:
     def _prepare(self) -> None:
         """Make what runs the plan of the model as it is now."""
         compiled = self.compiled
-        self._runner = compiled.make_runner(self._variables)
+        self._bindings = Bindings(compiled, self._variables)
+        self._watched: Bindings | None = None
+        """What runs with the listeners of the last run that had some."""
         self._collect = InputCollector(compiled.model, compiled.input_index)
 
     def infer(
@@ -279,10 +279,10 @@ class InferRequest:
         compiled = self.compiled
         if listeners:
             require_listeners(listeners)
-        if self._runner.plan is not compiled.plan():
+        if self._bindings.plan is not compiled.plan():
             self._prepare()
         arrays = self._collect(inputs)
-        runner: Runs = self._runner
+        bindings = self._bindings
         arrays_by_tap: dict[str, list[Array]] = {}
         if taps:
             tap = Tap([taps] if isinstance(taps, str) else taps, compiled.model)
@@ -290,21 +290,32 @@ class InferRequest:
             listeners = [*listeners, tap]
         if listeners:
             show_inputs(listeners, compiled.model, arrays)
-            if wanted := steps_wanted_by(listeners):
-                runner = self._runner.tapped(compiled.plan(wanted))
+            bindings = self._bindings_for(listeners)
         reports = Reports(compiled.strict)
+        executor: Executor | None = None
         try:
             with (
                 parallel.limit(compiled.threads),
-                reporting_to(lambda code, message: reports.add(code, message, runner.innermost)),
+                reporting_to(lambda code, message: reports.add(code, message, executor and executor.innermost)),
                 np.errstate(all="ignore"),
             ):
-                outputs = runner.run(arrays, listeners, share=share_outputs)
+                executor = bindings.executor_for(arrays)
+                outputs = executor.run(arrays, listeners, share=share_outputs)
         except BaseException:
             self._variables.roll_back()
             raise
         self._variables.commit()
         return Results(compiled.outputs, compiled._keys, outputs, arrays_by_tap, reports.found)
+
+    def _bindings_for(self, listeners: Sequence[Listener]) -> Bindings:
+        """Return what runs with these listeners: the plan of other runs if they want no more steps and no tensors."""
+        keep, watched = steps_wanted_by(listeners), any(map(sees_tensors, listeners))
+        if not watched and keep <= self._bindings.plan.step_names:
+            return self._bindings
+        found = self._watched
+        if found is None or (found.keep, found.watched) != (keep, watched):
+            found = self._watched = Bindings(self.compiled, self._variables, keep, watched=watched)
+        return found
 
     def reset_state(self) -> None:
         """Reset the variables; ReadValue starts from its initial value again."""

@@ -1,26 +1,44 @@
-"""The executor, which runs the steps of a plan one by one."""
+"""The executor: the steps of a plan as one list of calls on arrays, in which every way to run a model looks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import islice
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
-from ovir.core.progress import counted
+from ovir.core.progress import counted, is_watched
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.errors import OvirError, RunError
 from ovir.diagnostics.text import exact_size_text, size_text
 from ovir.graph.layers import Layer
+from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
-from ovir.runtime.failures import explain_failure, failed
+from ovir.ops.base.binding import Call
+from ovir.runtime.arena import Span
+from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
+from ovir.runtime.failures import failed
+from ovir.runtime.free import FreeStep, Lasting
 from ovir.runtime.listeners import Listener, ListenerFailed
 from ovir.runtime.memory import memory_use
 from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
+
+_LARGE = 1 << 18
+"""Bytes of an input that steps read where the caller has it, if they read only parts of it."""
+
+# The size of NumPy's buffers, in elements. It first copies rows of a broadcast operand that are shorter than a buffer,
+# which takes as long as the operation itself.
+_BUFFER = 1024
 
 
 class SeenStep(NamedTuple):
@@ -32,111 +50,285 @@ class SeenStep(NamedTuple):
 
 
 class Executor:
-    """Runs the steps of a plan one by one, for inputs of any shapes that the model takes."""
+    """Runs a plan. Tensors whose shapes the plan knows have permanent arrays.
 
-    def __init__(self, plan: Plan, variables: Variables, bodies: BodyMaker) -> None:
-        """Prepare to run a plan; ``bodies(plan)`` returns what runs the plan of a body."""
-        self.plan = plan
-        self.variables = variables
-        self.current: Layer | None = None
-        self._template: list[Any] = [None] * len(plan.ports)
-        for slot, array in plan.constants.items():
-            self._template[slot] = array
+    A step between such tensors is bound: it is a few calls of functions on these arrays. Any other step, such as one
+    with bodies, with variables or with tensors of unknown size, is one call that looks up its arrays in the slots
+    (``FreeStep``).
+    """
+
+    def __init__(self, plan: Plan, variables: Variables, prepared: Prepared | None = None) -> None:
+        """Bind the steps of a plan. Executors of plans of one model, for other shapes, share what ``prepared`` holds.
+
+        Raises RunError for tensors that exceed the memory of the machine.
+        """
         refuse_what_does_not_fit(plan)
-        self._bodies = {
-            index: {key: Body(bodies(body)) for key, body in of_step.items()} for index, of_step in plan.bodies.items()
+        self.plan = plan
+        self._variables = variables
+        self._prepared: Prepared = {} if prepared is None else prepared
+        self._memory = Memory()
+        self._borders = Borders(plan.steps, plan.ports)
+        self._slots: list[Any] = [None] * len(plan.ports)
+        self._fixed: set[int] = set(plan.constants)
+        for slot, array in plan.constants.items():
+            self._slots[slot] = array
+        self._lasting = Lasting(plan, self._slots, self._fixed, self._prepared)
+        self._bodies: list[Body] = []
+        self._calls: list[Call] = []
+        self._parts: list[tuple[Step | None, int]] = []
+        """The steps in order, with the number of calls of each; None stands for calls that empty slots."""
+        self._owners: list[Step] = []
+        """The step of each call."""
+        self._remaining: Any = iter(self._calls)  # a list iterator, which knows how many calls are left
+        read = {slot for step in plan.steps for slot in step.inputs}.union(plan.results)
+        for slot in plan.parameters:
+            if slot in read:  # a loop does not feed a parameter of its body that nothing reads
+                self._add_input(slot)
+        for index, step in enumerate(counted("compiling", plan.steps)):
+            self._add(index, step)
+        self._shared = self._shared_results()
+
+    @property
+    def memory(self) -> int:
+        """Return the bytes that all tensors between the layers share."""
+        return self._memory.arena.size
+
+    # ----- binding
+
+    def _add_input(self, slot: int) -> None:
+        port = self.plan.ports[slot]
+        if has_fixed_array(port) and not self._is_only_picked_from(slot):
+            self._slots[slot] = np.empty(port.shape.to_tuple(), dtype_of(port))
+            self._fixed.add(slot)
+
+    def _is_only_picked_from(self, slot: int) -> bool:
+        """Return whether copying a large input would take longer than the steps that read it."""
+        port = self.plan.ports[slot]
+        if prod(port.shape.to_tuple()) * dtype_of(port).itemsize < _LARGE:
+            return False
+        uses = [(step, i) for step in self.plan.steps for i, other in enumerate(step.inputs) if other == slot]
+        return all(position in step.operator.picks for step, position in uses)
+
+    def _add(self, index: int, step: Step) -> None:
+        bodies = {
+            key: Body(plan, self._variables, self._prepared) for key, plan in self.plan.bodies.get(index, {}).items()
         }
-        self._sizes = {index: KnownSizes(step) for index, step in enumerate(plan.steps) if step.is_open}
-        self._is_watched = False
-        """Whether somebody sees all outputs of each step."""
+        self._bodies.extend(bodies.values())
+        is_static = all(map(has_fixed_array, step.layer.outputs)) and self._fixed.issuperset(step.inputs)
+        needs_request = not {"bodies", "variable"}.isdisjoint(step.takes)
+        if is_static and step.operator.pure and not needs_request:
+            self._add_bound(step)
+        else:
+            self._add_free(step, bodies)
+        for slot in step.release:
+            self._memory.release(slot)
+
+    def _add_calls(self, step: Step, calls: Sequence[Call]) -> None:
+        self._parts.append((step, len(calls)))
+        self._calls.extend(calls)
+        self._owners.extend([step] * len(calls))
+
+    def _add_bound(self, step: Step) -> None:
+        known = frozenset(position for position, slot in enumerate(step.inputs) if slot in self.plan.constants)
+        independent = all(slot in self.plan.independent for slot in step.inputs if slot in self.plan.constants)
+        inputs = tuple(self._slots[slot] for slot in step.inputs)
+        prepared = self._prepared if independent else None
+        binder = StepBinder(
+            step, inputs, known, self._memory, prepared, self._borders, keeps_inputs=self.plan.is_watched
+        )
+        try:
+            with np.errstate(all="ignore"):
+                bind_step(binder, step)
+        except Exception as error:
+            raise failed(step.layer, error, inputs) from error
+        for slot, array in zip(step.outputs, binder.outputs, strict=True):
+            assert array is not None, step.layer
+            self._slots[slot] = array
+        self._fixed.update(step.outputs)
+        self._add_calls(step, binder.calls)
+
+    def _add_free(self, step: Step, bodies: Mapping[str, Body]) -> None:
+        """Add a step that looks up its arrays; outputs of static shape get permanent arrays."""
+        targets = []
+        for slot, port, is_wanted in zip(step.outputs, step.layer.outputs, step.wanted, strict=True):
+            fixed = None
+            if has_fixed_array(port) and is_wanted:
+                fixed = self._slots[slot] = self._memory.allocate(slot, port.shape.to_tuple(), dtype_of(port))
+                self._fixed.add(slot)
+            elif step.operator.views or not step.operator.pure:
+                self._memory.share(slot, step.inputs)
+            targets.append((slot, fixed))
+        kernel = step.kernel
+        outs = tuple(fixed for _, fixed in targets)
+        if "out" in step.takes and step.operator.pure and all(out is not None for out in outs):
+            kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
+        if found := _keywords(step, bodies, self._variables):
+            kernel = partial(kernel, **found)
+        self._add_calls(step, [(FreeStep(step, kernel, targets, self._lasting), ())])
+        if release := tuple(slot for slot in step.release if slot not in self._fixed):
+            self._calls.append((_empty, (self._slots, release)))
+            self._parts.append((None, 1))
+            self._owners.append(step)
+
+    def _shared_results(self) -> list[Array | None]:
+        """Return the arrays that hold the results for callers that share outputs, None for those not known yet.
+
+        An array of the arena that no other result shares is the result itself; others are copied.
+        """
+        found: list[Array | None] = []
+        claimed: set[Span] = set()
+        for slot in self.plan.results:
+            array: Array = self._slots[slot]
+            spans = self._memory.spans(slot)
+            is_own = bool(spans) and claimed.isdisjoint(spans) and slot in self._fixed and array.flags.c_contiguous
+            claimed.update(spans)
+            if slot not in self._fixed:
+                found.append(None)
+            else:
+                found.append(array if is_own else np.empty(array.shape, array.dtype))
+        return found
+
+    # ----- running
 
     def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
-        """Return the outputs, in order, for inputs that match the model; they always belong to the caller.
+        """Return the outputs for inputs of the shapes of the plan, in order.
 
-        A RunError names the layer that failed.
+        They belong to the caller, but with ``share`` the next run may overwrite them. Listeners see each step. A
+        RunError names the layer that failed.
         """
-        slots = self._begin(inputs, listeners, is_watched=bool(listeners))
-        for index, step in enumerate(counted("running", self.plan.steps)):
-            self._run_step(index, step, slots, listeners)
-            for slot in step.release:
-                slots[slot] = None
-        return self._results(slots)
+        with single_thread, self._failures_explained():
+            self._begin(inputs, listeners)
+            if listeners or is_watched():
+                for _ in self._steps(listeners):
+                    pass
+            else:
+                self._remaining = calls = iter(self._calls)
+                for function, arguments in calls:
+                    function(*arguments)
+            return [self._result(slot, own, share) for slot, own in zip(self.plan.results, self._shared, strict=True)]
 
     def walk(self, inputs: Sequence[Array]) -> Generator[SeenStep, None, list[Array]]:
         """Yield each step when it has run, and return the outputs; the next step runs when the caller asks for it.
 
-        The arrays of a step are valid to the end of the walk and must not be written to.
+        The arrays of a step belong to the caller, who must not write to them: several steps may show one of them.
         """
-        slots = self._begin(inputs, (), is_watched=True)
-        for index, step in enumerate(self.plan.steps):
-            self._run_step(index, step, slots, ())
-            yield SeenStep(step.layer, [slots[i] for i in step.inputs], [slots[i] for i in step.outputs])
-            for slot in step.release:
-                slots[slot] = None
-        return self._results(slots)
+        own: dict[int, Any] = dict(zip(self.plan.parameters, inputs, strict=True))
+        own.update(self.plan.constants)
+        with self._failures_explained():
+            self._begin(inputs, ())
+            for step in self._steps(()):
+                for slot in step.outputs:
+                    own[slot] = None if self._slots[slot] is None else self._slots[slot].copy()
+                yield SeenStep(step.layer, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
+                for slot in step.release:
+                    del own[slot]
+        return [contiguous_copy(self._slots[slot]) for slot in self.plan.results]
 
-    def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener], *, is_watched: bool) -> list[Any]:
-        """Return the slots at the beginning of a run."""
-        slots = self._template.copy()
+    def _begin(self, inputs: Sequence[Array], listeners: Sequence[Listener]) -> None:
+        slots = self._slots
         for slot, array in zip(self.plan.parameters, inputs, strict=True):
-            slots[slot] = array
-        self._is_watched = is_watched
-        for bodies in self._bodies.values():
-            for body in bodies.values():
-                body.listeners = listeners
-        return slots
+            if slot in self._fixed:
+                np.copyto(slots[slot], array)
+            else:
+                is_output = any(own is not None and np.may_share_memory(array, own) for own in self._shared)
+                slots[slot] = array.copy() if is_output else array
+        for body in self._bodies:
+            body.listeners = listeners
+        np.setbufsize(_BUFFER)  # for this context; the caller restores it with the settings of errors
 
-    def _results(self, slots: Sequence[Any]) -> list[Array]:
-        """Return the outputs at the end of a run, in memory of their own."""
-        plan = self.plan
-        results: list[Array] = []
-        seen: set[int] = set()
-        for slot in plan.results:
-            result = slots[slot]
-            owner = id(result if result.base is None else result.base)
-            is_free = slot not in plan.borrowed and owner not in seen
-            seen.add(owner)
-            results.append(result if is_free else contiguous_copy(result))
-        return results
+    def _steps(self, listeners: Sequence[Listener]) -> Iterator[Step]:
+        """Run the steps, and yield each after its listeners have seen it."""
+        slots = self._slots
+        self._remaining = calls = iter(self._calls)
+        for step, count in counted("running", self._parts):
+            before = [slots[slot] for slot in step.inputs] if step is not None else []
+            if step is not None:
+                _notify(listeners, "will_run", step.layer, before)
+            for function, arguments in islice(calls, count):
+                function(*arguments)
+            if step is not None:
+                _notify(listeners, "did_run", step.layer, before, [slots[slot] for slot in step.outputs])
+                yield step
 
-    def _run_step(self, index: int, step: Step, slots: list[Any], listeners: Sequence[Listener]) -> None:
-        arguments = [slots[i] for i in step.inputs]
-        self.current = step.layer
-        if listeners:
-            self._notify(listeners, "will_run", step.layer, arguments)
-        try:
-            if step.is_open:
-                self._sizes[index].require(arguments)
-            outputs = step.results(self.call(index, step, arguments))
-        except Exception as error:
-            raise failed(step.layer, error, arguments) from error
-        for slot, array in zip(step.outputs, outputs, strict=False):  # outputs without a port are dropped
-            slots[slot] = array
-        if listeners:
-            self._notify(listeners, "did_run", step.layer, arguments, outputs)
+    def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
+        array: Array = self._slots[slot]
+        if not share or shared is None:
+            return contiguous_copy(array)
+        if shared is not array:
+            np.copyto(shared, array)
+        return shared
 
-    @staticmethod
-    def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
-        for listener in listeners:
-            try:
-                getattr(listener, event)(*what)
-            except Exception as error:
-                raise ListenerFailed(error) from error
-
-    def call(self, index: int, step: Step, arguments: Sequence[Array | None]) -> Any:
-        """Call the kernel of a step and return what it returns."""
-        if not step.takes:
-            return step.kernel(*arguments)
-        wanted = (True,) * len(step.outputs) if self._is_watched else step.wanted
-        return step.kernel(*arguments, **keywords(step, self._bodies.get(index, {}), self.variables, wanted))
+    @property
+    def _current(self) -> Step:
+        """Return the step whose call runs now, or ran last."""
+        left: int = self._remaining.__length_hint__()
+        return self._owners[len(self._calls) - left - 1]
 
     @property
     def innermost(self) -> Layer | None:
         """Return the layer that is running now, the innermost one if bodies are running, for reports of kernels."""
-        return innermost(self._bodies.values()) or self.current
+        for body in self._bodies:
+            if body.is_running:
+                return body.innermost
+        return self._current.layer if self._owners else None
+
+    @contextmanager
+    def _failures_explained(self) -> Iterator[None]:
+        """Raise an OvirError with the layer for any exception of a call."""
+        try:
+            yield
+        except OvirError:
+            raise
+        except Exception as error:
+            step = self._current
+            arrays = [self._slots[slot] for slot in step.inputs if self._slots[slot] is not None]
+            raise failed(step.layer, error, arrays) from error
 
 
-def keywords(step: Step, bodies: Mapping[str, Body], variables: Variables, wanted: tuple[bool, ...]) -> dict[str, Any]:
+class Body:
+    """A body as its operation runs it: with one executor for all shapes, which is made when the body first runs."""
+
+    def __init__(self, plan: Plan, variables: Variables, prepared: Prepared) -> None:
+        self._plan = plan
+        self._make: Callable[[], Executor] = partial(Executor, plan, variables, prepared)
+        self._executor: Executor | None = None
+        self.listeners: Sequence[Listener] = ()
+        self.is_running = False
+
+    @property
+    def parameters(self) -> list[TensorType]:
+        return [port.type for port in self._plan.model.inputs]
+
+    @property
+    def innermost(self) -> Layer | None:
+        """Return the layer that is running now."""
+        return None if self._executor is None else self._executor.innermost
+
+    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
+        self.is_running = True
+        try:
+            if self._executor is None:
+                self._executor = self._make()
+            return self._executor.run(arrays, self.listeners, share=True)
+        finally:
+            self.is_running = False
+
+
+def _empty(slots: list[Any], release: Iterable[int]) -> None:
+    """Release the arrays of slots that no later step reads."""
+    for slot in release:
+        slots[slot] = None
+
+
+def _notify(listeners: Sequence[Listener], event: str, *what: Any) -> None:
+    for listener in listeners:
+        try:
+            getattr(listener, event)(*what)
+        except Exception as error:
+            raise ListenerFailed(error) from error
+
+
+def _keywords(step: Step, bodies: Mapping[str, Body], variables: Variables) -> dict[str, Any]:
     """Return the keywords that the kernel of a step asks for, ``out`` excepted."""
     found: dict[str, Any] = {}
     if "bodies" in step.takes:
@@ -144,7 +336,7 @@ def keywords(step: Step, bodies: Mapping[str, Body], variables: Variables, wante
     if "variable" in step.takes:
         found["variable"] = variables.of(step.layer)
     if "wanted" in step.takes:
-        found["wanted"] = wanted
+        found["wanted"] = step.wanted
     return found
 
 
@@ -156,67 +348,3 @@ def refuse_what_does_not_fit(plan: Plan) -> None:
         message = f"the model's tensors take {exact_size_text(needed)} at once; this machine has {size_text(memory)}"
         hint = "`ovir infer` shows the shapes; `--shape` gives an input another one"
         raise RunError(diagnose(TOO_LARGE, message, Place(plan.model.path), hint=hint, severity=Severity.ERROR))
-
-
-class KnownSizes:
-    """The shapes of inputs that fit together, for a step whose sizes inference has not seen."""
-
-    def __init__(self, step: Step) -> None:
-        self._layer = step.layer
-        self._fitting: set[tuple[tuple[int, ...], ...]] = set()
-
-    def require(self, arguments: Sequence[Array]) -> None:
-        """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
-        shapes = tuple([array.shape for array in arguments])
-        if shapes in self._fitting:
-            return
-        if (error := explain_failure(self._layer, arguments)) is not None:
-            raise error
-        if len(self._fitting) >= _MOST_SHAPES:
-            self._fitting.clear()
-        self._fitting.add(shapes)
-
-
-class Runs(Protocol):
-    """An object that runs a plan."""
-
-    plan: Plan
-
-    def run(self, inputs: Sequence[Array], listeners: Sequence[Listener] = (), *, share: bool = False) -> list[Array]:
-        """Return the outputs, in order; they belong to the caller, but with ``share`` the next run may overwrite
-        them."""
-
-    @property
-    def innermost(self) -> Layer | None:
-        """Return the layer that is running now."""
-
-
-BodyMaker = Callable[[Plan], Runs]
-
-
-class Body:
-    """A body as its operation runs it."""
-
-    def __init__(self, runs: Runs) -> None:
-        self.runs = runs
-        self.listeners: Sequence[Listener] = ()
-        self.is_running = False
-
-    @property
-    def parameters(self) -> list[TensorType]:
-        return [port.type for port in self.runs.plan.model.inputs]
-
-    def __call__(self, arrays: Sequence[Array]) -> list[Array]:
-        self.is_running = True
-        try:
-            return self.runs.run(arrays, self.listeners, share=True)
-        finally:
-            self.is_running = False
-
-
-def innermost(bodies: Iterable[Mapping[str, Body]]) -> Layer | None:
-    """Return the layer that is running in one of these bodies, None if none is."""
-    return next((body.runs.innermost for group in bodies for body in group.values() if body.is_running), None)
-
-
-_MOST_SHAPES = 1000  # the largest number of cached shapes of a step

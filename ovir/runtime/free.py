@@ -19,7 +19,7 @@ from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
 from ovir.ops.base.binding import Call
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
-from ovir.runtime.executor import KnownSizes
+from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan
 from ovir.runtime.step import Step
 
@@ -28,6 +28,8 @@ Targets = Sequence[tuple[int, Array | None]]
 
 _LARGEST = 1 << 18
 """Bytes of the tensors of a step that may bind itself, because it keeps them. Larger ones take longer than calls."""
+_MOST_SHAPES = 1000
+"""The number of shapes that fit together that a step remembers."""
 _LARGEST_KNOWN = 64
 """Elements of an input that determines sizes."""
 
@@ -75,17 +77,32 @@ class _Binding:
         return True
 
 
+class KnownSizes:
+    """The shapes of inputs that fit together, for a step whose sizes inference has not seen."""
+
+    def __init__(self, step: Step) -> None:
+        self._layer = step.layer
+        self._fitting: set[tuple[tuple[int, ...], ...]] = set()
+
+    def require(self, arguments: Sequence[Array]) -> None:
+        """Infer shapes that have not been seen before; raise OperatorError if they contradict each other."""
+        shapes = tuple([array.shape for array in arguments])
+        if shapes in self._fitting:
+            return
+        if (error := explain_failure(self._layer, arguments)) is not None:
+            raise error
+        if len(self._fitting) >= _MOST_SHAPES:
+            self._fitting.clear()
+        self._fitting.add(shapes)
+
+
 class FreeStep:
     """A step that looks up its arrays in each run."""
 
-    def __init__(
-        self, step: Step, kernel: Callable[..., Any], targets: Targets, release: tuple[int, ...], lasting: Lasting
-    ) -> None:
-        """Prepare to run a step; ``release`` are the slots to empty afterwards."""
+    def __init__(self, step: Step, kernel: Callable[..., Any], targets: Targets, lasting: Lasting) -> None:
         self._step = step
         self._kernel = kernel
         self._targets = targets
-        self._release = release
         self._lasting = lasting
         self._arguments = _getter(step.inputs)
         self._sizes = KnownSizes(step) if step.is_open else None
@@ -112,8 +129,6 @@ class FreeStep:
                 function(*arguments)
             for slot, array in binding.outputs:
                 slots[slot] = array
-        for slot in self._release:
-            slots[slot] = None
 
     def _run(self, arrays: tuple[Array, ...]) -> None:
         if self._sizes is not None:

@@ -27,9 +27,11 @@ class Listener(Protocol):
     valid only during the call and must not be written to: copy what is to be kept. An exception of a listener ends the
     run and reaches the caller unchanged. A subclass needs to define only the methods that it uses.
 
-    Two more members are optional. ``wanted_steps``, a collection of keys of layers, makes these layers steps even if
+    Three more members are optional. ``wanted_steps``, a collection of keys of layers, makes these layers steps even if
     they could be computed when the model is compiled, or if nothing needs them. ``see_inputs(model, arrays)`` is called
-    with the arrays of the model's inputs before each run, as Parameters are no steps.
+    with the arrays of the model's inputs before each run, as Parameters are no steps. A listener that does not look at
+    arrays, as one that measures time, sets ``sees_tensors = False``: the run is then the one that other callers get.
+    Otherwise no step overwrites its inputs, and outputs that nothing reads are computed, too.
     """
 
     def will_run(self, layer: Layer, inputs: Sequence[Array]) -> None:
@@ -54,6 +56,11 @@ def require_listeners(listeners: Sequence[object]) -> None:
 def steps_wanted_by(listeners: Sequence[Listener]) -> frozenset[str]:
     """Return the keys of the layers that listeners need as steps."""
     return frozenset(key for listener in listeners for key in getattr(listener, "wanted_steps", ()))
+
+
+def sees_tensors(listener: Listener) -> bool:
+    """Return whether a listener looks at the arrays of the steps."""
+    return bool(getattr(listener, "sees_tensors", True))
 
 
 def show_inputs(listeners: Sequence[Listener], model: Model, arrays: Sequence[Array]) -> None:

@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
-from ovir.kernels.blas import single_thread
+from ovir.runtime.binder import Prepared
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.executor import Executor
-from ovir.runtime.failures import failed
-from ovir.runtime.plan import make_plan
-from ovir.runtime.runner import Runner
+from ovir.runtime.plan import Plan, make_plan
 from ovir.runtime.state import Variables
 from ovir.runtime.step import Step
 
 Tensors = dict[Port, Array]
 """The tensors of a run by the port that computes them."""
+
+
+class _Part:
+    """One step of a plan, which runs alone."""
+
+    def __init__(self, plan: Plan, index: int, variables: Variables, prepared: Prepared) -> None:
+        self._plan = plan.part(index)
+        self._variables = variables
+        self._prepared = prepared
+        self._reads = [plan.ports[slot] for slot in self._plan.parameters]
+        self._writes = [plan.ports[slot] for slot in self._plan.results]
+
+    @cached_property
+    def _executor(self) -> Executor:
+        return Executor(self._plan, self._variables, self._prepared)
+
+    def run(self, found: Mapping[Port, Array], recorded: Mapping[Port, Array]) -> list[tuple[Port, Array]]:
+        """Return the outputs of the step for tensors in ``found``, or else in ``recorded``."""
+        arrays = [found[port] if port in found else recorded[port] for port in self._reads]
+        return list(zip(self._writes, self._executor.run(arrays), strict=True))
 
 
 class PartialRuns:
@@ -34,11 +52,12 @@ class PartialRuns:
         them."""
         self.model = model
         self._variables = Variables()
-        self._exact = Executor(make_plan(model), self._variables, self._of_body)
-        self._emulated = Executor(make_plan(model, emulation=_Alone(emulation)), self._variables, self._of_body)
-        self.steps = self._exact.plan.steps
-        self._sources = [[self._exact.plan.ports[slot] for slot in step.inputs] for step in self.steps]
-        self._results = [self._exact.plan.ports[slot] for slot in self._exact.plan.results]
+        self._plan = make_plan(model)
+        self.steps = self._plan.steps
+        self._exact = self._parts(self._plan)
+        self._emulated = self._parts(make_plan(model, emulation=_Alone(emulation)))
+        self._sources = [[self._plan.ports[slot] for slot in step.inputs] for step in self.steps]
+        self._results = [self._plan.ports[slot] for slot in self._plan.results]
         self._last = self._last_uses()
         steps = EmulatedSteps(model, emulation)
         self.candidates = [
@@ -46,8 +65,9 @@ class PartialRuns:
         ]
         """The steps that emulation can change."""
 
-    def _of_body(self, plan: Any) -> Runner:
-        return Runner(plan, None, self._variables, {})
+    def _parts(self, plan: Plan) -> list[_Part]:
+        prepared: Prepared = {}
+        return [_Part(plan, index, self._variables, prepared) for index in range(len(plan.steps))]
 
     def _last_uses(self) -> list[list[Port]]:
         """Return for each step the tensors that no later step and no result reads."""
@@ -64,7 +84,7 @@ class PartialRuns:
 
     def inputs(self, arrays: Sequence[Array]) -> Tensors:
         """Return the tensors with which a run starts: inputs that match the model, and constants."""
-        plan = self._exact.plan
+        plan = self._plan
         known: Tensors = {plan.ports[slot]: array for slot, array in plan.constants.items()}
         known.update(zip((port.layer.outputs[0] for port in self.model.inputs), arrays, strict=True))
         return known
@@ -95,10 +115,8 @@ class PartialRuns:
     def run_step(self, recorded: Mapping[Port, Array], index: int) -> list[tuple[Port, Array]]:
         """Return the real outputs of one step that is emulated, on recorded inputs."""
         self._variables.reset()
-        with np.errstate(all="ignore"), single_thread:
-            outputs = self._call(index, {}, recorded, is_emulated=True)
-        ports = self.steps[index].layer.outputs
-        return [(port, array) for port, array in zip(ports, outputs, strict=False) if array is not None]
+        with np.errstate(all="ignore"):
+            return self._emulated[index].run({}, recorded)
 
     def _run(
         self,
@@ -114,36 +132,17 @@ class PartialRuns:
         added."""
         self._variables.reset()
         again, wanted = set(dirty), set(emulated)
-        # Threads of BLAS wait for each other in runs of many small products.
-        with np.errstate(all="ignore"), single_thread:
+        with np.errstate(all="ignore"):
             for index in range(min(again, default=len(self.steps)), len(self.steps)):
                 if index in again or any(port in found for port in self._sources[index]):
-                    outputs = self._call(index, found, recorded, is_emulated=index in wanted)
-                    for port, array in zip(self.steps[index].layer.outputs, outputs, strict=False):
-                        if array is not None and not _equal(array, recorded.get(port)):
+                    part = (self._emulated if index in wanted else self._exact)[index]
+                    for port, array in part.run(found, recorded):
+                        if not _equal(array, recorded.get(port)):
                             found[port] = keep(array)
                 if release:
                     for port in self._last[index]:
                         found.pop(port, None)
         self._variables.reset()
-
-    def _call(
-        self, index: int, found: Mapping[Port, Array], recorded: Mapping[Port, Array], *, is_emulated: bool
-    ) -> Sequence[Array | None]:
-        executor = self._emulated if is_emulated else self._exact
-        step = executor.plan.steps[index]
-        constants, ports = executor.plan.constants, executor.plan.ports
-        arguments = []
-        for slot in step.inputs:
-            port = ports[slot]
-            arguments.append(constants[slot] if slot in constants else found.get(port, recorded.get(port)))
-        try:
-            outputs: Sequence[Array | None] = step.results(executor.call(index, step, arguments))
-        except Exception as error:
-            raise failed(step.layer, error, [a for a in arguments if a is not None]) from error
-        if step.operator.pure and not step.layer.bodies:
-            return outputs
-        return [None if array is None else array.copy() for array in outputs]  # the next run overwrites them
 
     def keys(self, index: int) -> list[str]:
         """Return the key of the layer of a step, or the keys of the layers in its bodies."""

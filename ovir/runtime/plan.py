@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 from weakref import WeakValueDictionary
@@ -30,7 +30,7 @@ from ovir.runtime.step import Step
 
 @dataclass
 class Plan:
-    """All that an executor needs to run a model."""
+    """What an executor needs to run a model."""
 
     model: Model
     ports: list[Port]
@@ -49,6 +49,27 @@ class Plan:
     """The variables whose shapes inference does not know."""
     borrowed: frozenset[int] = frozenset()
     """The slots that may share memory with inputs, constants, variables or bodies."""
+    is_watched: bool = False
+    """Whether listeners see the tensors of each step, so that all outputs are wanted and no input is overwritten."""
+
+    def watched(self) -> Plan:
+        """Return the same plan for runs in which listeners see the tensors of each step."""
+        steps = [replace(step, wanted=(True,) * len(step.outputs)) for step in self.steps]
+        bodies = {
+            index: {key: body.watched() for key, body in of_step.items()} for index, of_step in self.bodies.items()
+        }
+        return replace(self, steps=steps, bodies=bodies, is_watched=True)
+
+    def part(self, index: int) -> Plan:
+        """Return the plan of one step alone: it reads what is no constant, and returns all outputs."""
+        step = self.steps[index]
+        step = replace(step, wanted=(True,) * len(step.outputs), release=())
+        parameters = [slot for slot in dict.fromkeys(step.inputs) if slot not in self.constants]
+        constants = {slot: self.constants[slot] for slot in step.inputs if slot in self.constants}
+        bodies = {0: self.bodies[index]} if index in self.bodies else {}
+        results = list(step.outputs)
+        changes = {"parameters": parameters, "constants": constants, "steps": [step], "results": results}
+        return replace(self, **changes, bodies=bodies, open_variables=())
 
     @cached_property
     def step_names(self) -> frozenset[str]:

@@ -10,15 +10,8 @@ from builder import Net
 import ovir
 from ovir.graph.layers import Layer
 from ovir.runtime import executor
-from ovir.runtime.bound import BoundPlan
 from ovir.runtime.executor import Executor
-from ovir.runtime.plan import Plan
 from ovir.runtime.state import Variables
-
-
-def bound_plan(plan: Plan) -> BoundPlan:
-    variables = Variables()
-    return BoundPlan(plan, variables, lambda body: Executor(body, variables, lambda inner: bound_plan(inner)), {})
 
 
 def add_and_multiply() -> Net:
@@ -120,7 +113,7 @@ def test_memory_of_a_value_that_is_used_late_is_not_taken() -> None:
     net.result(net.op("Add", value, early))
     x = np.random.default_rng(0).random((256, 256), np.float32)
     compiled = net.compiled()
-    assert bound_plan(compiled.plan()).memory <= 3 * 256 * 256 * 4
+    assert Executor(compiled.plan(), Variables()).memory <= 3 * 256 * 256 * 4
     for _ in range(3):
         np.testing.assert_array_equal(compiled([x])[0], x * 64 + (x + 1))
 
