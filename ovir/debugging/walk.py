@@ -7,15 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.kernels.blas import single_thread
-from ovir.runtime.executor import Executor, SeenStep
+from ovir.runtime.bindings import Bindings
+from ovir.runtime.compiled import CompiledModel
+from ovir.runtime.executor import SeenStep
 from ovir.runtime.listeners import Reports
-from ovir.runtime.plan import Plan, make_plan
 from ovir.runtime.state import Variables
 
 ENDS = ("Parameter", "Result", "Const")
@@ -23,7 +23,7 @@ ENDS = ("Parameter", "Result", "Const")
 
 
 class WalkPlan:
-    """The plan of a model in which layers are steps that other plans fold."""
+    """The plan of a model in which layers are steps that other plans fold. One walk at a time may use it."""
 
     def __init__(self, model: Model, *, with_constants: bool) -> None:
         """Plan a model: all layers that compute something are steps. Without ``with_constants``, those that depend on
@@ -34,15 +34,17 @@ class WalkPlan:
             layer for layer in model.layers if not layer.is_dead and layer.type not in ENDS and layer not in folded
         ]
         """The steps, in order."""
-        with without_garbage_collection():
-            self.plan: Plan = make_plan(model, frozenset(layer.key for layer in self.layers)).watched()
+        self.variables = Variables()
+        keep = frozenset(layer.key for layer in self.layers)
+        self.bindings = Bindings(CompiledModel(model), self.variables, keep, watched=True)
 
 
 class Walk(Iterator[SeenStep]):
     """One run of a model. Iterating runs the next layer and returns it with its arrays."""
 
     def __init__(self, plan: WalkPlan, inputs: Sequence[Array]) -> None:
-        self._executor = Executor(plan.plan, Variables())
+        plan.variables.reset()
+        self._executor = plan.bindings.executor_for(inputs)
         self._steps = self._executor.walk(inputs)
         self._reports = Reports(strict=False)
         self.results: list[Array] | None = None

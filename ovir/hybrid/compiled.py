@@ -63,7 +63,7 @@ class HybridModel(CompiledModel):
     ``parts`` are the parts that onnxruntime runs, ``numpy_layers`` the layers that NumPy runs, with the reason.
     """
 
-    def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
+    def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
         from ovir.export.exporter import layers_without_export
         from ovir.export.writing import default_opset
         from ovir.hybrid.hybrid_model import PartRefused, hybrid_model

@@ -110,22 +110,26 @@ class CompiledModel:
                 self._last_tapped = missing, self._make_plan(self.model, missing)
             return self._last_tapped[1]
 
-    def _make_plan(self, model: Model, keep: Collection[str] = ()) -> Plan:
+    def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
         model.require_depth()
         with without_garbage_collection(), stage("compiling"):
             return make_plan(
-                model, keep, keep_compressed=self.keep_compressed, folded=self._folded, emulation=self.emulation
+                model,
+                keep,
+                keep_compressed=self.keep_compressed,
+                folded=self._folded,
+                emulation=self.emulation,
+                original=original,
             )
 
     def plan_for(self, shapes: InputShapes, states: States, keep: Collection[str] = ()) -> Plan | None:
         """Return the plan for one set of shapes of the inputs and the variables; the plans of the latest sets are
         cached. Raise ModelError if inference refuses the shapes."""
         with self._lock:
-            missing = frozenset(keep) - self.plan().step_names
-            key = shapes, tuple(states.items()), missing
+            key = shapes, tuple(states.items()), frozenset(keep)
             plan = self._plans.pop(key, None)
             if plan is None:
-                plan = self._make_plan_for(shapes, states, missing)
+                plan = self._make_plan_for(shapes, states, keep)
             self._plans[key] = plan
             while len(self._plans) > MOST_BINDINGS:
                 del self._plans[next(iter(self._plans))]
@@ -137,7 +141,7 @@ class CompiledModel:
         with without_garbage_collection():
             model = self.model.clone()
             infer_moment(model, shapes, states)
-            return self._make_plan(model, keep)
+            return self._make_plan(model, keep, self.model)
 
     def before_change(self) -> None:
         """Replace the model by a copy of it, because it is about to be reshaped or edited."""

@@ -219,7 +219,7 @@ class Executor:
             for step in self._steps(()):
                 for slot in step.outputs:
                     own[slot] = None if self._slots[slot] is None else self._slots[slot].copy()
-                yield SeenStep(step.layer, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
+                yield SeenStep(step.shown, [own[slot] for slot in step.inputs], [own[slot] for slot in step.outputs])
                 for slot in step.release:
                     del own[slot]
         return [contiguous_copy(self._slots[slot]) for slot in self.plan.results]
@@ -243,11 +243,11 @@ class Executor:
         for step, count in counted("running", self._parts):
             before = [slots[slot] for slot in step.inputs] if step is not None else []
             if step is not None:
-                _notify(listeners, "will_run", step.layer, before)
+                _notify(listeners, "will_run", step.shown, before)
             for function, arguments in islice(calls, count):
                 function(*arguments)
             if step is not None:
-                _notify(listeners, "did_run", step.layer, before, [slots[slot] for slot in step.outputs])
+                _notify(listeners, "did_run", step.shown, before, [slots[slot] for slot in step.outputs])
                 yield step
 
     def _result(self, slot: int, shared: Array | None, share: bool) -> Array:
@@ -270,7 +270,7 @@ class Executor:
         for body in self._bodies:
             if body.is_running:
                 return body.innermost
-        return self._current.layer if self._owners else None
+        return self._current.shown if self._owners else None
 
     @contextmanager
     def _failures_explained(self) -> Iterator[None]:

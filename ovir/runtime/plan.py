@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -97,8 +97,9 @@ def make_plan(
     keep_compressed: bool = False,
     folded: Folded | None = None,
     emulation: Emulation | None = None,
+    original: Model | None = None,
 ) -> Plan:
-    """Plan a model that has been inferred.
+    """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
     Layers named in ``keep`` (those in bodies as ``outer/body/name``) run as steps even if they could be folded or
     nothing needs them. With ``keep_compressed`` large compressed weights are decompressed at each use. ``folded`` holds
@@ -106,6 +107,8 @@ def make_plan(
     rounded between the layers. A RunError names the first operation that ovir cannot execute.
     """
     builder = _Builder(model, keep, keep_compressed, WeakValueDictionary() if folded is None else folded, emulation)
+    if original is not None:
+        builder.originals = {layer.key: layer for layer in original.layers}
     for layer in counted("compiling", model.layers):
         builder.add(layer)
     return builder.finish()
@@ -178,6 +181,8 @@ class _Builder:
     ) -> None:
         self.model = model
         self.emulated = None if emulation is None else EmulatedSteps(model, emulation)
+        self.originals: Mapping[str, Layer] = {}
+        """The layers that listeners see, by key, if the model is a copy."""
         self.keep = keep
         self.keep_compressed = keep_compressed
         self.folded = folded
@@ -251,7 +256,10 @@ class _Builder:
                 return
             kernel = _Shown(tuple(self.constants.pop(slot) for slot in outputs))
         if layer.bodies:
-            self.bodies[len(self.steps)] = {key: self._plan_of(body) for key, body in layer.bodies.items()}
+            shown_bodies = self.originals[layer.key].bodies if self.originals else {}
+            self.bodies[len(self.steps)] = {
+                key: self._plan_of(body, shown_bodies.get(key)) for key, body in layer.bodies.items()
+            }
         # The results of a body are overwritten when it runs again.
         if layer.bodies or not op.pure or (op.views and not self.borrowed.isdisjoint(inputs)):
             self.borrowed.update(outputs)
@@ -262,7 +270,8 @@ class _Builder:
         is_plain = kernel is None and bool(op.opset)
         if rounded is not None:
             prepare, is_plain = partial(_emulated, prepare, rounded), False
-        self.steps.append(Step(layer, op, prepare, inputs, outputs, is_open=is_open, is_plain=is_plain))
+        shown = self.originals.get(layer.key, layer)
+        self.steps.append(Step(layer, shown, op, prepare, inputs, outputs, is_open=is_open, is_plain=is_plain))
 
     def _round_constants(
         self, layer: Layer, op: Operator, inputs: tuple[int, ...]
@@ -318,9 +327,15 @@ class _Builder:
         sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
         return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
-    def _plan_of(self, body: Model) -> Plan:
-        emulation = None if self.emulated is None else self.emulated.emulation
-        return make_plan(body, self.keep, keep_compressed=self.keep_compressed, folded=self.folded, emulation=emulation)
+    def _plan_of(self, body: Model, original: Model | None) -> Plan:
+        return make_plan(
+            body,
+            self.keep,
+            keep_compressed=self.keep_compressed,
+            folded=self.folded,
+            emulation=None if self.emulated is None else self.emulated.emulation,
+            original=original,
+        )
 
     def _fold(self, layer: Layer, op: Operator, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> bool:
         """Make the outputs constants if possible; return whether that was done."""

@@ -18,6 +18,8 @@ class Step:
     """One layer of a plan, with its kernel and the slots that the kernel reads and writes."""
 
     layer: Layer
+    shown: Layer
+    """The layer that listeners see: the caller's, if ``layer`` is of a copy that was inferred for shapes."""
     operator: Operator
     prepare: Callable[[], Callable[..., Any]]
     """Returns the kernel; called once, when it is first needed."""
