@@ -300,7 +300,9 @@ class InferRequest:
         try:
             with (
                 parallel.limit(compiled.threads),
-                reporting_to(lambda code, message: reports.add(code, message, executor and executor.innermost)),
+                reporting_to(
+                    lambda code, message: reports.add(code, message, executor.innermost if executor else None)
+                ),
                 np.errstate(all="ignore"),
             ):
                 executor = bindings.executor_for(arrays)

@@ -63,13 +63,15 @@ class Plan:
     def part(self, index: int) -> Plan:
         """Return the plan of one step alone: it reads what is no constant, and returns all outputs."""
         step = self.steps[index]
-        step = replace(step, wanted=(True,) * len(step.outputs), release=())
-        parameters = [slot for slot in dict.fromkeys(step.inputs) if slot not in self.constants]
-        constants = {slot: self.constants[slot] for slot in step.inputs if slot in self.constants}
-        bodies = {0: self.bodies[index]} if index in self.bodies else {}
-        results = list(step.outputs)
-        changes = {"parameters": parameters, "constants": constants, "steps": [step], "results": results}
-        return replace(self, **changes, bodies=bodies, open_variables=())
+        return replace(
+            self,
+            steps=[replace(step, wanted=(True,) * len(step.outputs), release=())],
+            parameters=[slot for slot in dict.fromkeys(step.inputs) if slot not in self.constants],
+            constants={slot: self.constants[slot] for slot in step.inputs if slot in self.constants},
+            bodies={0: self.bodies[index]} if index in self.bodies else {},
+            results=list(step.outputs),
+            open_variables=(),
+        )
 
     @cached_property
     def step_names(self) -> frozenset[str]:
