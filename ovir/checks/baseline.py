@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ovir.core.files import write_text
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError
@@ -72,8 +73,8 @@ def write_baseline(path: str, diagnostics: Iterable[Diagnostic]) -> None:
         counts[key] += 1
         messages.setdefault(key, found.message)
     entries = [_entry(key, counts[key], messages[key]) for key in sorted(counts)]
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"version": _VERSION, "diagnostics": entries}, indent=1) + "\n")
+    text = json.dumps({"version": _VERSION, "diagnostics": entries}, indent=1)
+    write_text(path, f"{text}\n", "write the baseline")
 
 
 def _entry(key: Key, count: int, message: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NoReturn
 
+from ovir.core.files import unwritable
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
@@ -115,11 +116,15 @@ def shape_hints(model: Model, shapes: Mapping[int, PartialShape]) -> list[str]:
     ]
 
 
-def file_name(text: str) -> str:
-    """Convert the text of an argument that names a file."""
+class FileName(str):
+    """The path of a file on the command line, or a device."""
+
+
+def file_name(text: str) -> FileName:
+    """Convert the text of an argument that names a file to read."""
     if not text:
         raise argparse.ArgumentTypeError("the name of the file is empty")
-    return text
+    return FileName(text)
 
 
 def natural(text: str) -> int:
@@ -184,23 +189,8 @@ def check_target(option: str, text: str, ending: str = "") -> None:
         raise_usage_error(f"{option} {path}: the {what} written as {ending}; give a name that ends in {ending}")
     if not path.parent.is_dir():
         raise_usage_error(f"{option} {path}: there is no directory {path.parent}")
-    if not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise_usage_error(
-            f"{option} {path}: {'the file' if path.exists() else f'the directory {path.parent}'} is not writable"
-        )
-
-
-def require_distinct(arguments: argparse.Namespace, *names: str) -> None:
-    """Raise a usage error if two options, given by their names in ``arguments``, write the same file."""
-    options: dict[str, str] = {}
-    for name in names:
-        target = getattr(arguments, name)
-        if target in (None, "-"):
-            continue
-        option = f"--{name.replace('_', '-')}"
-        other = options.setdefault(os.path.realpath(target), option)
-        if other != option:
-            raise_usage_error(f"{option} {target}: {other} writes the same file")
+    if (reason := unwritable(path)) is not None:
+        raise_usage_error(f"{option} {path}: {reason} is not writable")
 
 
 def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import ovir
 from ovir.cli.output import print_message, say_json, say_table
 from ovir.cli.terminal import has_colors
+from ovir.core.files import write_text
 from ovir.diagnostics.codes import CODES, Severity
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
@@ -88,5 +89,4 @@ def write_sarif(target: str, diagnostics: Sequence[Diagnostic]) -> None:
     if target == "-":
         say_json(log)
         return
-    with open(target, "w", encoding="utf-8") as file:
-        file.write(json.dumps(log, indent=1) + "\n")
+    write_text(target, json.dumps(log, indent=1) + "\n", "write the SARIF log")

@@ -104,5 +104,5 @@ def _saved(model: Model, arguments: argparse.Namespace) -> Inputs:
     from ovir.io.tensor_files import save_npz
 
     arrays = random_inputs(model, arguments.seed or 0)
-    save_npz(arguments.save_inputs, arrays)
+    save_npz(arguments.save_inputs, arrays, "write the inputs")
     return arrays

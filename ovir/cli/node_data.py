@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import check_target, file_name, raise_usage_error
+from ovir.cli.arguments import check_target, raise_usage_error
+from ovir.cli.outputs import output_file
+from ovir.core.files import write_text
 from ovir.graph.model import Model
 
 if TYPE_CHECKING:
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
 def add_node_data(parser: argparse.ArgumentParser, what: str) -> None:
     parser.add_argument(
         "--node-data",
-        type=file_name,
+        type=output_file,
         metavar="FILE.json",
         help=f"also write {what} as data on the nodes of Model Explorer",
     )
@@ -33,8 +35,7 @@ def write_node_data(path: str, overlay: Overlay, model: Model) -> None:
     """Write an overlay for the graphs of a model and its bodies."""
     import json  # which most runs of a command do not need
 
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(json.dumps(overlay.to_dict(model), indent=1, allow_nan=False) + "\n")
+    write_text(path, json.dumps(overlay.to_dict(model), indent=1, allow_nan=False) + "\n", "write the node data")
 
 
 def ranges_for_node_data(arguments: argparse.Namespace) -> Ranges | None:

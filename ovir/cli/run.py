@@ -12,11 +12,9 @@ from ovir.cli.arguments import (
     add_model,
     add_shape,
     check_target,
-    file_name,
     natural,
     positive,
     raise_usage_error,
-    require_distinct,
 )
 from ovir.cli.compiling import add_compiling, compiled_as, named_arrays, open_runnable, taps_of
 from ovir.cli.extensions import add_extension, load_extensions
@@ -24,11 +22,13 @@ from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.input_sets import add_input_files, refuse_folders
 from ovir.cli.node_data import add_node_data, ranges_for_node_data, write_run_data
 from ovir.cli.output import listed_layers, print_diagnostics, print_message
+from ovir.cli.outputs import output_file
 from ovir.cli.report import Report
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
 from ovir.cli.workers import add_workers
 from ovir.core.arrays import Array
+from ovir.core.files import replaced_file
 from ovir.core.progress import stage
 from ovir.diagnostics.errors import RunError
 from ovir.diagnostics.text import escaped, plural, readable
@@ -67,7 +67,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--seed", type=natural, metavar="N", help="seed of the random inputs (default: 0)")
     parser.add_argument(
         "--output",
-        type=file_name,
+        type=output_file,
         metavar="FILE.npz",
         help="save the outputs, and taps as tap:NAME; with --inputs, the folder for a file of each input",
     )
@@ -82,7 +82,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument(
         "--record",
-        type=file_name,
+        type=output_file,
         metavar="FILE.npz",
         help="save the inputs and the result of every layer, or of those that --tap selects, as they are computed",
     )
@@ -146,7 +146,6 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("output", "save_inputs", "record"):
         if (target := getattr(arguments, option)) is not None:
             check_target(f"--{option.replace('_', '-')}", target, ".npz")
-    require_distinct(arguments, "output", "save_inputs", "record", "html", "node_data")
     watch = _watch(arguments) if arguments.watch is not None else None
     ranges = ranges_for_node_data(arguments)
     load_extensions(arguments.extension)
@@ -219,9 +218,15 @@ def _record(
     from ovir.analysis.record import Recorder
     from ovir.io.tensor_files import NpzWriter
 
-    with NpzWriter(arguments.record) as writer:
+    with replaced_file(arguments.record, "write the record") as file, NpzWriter(file) as writer:
         recorder = Recorder(compiled.model, writer.write, taps if arguments.tap else None)
-        done = _run_compiled(compiled, feeds, (), [*listeners, recorder])
+        failure = None
+        try:
+            done = _run_compiled(compiled, feeds, (), [*listeners, recorder])
+        except RunError as error:  # the record of the layers before shows why
+            failure = error
+    if failure is not None:
+        raise failure
     print_message(f"recorded {plural(recorder.count, 'tensor')} in {escaped(arguments.record)}")
     return done
 
@@ -248,4 +253,4 @@ def _times(compiled: CompiledModel, feeds: dict[int, Array], count: int) -> RunT
 def _save(path: str, results: Results) -> None:
     from ovir.io.tensor_files import save_npz
 
-    save_npz(path, named_arrays(results))
+    save_npz(path, named_arrays(results), "write the results")

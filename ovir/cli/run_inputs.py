@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ovir.cli.arguments import file_name, raise_usage_error, split_name
+from ovir.cli.arguments import raise_usage_error, split_name
 from ovir.cli.output import print_message
+from ovir.cli.outputs import output_file
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
@@ -60,7 +61,7 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
     add_images(parser)
     parser.add_argument(
         "--save-inputs",
-        type=file_name,
+        type=output_file,
         metavar="FILE.npz",
         help="save all inputs, given and random; --input FILE.npz reads them again",
     )
@@ -110,7 +111,7 @@ def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
     from ovir.io.tensor_files import save_npz
 
     names = distinct_names(model.inputs)
-    save_npz(path, {name: inputs.feeds[i] for i, name in enumerate(names)})
+    save_npz(path, {name: inputs.feeds[i] for i, name in enumerate(names)}, "write the inputs")
 
 
 def _with_random(model: Model, feeds: dict[int, Array], missing: Sequence[int], seed: int) -> RunInputs:

@@ -33,7 +33,7 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
     """
     separate = external_data or size_of_weights(exported) > LARGEST_FILE
     name = os.path.basename(os.fsdecode(path))
-    with writing_pair(path, ONNX, has_data=separate) as pair:
+    with writing_pair(path, ONNX, has_data=separate) as (text, *data):
         folder = os.path.dirname(os.path.abspath(os.fsdecode(path)))
         with temporary_folder(f".{name}.", folder) as temporary:
             written = temporary / name
@@ -41,9 +41,9 @@ def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bo
                 ir.save(exported.onnx, written, external_data=f"{name}.data" if separate else None)
             with stage("checking the file"):
                 _check(written, os.fsdecode(path))
-            _append(written, pair.text)
-            if separate:
-                _append(written.with_name(f"{name}.data"), pair.data)
+            _append(written, text)
+            if data:
+                _append(written.with_name(f"{name}.data"), data[0])
 
 
 def _append(source: Path, target: BinaryIO) -> None:

@@ -52,46 +52,50 @@ class Row:
 class Manifest:
     """An open manifest. Only one process at a time can open it."""
 
-    def __init__(self, path: str, head: dict[str, Any]) -> None:
+    def __init__(self, path: str, head: dict[str, Any], *, is_new: bool = False) -> None:
         """Open the file, and drop a last line that a crash has left incomplete.
 
-        If not even the first line is complete, ``head`` begins the manifest anew. Raise ReadError if the file is no
-        manifest, InputError if another process has it open, WriteError if it cannot be written.
+        If not even the first line is complete, ``head`` begins the manifest anew. If it ``is_new``, there must be no
+        such file yet. Raise ReadError if the file is no manifest, InputError if another process has it open or has
+        created it, WriteError if it cannot be written.
         """
         self.path = path
         self.is_anew = False
-        """Whether the file had no complete line."""
+        """Whether an older file had no complete line."""
         self.rows: dict[str, Row] = {}
         """The last row of each input."""
         self._lock = Lock()
         self._synced = monotonic()
         self.unreadable = 0
         """The number of rows that could not be read; their inputs have no row."""
-        with writing(path, hint=CONTINUES):
-            self._file = os.open(path, os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        flags = os.O_RDWR | os.O_APPEND | getattr(os, "O_BINARY", 0)
+        with writing(path, hint=None if is_new else CONTINUES):
+            try:
+                self._file = os.open(path, flags | os.O_CREAT | os.O_EXCL if is_new else flags, 0o666)
+            except FileExistsError:
+                raise _is_written(path) from None
         try:
             _lock(self._file, path)
-            self.head = self._read(head)
+            self.head = head
+            if not is_new:
+                self._read()
+            elif os.fstat(self._file).st_size:  # another process has found the empty file before it was locked
+                raise _is_written(path)
+            else:
+                self._begin(is_new=True)
         except BaseException:
             os.close(self._file)
             raise
 
-    @classmethod
-    def create(cls, path: str, head: dict[str, Any]) -> Manifest:
-        """Create the file with a description of the run; raise WriteError if it cannot be written."""
-        with atomic_file(path) as temporary, open(temporary, "w", encoding="ascii") as file:
-            file.write(_head_line(head))
-            file.flush()
-            os.fsync(file.fileno())
-        return cls(path, head)
-
-    def _read(self, new_head: dict[str, Any]) -> dict[str, Any]:
+    def _read(self) -> None:
+        """Read head and rows; without any line, begin the manifest anew."""
         with open(self.path, "rb") as file:
             lines = file.read().split(b"\n")
         torn = lines.pop()
         if not lines and _is_torn_head(torn):
-            self._begin_anew(new_head)
-            return new_head
+            self.is_anew = True
+            self._begin()
+            return
         head = _parsed(lines[0]) if lines else None
         if head is None or head.get("ovir_manifest") != _FORMAT:
             message = "this is no manifest of `ovir run`, or one of another version"
@@ -105,14 +109,19 @@ class Manifest:
                 self.unreadable += 1
             else:
                 self.rows[row.input] = row
-        return head
+        self.head = head
 
-    def _begin_anew(self, head: dict[str, Any]) -> None:
-        self.is_anew = True
-        with writing(self.path):
-            os.ftruncate(self._file, 0)
-            _write_all(self._file, _head_line(head).encode("ascii"))
-            os.fsync(self._file)
+    def _begin(self, *, is_new: bool = False) -> None:
+        """Write the first line; a new file is removed if that fails."""
+        try:
+            with writing(self.path):
+                os.ftruncate(self._file, 0)
+                _write_all(self._file, _head_line(self.head).encode("ascii"))
+                os.fsync(self._file)
+        except BaseException:
+            if is_new:
+                os.remove(self.path)
+            raise
 
     def append(self, row: Row) -> None:
         """Write a row, which outlives this process when this returns, and a loss of power ``_SYNC`` seconds later;
@@ -178,7 +187,7 @@ def _write_all(file: int, data: bytes) -> None:
 
 
 def _lock(file: int, path: str) -> None:
-    """Raise InputError if another process holds the lock; it is released when the file is closed."""
+    """Raise InputError if another process holds the lock; the system releases it when that ends, however it does."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -186,15 +195,19 @@ def _lock(file: int, path: str) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        message = "another run is writing results into this folder"
-        raise InputError(diagnose(USAGE, message, Place(path))) from None
+        raise _is_written(path) from None
     except OSError:  # some network file systems have no locks
         return
+
+
+def _is_written(path: str) -> InputError:
+    return InputError(diagnose(USAGE, "another run is writing results into this folder", Place(path)))
 
 
 # --------------------------------------------------------------------------- writing
 
 
+DOING = "write the results"
 CONTINUES = "what has been written is complete; --resume continues"
 """The hint of an error that leaves a manifest behind."""
 
@@ -205,23 +218,5 @@ def writing(path: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"cannot write the results: {error.strerror or error}"
+        message = f"cannot {DOING}: {error.strerror or error}"
         raise WriteError(diagnose(UNWRITABLE, message, Place(path), hint=hint)) from error
-
-
-@contextmanager
-def atomic_file(path: str, *, hint: str | None = None) -> Iterator[str]:
-    """Give the path of a temporary file to write, which replaces ``path`` unless anything is raised.
-
-    Raise WriteError, with the hint, if it cannot be written.
-    """
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    with writing(path, hint=hint):
-        try:
-            yield temporary
-            os.replace(temporary, path)
-        except BaseException:
-            if os.path.exists(temporary):
-                os.remove(temporary)
-            raise

@@ -6,19 +6,19 @@ import hashlib
 import json
 import os
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NoReturn, Self
 
 from ovir.core.arrays import Array
+from ovir.core.files import TEMPORARY, replaced_file
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.io.input_files import ENDINGS, InputFile
-from ovir.io.manifest import CONTINUES, NAME, Manifest, Row, atomic_file, writing
-from ovir.io.tensor_files import save_npz
+from ovir.io.manifest import CONTINUES, DOING, NAME, Manifest, Row, writing
+from ovir.io.tensor_files import write_npz
 
 
 class ResultFolder:
@@ -45,7 +45,7 @@ class ResultFolder:
             _require_empty(path)
             with writing(path):
                 os.makedirs(path, exist_ok=True)
-            self.manifest = Manifest.create(manifest, head)
+            self.manifest = Manifest(manifest, head, is_new=True)
             return
         if not resume:
             hint = "--resume continues that run; give another folder for new results"
@@ -117,11 +117,11 @@ class ResultFolder:
         path = os.path.join(self.path, *result.split("/"))
         with writing(path, hint=CONTINUES):
             os.makedirs(os.path.dirname(path), exist_ok=True)
-        with atomic_file(path, hint=CONTINUES) as temporary:
-            save_npz(temporary, arrays)
-            with open(temporary, "r+b") as opened:
-                os.fsync(opened.fileno())
-                digest = hashlib.file_digest(opened, "sha256").hexdigest()
+        with replaced_file(path, DOING, hint=CONTINUES) as opened:
+            write_npz(opened, arrays)
+            opened.flush()
+            os.fsync(opened.fileno())
+            digest = checksum(opened.name)
         self._append(file, "done", seconds=round(seconds, 6), result=result, sha256=digest)
 
     def fail(self, file: InputFile, error: str) -> None:
@@ -181,20 +181,17 @@ def _require_empty(path: str) -> None:
         message = "the results of many inputs are written into a folder, but this is a file"
         raise InputError(diagnose(USAGE, message, Place(path)))
     names = os.listdir(path) if os.path.isdir(path) else []
-    others = [name for name in names if not _LEFTOVER.fullmatch(name)]
+    # Another run may have begun its manifest since this one has looked for it.
+    others = [name for name in names if not TEMPORARY.fullmatch(name) and name != NAME]
     if others:
         message = f"the folder has other files, such as '{min(others)}', and no results of an earlier run"
         raise InputError(diagnose(USAGE, message, Place(path), hint="give a new or an empty folder"))
 
 
-_LEFTOVER = re.compile(r"\..+\.(npz|jsonl)\.\d+\.tmp")
-"""The names of temporary files."""
-
-
 def _remove_leftovers(folder: str) -> None:
     """Remove the temporary files of a process that was killed."""
     for root, _, files in os.walk(folder):
-        for name in filter(_LEFTOVER.fullmatch, files):
+        for name in filter(TEMPORARY.fullmatch, files):
             with writing(os.path.join(root, name), hint=CONTINUES):
                 os.remove(os.path.join(root, name))
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f4e2m1, f8e4m3, f8e5m2, f8e8m0, i4, u2, u4
+from ovir.core.files import replaced_file
 from ovir.core.progress import counted
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -104,9 +105,15 @@ def _chosen(arrays: Mapping[str, Array], path: str | os.PathLike[str], key: str 
     raise InputError(diagnose(BAD_INPUT, f"{message}; its arrays are {listed}", Place(os.fspath(path)), hint=hint))
 
 
-def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
-    """Write an .npz under exactly this path, deterministically; raise OSError if it cannot be written."""
-    with NpzWriter(path) as writer:
+def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array], doing: str = "write the file") -> None:
+    """Write an .npz under exactly this path, deterministically; raise WriteError, "cannot {doing}", if that fails."""
+    with replaced_file(path, doing) as file:
+        write_npz(file, arrays)
+
+
+def write_npz(file: BinaryIO, arrays: Mapping[str, Array]) -> None:
+    """Write an .npz to an open file."""
+    with NpzWriter(file) as writer:
         for name, array in counted("writing", arrays.items()):
             writer.write(name, array)
 
@@ -114,37 +121,25 @@ def save_npz(path: str | os.PathLike[str], arrays: Mapping[str, Array]) -> None:
 class NpzWriter:
     """Writes the arrays of an .npz one after the other, so that none of them has to be kept in memory.
 
-    It is a context manager. Without arrays, or after an exception, the file holds what has been written so far.
+    It is a context manager, which completes the file.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Create the file under exactly this path; raise OSError if it cannot be written."""
-        self._target = os.fspath(path)
-        with self._naming_the_file():
-            self._archive = zipfile.ZipFile(self._target, "w", zipfile.ZIP_STORED, allowZip64=True)
+    def __init__(self, file: BinaryIO) -> None:
+        """Begin an .npz in an open file."""
+        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_STORED, allowZip64=True)
 
     def write(self, name: str, array: Array) -> None:
-        """Append an array; raise OSError if it cannot be written."""
+        """Append an array."""
         key, array = _encoded(_safe(name), array)
         entry = zipfile.ZipInfo(f"{key}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-        with self._naming_the_file(), self._archive.open(entry, "w", force_zip64=True) as file:
+        with self._archive.open(entry, "w", force_zip64=True) as file:
             np.lib.format.write_array(file, array, allow_pickle=False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._naming_the_file():
-            self._archive.close()
-
-    @contextmanager
-    def _naming_the_file(self) -> Iterator[None]:
-        """Add the name of the file to an OSError, as the error of a full disk does not name it."""
-        try:
-            yield
-        except OSError as error:
-            error.filename = error.filename or str(self._target)
-            raise
+        self._archive.close()
 
 
 def with_element_type(array: Array, element_type: ElementType) -> Array:

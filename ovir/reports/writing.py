@@ -42,8 +42,8 @@ def write_report(page: Page, path: str | os.PathLike[str], version: str) -> None
     """
     require_report(path)
     text = render(page, version)
-    with writing_pair(path, REPORT, has_data=False) as pair:
-        pair.text.write(text.encode("utf-8"))
+    with writing_pair(path, REPORT, has_data=False) as (file,):
+        file.write(text.encode("utf-8"))
 
 
 def render(page: Page, version: str) -> str:

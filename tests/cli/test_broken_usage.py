@@ -310,7 +310,7 @@ def test_a_full_disk(model: Path) -> None:
 def test_an_output_file_on_a_full_disk(cli: Any, model: Path) -> None:
     result = cli("run", model, "--output", "/dev/full")
     assert result.status == 2
-    assert "/dev/full: error[OVIR903] cannot write or read the file: No space left on device" in result.err
+    assert "/dev/full: error[OVIR903] cannot write the results: No space left on device" in result.err
 
 
 def test_a_reader_that_goes_away(model: Path) -> None:

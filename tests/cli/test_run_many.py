@@ -125,6 +125,17 @@ def test_an_interrupted_run_is_resumed(net: Path, tmp_path: Path, number: signal
     _require_all(net, inputs, folder)
 
 
+def test_one_of_two_runs_that_start_together_is_refused(net: Path, tmp_path: Path) -> None:
+    inputs, folder = _write_inputs(tmp_path, 60), tmp_path / "out"
+    runs = [_start(net, "--inputs", inputs, "--output", folder) for _ in range(2)]
+    ended = [(run.communicate(timeout=PATIENCE)[1], run.returncode) for run in runs]
+    assert sorted(status for _, status in ended) == [0, 2]
+    (message,) = (err for err, status in ended if status)
+    assert "error[OVIR902]" in message
+    assert "another run is writing results into this folder" in message or "results of an earlier run" in message
+    _require_all(net, inputs, folder)
+
+
 def test_a_torn_manifest_is_repaired(net: Path, tmp_path: Path, cli: Any) -> None:
     inputs, folder = _write_inputs(tmp_path, 20), tmp_path / "out"
     assert cli("run", net, "--inputs", inputs, "--output", folder, "--workers", 2).status == 0

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import multiprocessing
 import os
+import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import ovir
-from ovir.diagnostics.errors import ReadError, WriteError
+from ovir.diagnostics.errors import InputError, ReadError, WriteError
 from ovir.io import tensor_files
 from ovir.io.input_files import InputFile, find_inputs
 from ovir.io.manifest import NAME
@@ -280,6 +284,63 @@ def test_a_row_that_cannot_be_written_leaves_no_part(tmp_path: Path, inputs: lis
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, before)
         assert (tmp_path / "out" / NAME).stat().st_size == size
+
+
+# --------------------------------------------------------------------------- two runs at once
+
+_ROUNDS = 60
+
+
+def _race(folders: str, resume: bool, barrier: Any, outcomes: Any) -> None:
+    """Open each folder at the same moment as another process, and send which of them this process has got."""
+    won = []
+    for number in range(_ROUNDS):
+        barrier.wait()
+        try:
+            opened = ResultFolder(f"{folders}/out{number}", "model.xml", "m", {}, resume=resume)
+        except (InputError, WriteError) as error:
+            won.append(str(error))
+        else:
+            won.append("")
+        barrier.wait()  # so that nobody closes a folder before the others have tried
+        if not won[-1]:
+            opened.manifest.close()
+    outcomes.put(won)
+
+
+@pytest.mark.parametrize("resume", [(False, False), (True, True), (False, True)])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_two_runs_at_once_do_not_share_a_folder(tmp_path: Path, resume: tuple[bool, bool], is_new: bool) -> None:
+    if not is_new and resume != (True, True):
+        pytest.skip("a run that does not resume is refused in any case")
+    if not is_new:
+        for number in range(_ROUNDS):
+            ResultFolder(f"{tmp_path}/out{number}", "model.xml", "m", {}).manifest.close()
+    context = multiprocessing.get_context("spawn")
+    barrier, outcomes = context.Barrier(2, timeout=60), context.Queue()
+    racers = [context.Process(target=_race, args=(str(tmp_path), each, barrier, outcomes)) for each in resume]
+    for racer in racers:
+        racer.start()
+    results = [outcomes.get(timeout=60) for _ in racers]
+    for racer in racers:
+        racer.join()
+    for one, other in zip(*results, strict=True):
+        assert (one == "") != (other == ""), (one, other)
+        assert re.search("another run is writing results|has results of an earlier run", one + other)
+    assert all((tmp_path / f"out{number}" / NAME).read_bytes().count(b"\n") == 1 for number in range(_ROUNDS))
+
+
+@pytest.mark.parametrize("moment", ["os.fsync", "ResultFolder.keep"])
+def test_the_lock_of_a_killed_process_is_gone(tmp_path: Path, inputs: list[InputFile], moment: str) -> None:
+    code = f"""
+import os, signal
+from ovir.io.input_files import find_inputs
+from ovir.io.result_folder import ResultFolder
+{moment} = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+ResultFolder({str(tmp_path / "out")!r}, "model.xml", "m", {{}}).keep(None, None, None)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -signal.SIGKILL
+    assert _pending(tmp_path, inputs) == ["0.npz", "1.npz", "2.npz", "3.npz"]
 
 
 # --------------------------------------------------------------------------- names

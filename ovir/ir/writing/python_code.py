@@ -26,10 +26,10 @@ def to_python(model: Model, path: str | os.PathLike[str]) -> None:
     """
     target_paths(path, CODE)
     program = program_of(model)
-    with writing_pair(path, CODE, has_data=bool(program.arrays)) as files:
-        files.text.write(program.text.encode())
-        if program.arrays:
-            np.savez(files.data, **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
+    with writing_pair(path, CODE, has_data=bool(program.arrays)) as (text, *data):
+        text.write(program.text.encode())
+        if data:
+            np.savez(data[0], **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
 
 
 def program_of(model: Model) -> Program:

@@ -48,9 +48,8 @@ def write_model(
         if compress_to_fp16:
             prepared = prepared if prepared is not model else model.clone()
             warnings = compress_to_f16(prepared)
-        with writing_pair(output_model) as files:
-            text = NetWriter(BlobWriter(files.data)).write(prepared)
-            files.text.write(text.encode())
+        with writing_pair(output_model) as (text, data):
+            text.write(NetWriter(BlobWriter(data)).write(prepared).encode())
     return prepared, warnings
 
 
