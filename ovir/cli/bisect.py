@@ -18,11 +18,13 @@ from ovir.cli.arguments import (
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
 from ovir.debugging.bisecting.bisection import Bisection, Probe
+from ovir.debugging.bisecting.reproducer import PART_ENDINGS
 from ovir.debugging.sides import Against
 from ovir.diagnostics.text import plural, readable
 
@@ -40,6 +42,7 @@ def add_to(commands: Any) -> None:
         "  ovir bisect model.xml --against recorded.npz --json\n"
         "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
     )
+    parser.set_defaults(saved_beside=PART_ENDINGS)
     parser.set_defaults(error_status=UNUSABLE)  # status 1 would say that a layer was found
     add_model(parser)
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
@@ -51,7 +54,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=file_name,
+        type=output_file,
         metavar="PART.xml",
         help="save the smallest part that differs, and beside it its inputs and outputs as .npz",
     )

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error, require_distinct
+from ovir.cli.arguments import add_command, check_target, file_name, raise_usage_error
 from ovir.cli.check_config import Settings, find_settings, must_be_reported, parse_codes
 from ovir.cli.check_files import check_each, find_files, nothing_checked
 from ovir.cli.check_output import annotation, coloured, counts_of, say_counts, say_times, write_sarif
@@ -18,6 +18,7 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.html import add_html, check_html, write_html
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.output import print_message, say, say_json
+from ovir.cli.outputs import output_file, refuse_overwriting
 from ovir.cli.status import DONE, UNUSABLE, status_of
 from ovir.cli.workers import add_workers, opened_workers
 from ovir.core.progress import counted
@@ -80,7 +81,7 @@ def _add_forms(parser: argparse.ArgumentParser) -> None:
         "--summary", action="store_const", const="summary", dest="format", help="print counts by code and by file only"
     )
     parser.add_argument(
-        "--sarif", type=file_name, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
+        "--sarif", type=output_file, metavar="FILE", help="also write the diagnostics as SARIF 2.1.0 (- for stdout)"
     )
     add_html(parser)
     add_node_data(parser, "the severity of the diagnostics of each layer (of one model)")
@@ -107,7 +108,7 @@ def _add_choices(parser: argparse.ArgumentParser) -> None:
         "--baseline", type=file_name, metavar="FILE.json", help="do not report the diagnostics recorded in this file"
     )
     baseline.add_argument(
-        "--write-baseline", type=file_name, metavar="FILE.json", help="record the diagnostics in this file"
+        "--write-baseline", type=output_file, metavar="FILE.json", help="record the diagnostics in this file"
     )
     parser.add_argument("--no-config", action="store_true", help="do not look for ovir.toml or pyproject.toml")
 
@@ -116,7 +117,6 @@ def run(arguments: argparse.Namespace) -> int:
     settings = _settings(arguments)
     _refuse_contradictions(arguments)
     check_html(arguments)
-    require_distinct(arguments, "sarif", "html", "node_data", "write_baseline", "baseline")
     load_extensions(arguments.extension)
     failing = list(Severity)[: list(Severity).index(settings.fail_on) + 1]
     output = _Output(arguments, failing)
@@ -124,6 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
     if settings.baseline is not None and arguments.write_baseline is None:
         from ovir.checks.baseline import Baseline
 
+        refuse_overwriting(arguments, settings.baseline)  # which a configuration file may name
         baseline = Baseline.read(settings.baseline)
     files, diagnostics = find_files(arguments.models)
     output.say(diagnostics)

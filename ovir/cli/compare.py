@@ -14,7 +14,6 @@ from ovir.cli.arguments import (
     open_model,
     positive,
     raise_usage_error,
-    require_distinct,
 )
 from ovir.cli.compare_output import print_comparison
 from ovir.cli.extensions import add_extension, load_extensions
@@ -87,7 +86,6 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     check_html(arguments)
     check_node_data(arguments)
-    require_distinct(arguments, "html", "node_data", "save_inputs")
     load_extensions(arguments.extension)
     config = config_of(arguments.config)
     against, device = _sides(arguments)

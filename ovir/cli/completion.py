@@ -10,6 +10,7 @@ from typing import Any
 
 from ovir.cli.arguments import file_name
 from ovir.cli.main import COMMANDS, parser
+from ovir.cli.outputs import output_file
 from ovir.diagnostics.codes import CODES
 from ovir.ops.base.opsets import OPERATIONS
 
@@ -52,7 +53,7 @@ def _completer_of(action: argparse.Action) -> Completer:
         return _either(_one_of(DEVICES), _files((".xml", ".npz", ".onnx")))
     if action.dest == "input":
         return _value_of_input
-    if action.type is file_name:
+    if action.type in (file_name, output_file):
         return _files(tuple(endings))
     return _one_of(())
 

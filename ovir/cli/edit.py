@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from ovir.cli import edit_steps
-from ovir.cli.arguments import add_command, add_json, add_model, file_name, raise_usage_error
+from ovir.cli.arguments import add_command, add_json, add_model, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, say, say_json
+from ovir.cli.outputs import output_file
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.core.progress import stage
@@ -89,7 +90,7 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     add_extension(parser)
     parser.add_argument(
-        "-o", "--output", type=file_name, metavar="OUT.xml", help="where to save the model; may be the model itself"
+        "-o", "--output", type=output_file, metavar="OUT.xml", help="where to save the model; may be the model itself"
     )
     parser.add_argument("--dry-run", action="store_true", help="report what the edits do, but write nothing")
     add_json(parser)
@@ -99,7 +100,7 @@ def add_to(commands: Any) -> None:
     weights = edits.add_mutually_exclusive_group()
     for edit in (COMPRESS, DECOMPRESS):
         _add(weights, edit)
-    parser.set_defaults(edits=[])
+    parser.set_defaults(edits=[], may_replace_model=True)
 
 
 def _add(group: Any, edit: Edit) -> None:

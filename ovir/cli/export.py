@@ -11,13 +11,13 @@ from ovir.cli.arguments import (
     add_json,
     add_model,
     add_shape,
-    file_name,
     natural,
     open_model,
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.outputs import output_file
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
 from ovir.core.arrays import Array
@@ -42,7 +42,9 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     add_shape(parser)
     add_extension(parser)
-    parser.add_argument("-o", "--output", type=file_name, metavar="MODEL.onnx", required=True, help="the file to write")
+    parser.add_argument(
+        "-o", "--output", type=output_file, metavar="MODEL.onnx", required=True, help="the file to write"
+    )
     parser.add_argument(
         "--opset",
         type=int,

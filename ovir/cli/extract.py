@@ -6,10 +6,11 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, file_name
+from ovir.cli.arguments import add_command, add_json, add_model
 from ovir.cli.edit_steps import is_layer, tensor_key
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.outputs import output_file
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.diagnostics.text import readable
@@ -37,7 +38,7 @@ def add_to(commands: Any) -> None:
         text = f"the {side} of the part, in this order (default: {left_out}); may be repeated"
         parser.add_argument(f"--{side}", action="append", type=_names, metavar="NAME,NAME", help=text)
     parser.add_argument(
-        "-o", "--output", type=file_name, metavar="PART.xml", required=True, help="where to save the part"
+        "-o", "--output", type=output_file, metavar="PART.xml", required=True, help="where to save the part"
     )
     add_json(parser)
 

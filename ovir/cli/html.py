@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import ovir
-from ovir.cli.arguments import check_target, file_name
+from ovir.cli.arguments import check_target
 from ovir.cli.output import print_message
+from ovir.cli.outputs import output_file
 from ovir.core.progress import stage
 from ovir.diagnostics.text import escaped
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_html(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--html", type=file_name, metavar="FILE.html", help="also write a report for a browser, in one file"
+        "--html", type=output_file, metavar="FILE.html", help="also write a report for a browser, in one file"
     )
 
 

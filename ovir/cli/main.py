@@ -14,6 +14,7 @@ from typing import NoReturn, TextIO
 import ovir
 from ovir.cli.arguments import HelpFormatter
 from ovir.cli.output import print_message
+from ovir.cli.outputs import refuse_overwriting
 from ovir.cli.progress import showing_progress
 from ovir.cli.signals import Terminated, requests
 from ovir.cli.status import BROKEN_PIPE, INTERRUPTED, UNUSABLE, WRONG, status_of
@@ -151,6 +152,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except SystemExit as stop:  # argparse has printed its message
         return stop.code if isinstance(stop.code, int) else UNUSABLE
     try:
+        refuse_overwriting(arguments)
         with showing_progress():
             status: int = arguments.run(arguments)
     except BrokenPipeError:

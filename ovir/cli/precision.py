@@ -12,13 +12,13 @@ from ovir.cli.arguments import (
     add_model,
     add_shape,
     amount,
-    file_name,
     open_model,
     raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_number, print_diagnostics, print_message, say, say_json, say_table
+from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.text import plural, readable
@@ -67,7 +67,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=file_name,
+        type=output_file,
         metavar="OUT.xml",
         help="save the model with marks by which OpenVINO computes these layers in f32",
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_model, check_target, file_name, raise_usage_error
+from ovir.cli.arguments import add_command, add_model, check_target, raise_usage_error
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import say
+from ovir.cli.outputs import output_file
 from ovir.diagnostics.text import plural, size_text
 from ovir.ir.reader import read_model
 from ovir.ir.writing.python_code import program_of, to_python
@@ -26,7 +27,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "-o",
         "--output",
-        type=file_name,
+        type=output_file,
         metavar="FILE.py",
         help="write the code to this file, and constants of many elements to the .npz of the same name; "
         "without it, the code is printed",

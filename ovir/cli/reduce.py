@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, raise_usage_error, seconds
+from ovir.cli.arguments import add_command, add_json, add_model, file_name, natural, seconds
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_message, say, say_json, say_table
+from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE
@@ -44,7 +45,7 @@ def add_to(commands: Any) -> None:
         help="the command that fails, such as 'ovir compare {} --against openvino:CPU'; {} is the path of a model",
     )
     parser.add_argument(
-        "-o", "--output", type=file_name, metavar="SMALL.xml", required=True, help="where to save the smallest model"
+        "-o", "--output", type=output_file, metavar="SMALL.xml", required=True, help="where to save the smallest model"
     )
     parser.add_argument(
         "--status",
@@ -71,7 +72,6 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     model = read_model(arguments.model, arguments.weights)
-    _check_output(arguments)
     inputs = _inputs(model, arguments)
     last: list[Reduction] = []
     with reported("removing layers") as update:
@@ -102,15 +102,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(found, arguments.output, arguments.max_runs)
     return DONE
-
-
-def _check_output(arguments: argparse.Namespace) -> None:
-    """Raise an error for an output that is the model itself: a reduction should not replace what it starts from."""
-    from pathlib import Path
-
-    target = Path(arguments.output)
-    if target.exists() and target.resolve() == Path(arguments.model).resolve():
-        raise_usage_error(f"--output {target}: this is the model that is reduced; give another name")
 
 
 def _inputs(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:

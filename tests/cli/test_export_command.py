@@ -94,7 +94,8 @@ def test_variables_that_grow_are_compared_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("-o", "model.xml"), "must end in .onnx"),
+        (("-o", "model.xml"), "a model would be overwritten"),
+        (("-o", "other.xml"), "must end in .onnx"),
         (("-o", "model.onnx", "--opset", "9"), "opset 9 of ONNX is outside [17, "),
         (("-o", "model.onnx", "--input", "x=1"), "--input needs --verify"),
         (("-o", "model.onnx", "--seed", "1"), "--seed needs --verify"),

@@ -62,7 +62,7 @@ def test_inputs_as_for_a_run(net: Path, tmp_path: Path, cli: Any) -> None:
 def test_wrong_usage(net: Path, tmp_path: Path, cli: Any) -> None:
     small = tmp_path / "small.xml"
     for arguments, message in [
-        (["--check", TANH, "-o", net], "this is the model that is reduced"),
+        (["--check", TANH, "-o", net], "a model would be overwritten"),
         (["--check", "true {}", "-o", small], "status 0 for the whole model: there is no failure to look for"),
         (["--check", "false {}", "-o", small], "status 1 even for a model without layers, so it does not look at"),
         (["--check", TANH, "-o", small, "--max-runs", "2"], "max_runs must be at least 3"),

@@ -21,6 +21,9 @@ from ovir.io.tensor_files import save_npz
 from ovir.ir.writing.save import save_model
 from ovir.runtime.compiled import CompiledModel
 
+PART_ENDINGS = ("_input.npz", "_expected.npz", "_actual.npz")
+"""What follows the name of a part in the names of the files beside it."""
+
 
 def smallest_part(stage: Stage, judge: Judge) -> Stage:
     """Return the smallest part of a diverging model that still diverges for the values that its inputs have in it."""
@@ -45,13 +48,13 @@ def save_part(stage: Stage, target: Path, device: Device | None) -> Part:
     save_model(model, target)
     files = [target, target.with_suffix(".bin")]
     feeds = stage.feeds
-    arrays = {"input": dict(zip(distinct_names(model.inputs), feeds, strict=True))}
-    arrays["expected"] = _named(model, list(CompiledModel(model)(feeds).values()))
+    arrays = [dict(zip(distinct_names(model.inputs), feeds, strict=True))]
+    arrays.append(_named(model, list(CompiledModel(model)(feeds).values())))
     if device is not None:
         with suppress(RunError):  # the device may fail, which the report says
-            arrays["actual"] = _named(model, device.run(model, feeds))
-    for name, tensors in arrays.items():
-        files.append(target.with_name(f"{target.stem}_{name}.npz"))
+            arrays.append(_named(model, device.run(model, feeds)))
+    for ending, tensors in zip(PART_ENDINGS, arrays, strict=False):
+        files.append(target.with_name(f"{target.stem}{ending}"))
         save_npz(files[-1], tensors)
     return Part(model, count(model), [os.fspath(file) for file in files])
 
