@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ovir.diagnostics.errors import OperatorError
+from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
 
 Array = np.ndarray[Any, Any]
@@ -152,7 +153,7 @@ def bound_results(
     overwritable = op.inplace if shares_memory else ()
     binder = LoneBinder(given, results, constants, wanted, overwritable, whole, shares_memory)
     with np.errstate(all="ignore"):
-        if not op.bind(binder, *given):
+        if not bind(op, binder, *given):
             return None
         with suppress(OperatorError):  # of values that the inputs hold in this run only
             binder.run()

@@ -18,13 +18,14 @@ _OPERATIONS = {*_BASE, "kernels"}
 _INFERENCE = {*_BASE, "ops", "graph"}
 _BUILDING = {*_INFERENCE, "inference"}
 _READING = {*_BUILDING, "build", "kernels"}
-_RUNNING = {*_READING, "ir"}
+_RUNNING = {*_READING, "ir", "fast"}
 _TOOLS = {*_RUNNING, "runtime"}
 ALLOWED: dict[str, set[str]] = {
     "diagnostics": set(),
     "core": {"diagnostics"},
     "kernels": _BASE,
     "ops": _OPERATIONS,
+    "fast": {*_OPERATIONS, "ops"},
     "graph": _BASE,
     "inference": _INFERENCE,
     "build": _BUILDING,

@@ -1,6 +1,6 @@
 """Activation functions: elementwise operations whose output has the type and shape of the data input.
 
-Each is a list of passes (see ``ovir.ops.base.passes``) that fill ``y`` from ``x``, both float32 or float64. They clip
+Each is a list of passes (see ``ovir.fast.base.passes``) that fill ``y`` from ``x``, both float32 or float64. They clip
 even where one bound is infinite, because that is three times faster than ``np.maximum`` of an array and a number.
 """
 
@@ -15,12 +15,12 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.kernels.blocked import map_blocks
 from ovir.kernels.fast_calls import clip, maximum
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL
 

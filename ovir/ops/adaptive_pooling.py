@@ -13,13 +13,13 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.pools import bind_division, bind_largest, bind_spans
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.pools import bind_division, bind_largest, bind_spans
 from ovir.ops.base.registry import operator
 
 _FEW: Final = 64

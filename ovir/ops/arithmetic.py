@@ -18,10 +18,10 @@ from ovir.core.element_types import ElementType
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.binding import Binder
 from ovir.kernels.blocked import apply
 from ovir.kernels.fast_calls import maximum, minimum
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Divisor, Domain, by_input, ordered, shifted
 from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.registry import operator

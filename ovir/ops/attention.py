@@ -15,18 +15,18 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
+from ovir.fast.base.packed import SHARED
+from ovir.fast.base.passes import number
+from ovir.fast.base.products import readable
+from ovir.fast.base.sums import scratch_like
 from ovir.kernels.blocked import compute_dtype
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import run_blocks, threads
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call, call_elementwise, call_shares
 from ovir.ops.base.domains import ONE, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.packed import SHARED
-from ovir.ops.base.passes import number
-from ovir.ops.base.products import readable
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import scratch_like
 from ovir.ops.base.traits import InnerStep
 from ovir.ops.softmax import exponentials, redo_if_lost
 

@@ -8,11 +8,11 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call, tiled
+from ovir.fast.base.passes import Spare, call_passes, run_passes
 from ovir.kernels.blocked import compute_dtype, map_blocks
 from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call, tiled
-from ovir.ops.base.passes import Spare, call_passes, run_passes
 from ovir.ops.base.registry import operator
 from ovir.ops.normalization import NormalizationBase, per_channel
 

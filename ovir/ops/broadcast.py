@@ -9,9 +9,9 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
+from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Between, Domain, Inputs, by_input, dims_of
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 

@@ -14,9 +14,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value
+from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.elementwise import BinaryBase
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

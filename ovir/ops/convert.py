@@ -40,11 +40,11 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
+from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, is_foreign
 from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 

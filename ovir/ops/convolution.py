@@ -15,12 +15,9 @@ from ovir.core.element_types import ElementType, u1
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import NOT_SUPPORTED
-from ovir.kernels.correlation import Index, correlate
-from ovir.kernels.windows import Window
-from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
-from ovir.ops.base.dense import bind_dense
-from ovir.ops.base.images import (
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.dense import bind_dense
+from ovir.fast.base.images import (
     Axis,
     bind_depthwise,
     border_of,
@@ -28,10 +25,13 @@ from ovir.ops.base.images import (
     channels_last_order,
     without_idle_taps,
 )
+from ovir.fast.base.tiles import whole_tiles
+from ovir.kernels.correlation import Index, correlate
+from ovir.kernels.windows import Window
+from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SlidingWindowBase, output_size
-from ovir.ops.base.tiles import whole_tiles
 
 
 class ConvolutionBase(SlidingWindowBase):

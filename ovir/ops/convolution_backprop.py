@@ -17,15 +17,15 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.transposed import bind_transposed, tap_matrices
 from ovir.kernels.correlation import Index, correlate
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Between, by_input
 from ovir.ops.base.operator import Kernel
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME
-from ovir.ops.base.transposed import bind_transposed, tap_matrices
 from ovir.ops.convolution import ConvolutionBase, converted, is_integer, product_dtype, spatial_dims
 
 TapWeights = Callable[[tuple[Index, ...]], Array]

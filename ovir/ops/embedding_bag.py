@@ -12,15 +12,15 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.picks import unsigned_view
 from ovir.kernels import half
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.segments import reduce_segments
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Below, Between, Index, Length, by_input
 from ovir.ops.base.indexing import checked_indices
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.picks import unsigned_view
 from ovir.ops.base.registry import operator
 
 

@@ -17,14 +17,14 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.base.picks import bind_elements, bind_slices, bind_slices_of_batch
 from ovir.kernels import gather as kernels
 from ovir.kernels.gather_blocks import Spread
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Axis, Index, by_input
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.picks import bind_elements, bind_slices, bind_slices_of_batch
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 

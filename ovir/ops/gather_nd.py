@@ -11,11 +11,11 @@ from ovir.core.dimensions import product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.moves import bind_moves
 from ovir.kernels.gather import gather
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Coordinates, Index, Length, by_input
 from ovir.ops.base.indexing import flat_positions
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 

@@ -7,11 +7,11 @@ from math import pi, sqrt
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Call
+from ovir.fast.base.passes import Spare, number
 from ovir.kernels.erf import gelu_passes
 from ovir.ops.activation import UnaryActivationBase
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Call
-from ovir.ops.base.passes import Spare, number
 from ovir.ops.base.registry import operator
 
 

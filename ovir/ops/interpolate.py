@@ -18,14 +18,14 @@ from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.resamples import bind_resampled
 from ovir.kernels.resample import Passes, resample
 from ovir.kernels.resample_taps import COORDINATES, NEAREST, Method, taps
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.resamples import bind_resampled
 from ovir.ops.base.traits import input_names
 
 # Added to a scale before it multiplies a size: 1/3, rounded down to f32, should turn 3 into 1 and not into 0.

@@ -13,10 +13,10 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.products import bind_product, readable
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.products import bind_product, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.matmul import matrix_product
 

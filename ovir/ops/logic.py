@@ -12,8 +12,8 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
+from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
-from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.elementwise import BinaryBase, hull
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

@@ -6,15 +6,15 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call, call_elementwise
+from ovir.fast.base.passes import Spare, call_passes, number
+from ovir.fast.base.sums import scratch_like
 from ovir.kernels import half
 from ovir.kernels.blocked import compute_dtype, map_blocks, map_slices
 from ovir.kernels.coalesce import in_order, memory_order
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call, call_elementwise
 from ovir.ops.base.domains import Axis, by_input
-from ovir.ops.base.passes import Spare, call_passes, number
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import scratch_like
 from ovir.ops.normalization import NormalizationBase
 
 

@@ -13,13 +13,13 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.products import bind_constant_product, bind_product, readable
 from ovir.kernels.blocked import integer_range
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import stored
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.products import bind_constant_product, bind_product, readable
 from ovir.ops.base.registry import operator
 from ovir.ops.base.rows import Rows
 

@@ -16,11 +16,11 @@ from ovir.core.element_types import string
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.moves import bind_copy, bind_moves
 from ovir.kernels.coalesce import memory_order
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import PATTERN, Axis, Between, by_input
-from ovir.ops.base.moves import bind_copy, bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.traits import ALL

@@ -12,16 +12,16 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, call_elementwise, tiled
+from ovir.fast.base.passes import number
+from ovir.fast.base.sums import bind_squares, bind_sum, same_order
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, compute_dtype, map_blocks, map_slices, result_array
 from ovir.kernels.fast_calls import maximum
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, call_elementwise, tiled
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import number
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import bind_squares, bind_sum, same_order
 
 
 class NormalizationBase(Operator):

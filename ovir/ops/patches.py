@@ -14,11 +14,11 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.moves import bind_moves
 from ovir.kernels.blocked import native_dtype
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, Domain, Inputs, by_input, size_of
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, output_size, same_pads

@@ -16,6 +16,8 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.pools import bind_division, bind_largest, bind_windows
 from ovir.kernels import half
 from ovir.kernels.blocked import lowest_finite
 from ovir.kernels.coalesce import memory_order
@@ -23,8 +25,6 @@ from ovir.kernels.parallel import run_blocks
 from ovir.kernels.window_reduction import Padding, reduce_windows
 from ovir.kernels.windows import Window, extent
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, call_elementwise
-from ovir.ops.base.pools import bind_division, bind_largest, bind_windows
 from ovir.ops.base.registry import operator
 from ovir.ops.base.spatial import SAME, UndilatedWindowBase, output_size
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.values import Value
+from ovir.fast.base.binding import Binder, bind_elementwise
 from ovir.kernels.blocked import apply
 from ovir.ops.arithmetic import ArithmeticBase
-from ovir.ops.base.binding import Binder, bind_elementwise
 from ovir.ops.base.elementwise import hull
 from ovir.ops.base.registry import operator
 

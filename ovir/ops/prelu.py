@@ -11,11 +11,11 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call, tiled
+from ovir.fast.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.kernels.blocked import map_blocks
 from ovir.kernels.fast_calls import clip, maximum, minimum
 from ovir.ops.activation import ActivationBase
-from ovir.ops.base.binding import Binder, Call, tiled
-from ovir.ops.base.passes import Passes, Spare, bind_passes, number, run_passes
 from ovir.ops.base.registry import operator
 
 

@@ -13,16 +13,16 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import bf16, f16, f32
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder, Call, tiled
+from ovir.fast.base.passes import Spare, call_passes, number
+from ovir.fast.base.sums import same_order
 from ovir.kernels import half
 from ovir.kernels.blocked import apply, native_dtype
 from ovir.kernels.fast_calls import clip
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call, tiled
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import Spare, call_passes, number
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import same_order
 from ovir.ops.base.traits import ALL
 
 _RANGES = ("input_low", "input_high", "output_low", "output_high")

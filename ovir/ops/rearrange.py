@@ -13,9 +13,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import AXIS
+from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Length, by_input
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 

@@ -12,10 +12,10 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
+from ovir.fast.base.binding import Binder
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.kernels.recurrent import input_product, scan
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Length, by_input
 from ovir.ops.base.recurrent import GruBase, LstmBase, RecurrentBase, RnnBase
 from ovir.ops.base.registry import operator

@@ -19,15 +19,15 @@ from ovir.core.element_types import ElementType, boolean
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
+from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
+from ovir.fast.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 from ovir.kernels.blocked import compute_dtype, integer_range
 from ovir.kernels.parallel import threads
 from ovir.kernels.reduction import fold, sum_along
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.ops.base.domains import Axis, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import bind_squares, bind_sum, reduced_output, scratch_like
 
 _ONE = Dimension(1, 1)
 

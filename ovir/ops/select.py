@@ -10,9 +10,9 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import boolean
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_moved
+from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.kernels.blocked import apply
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.elementwise import ElementwiseBase
 from ovir.ops.base.registry import operator
 

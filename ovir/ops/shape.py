@@ -18,9 +18,9 @@ from ovir.core.element_types import ElementType, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, bound_text, from_dimensions
+from ovir.fast.base.moves import bind_reshaped
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import PATTERN, Axis, Domain, Inputs, by_input, dims_of
-from ovir.ops.base.moves import bind_reshaped
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 

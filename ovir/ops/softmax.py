@@ -8,14 +8,14 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
+from ovir.fast.base.sums import bind_sum, same_order, scratch_like
 from ovir.kernels.blocked import map_slices, result_array
 from ovir.kernels.coalesce import memory_order
 from ovir.kernels.parallel import threads
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import HEAVY, Binder, call_elementwise, call_shares, parts_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.sums import bind_sum, same_order, scratch_like
 
 
 class AlongAxisBase(Operator):

@@ -14,8 +14,8 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType, i32, i64
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import Axis, Length, by_input
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

@@ -11,9 +11,9 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, Dimension, as_dimension
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.moves import bind_moves
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import ONE, ZERO, by_input
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
 from ovir.ops.rearrange import copied, rearranged

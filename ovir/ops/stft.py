@@ -12,12 +12,12 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
+from ovir.fast.base.binding import Binder
 from ovir.kernels.blocked import BLOCK, compute_dtype
 from ovir.kernels.fourier import as_complex
 from ovir.kernels.parallel import run_blocks
 from ovir.kernels.precision import as_computed, stored, work_array
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.domains import SMALL, Between, Domain, Inputs, Length, by_input, size_of
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator

@@ -14,13 +14,13 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
+from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.passes import Spare, bind_passes
 from ovir.kernels.blocked import apply, map_blocks
 from ovir.kernels.erf import erf, erf_passes, erfinv
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, Call
 from ovir.ops.base.elementwise import require_plain
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import Spare, bind_passes
 from ovir.ops.base.registry import operator
 
 

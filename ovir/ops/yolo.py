@@ -10,13 +10,13 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import UNKNOWN, product
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.base.passes import call_passes
 from ovir.kernels.blocked import map_slices
 from ovir.ops.activation import Sigmoid
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
-from ovir.ops.base.passes import call_passes
 from ovir.ops.base.registry import operator
 from ovir.ops.softmax import SoftMax8, bind_softmax, redo_if_lost
 

@@ -11,9 +11,10 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
+from ovir.fast.base.arena import Arena, Span, aligned_bytes
+from ovir.fast.base.binding import KEPT_BYTES, Call, border_calls
+from ovir.fast.registry import bind
 from ovir.graph.layers import Port
-from ovir.ops.base.binding import KEPT_BYTES, Call, border_calls
-from ovir.runtime.arena import Arena, Span, aligned_bytes
 from ovir.runtime.step import Step
 
 Prepared = dict[tuple[str, str], Array]
@@ -103,7 +104,7 @@ class Borders:
 
 
 class StepBinder:
-    """The binder of one step; see ``ovir.ops.base.binding.Binder``."""
+    """The binder of one step; see ``ovir.fast.base.binding.Binder``."""
 
     def __init__(
         self,
@@ -245,7 +246,7 @@ def bind_step(binder: StepBinder, step: Step) -> None:
 
 
 def _bind_operation(binder: StepBinder, step: Step) -> bool:
-    if step.operator.bind(binder, *binder.inputs):
+    if bind(step.operator, binder, *binder.inputs):
         return True
     binder.undo()
     return False

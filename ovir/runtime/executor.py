@@ -19,11 +19,11 @@ from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import OvirError, RunError
 from ovir.diagnostics.text import exact_size_text, size_text
+from ovir.fast.base.arena import Span
+from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
-from ovir.ops.base.binding import Call
-from ovir.runtime.arena import Span
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
 from ovir.runtime.failures import failed
 from ovir.runtime.free import FreeStep, Lasting

@@ -17,7 +17,7 @@ from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops.base.binding import Call
+from ovir.fast.base.binding import Call
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan

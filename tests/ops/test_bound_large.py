@@ -11,11 +11,11 @@ from binding import bound_results
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base import packed
 from ovir.kernels import parallel
 from ovir.ops import activation as act
 from ovir.ops import reduction as red
 from ovir.ops.attention import ScaledDotProductAttention
-from ovir.ops.base import packed
 from ovir.ops.base.operator import Operator
 from ovir.ops.batch_norm import BatchNormInference5
 from ovir.ops.bitwise import BitwiseNot, BitwiseOr

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from binding import LoneBinder
 
+from ovir.fast.base.moves import bind_moves
+from ovir.fast.registry import bind
 from ovir.kernels.coalesce import memory_order
-from ovir.ops.base.moves import bind_moves
 from ovir.ops.base.operator import Operator
 from ovir.ops.broadcast import Tile
 from ovir.ops.movement import Concat, Pad12
@@ -27,7 +28,7 @@ def bound(op: Operator, *inputs: Array) -> LoneBinder:
     expected = op.run(*inputs)
     assert isinstance(expected, np.ndarray)
     binder = LoneBinder(inputs, [(expected.shape, expected.dtype)], set(range(1, len(inputs))), {0})
-    assert op.bind(binder, *inputs)
+    assert bind(op, binder, *inputs)
     (result,) = binder.run()
     np.testing.assert_array_equal(result, expected)
     return binder

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from binding import bound_results
 
+from ovir.fast.base import tiles
+from ovir.fast.base.images import Axis
 from ovir.kernels import parallel
-from ovir.ops.base import tiles
-from ovir.ops.base.images import Axis
 from ovir.ops.convolution import Convolution
 
 

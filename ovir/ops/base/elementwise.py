@@ -14,9 +14,9 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.core.values import Value, from_bounds
 from ovir.diagnostics.codes import NOT_SUPPORTED
+from ovir.fast.base.binding import Binder, bind_elementwise, tiled
 from ovir.kernels.blocked import apply, native_dtype
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder, bind_elementwise, tiled
 from ovir.ops.base.operator import Operator
 
 

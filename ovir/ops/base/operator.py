@@ -27,7 +27,7 @@ from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.traits import ALL, Traits
 
 if TYPE_CHECKING:
-    from ovir.ops.base.binding import Binder
+    from ovir.fast.base.binding import Binder
 
 Kernel = Callable[..., "Array | tuple[Array, ...]"]
 V = TypeVar("V")
@@ -159,7 +159,7 @@ class Operator(Traits):
         return None
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
-        """Bind the operation to arrays, so that each run only calls NumPy; see ``ovir.ops.base.binding``.
+        """Bind the operation to arrays, so that each run only calls NumPy; see ``ovir.fast.base.binding``.
 
         Return whether that was done. False means that there is no bound form for these arrays, and ``run`` is called.
         """

@@ -12,14 +12,14 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
+from ovir.fast.base.products import bind_product, readable
+from ovir.fast.base.recurrent_calls import StepCalls, at_times, gru_calls, lstm_calls, packed, rnn_calls
 from ovir.kernels import recurrent
 from ovir.kernels.precision import as_computed
 from ovir.kernels.recurrent import Activation, Step
 from ovir.ops.base.attributes import attribute
-from ovir.ops.base.binding import Binder
 from ovir.ops.base.operator import Kernel, Operator
-from ovir.ops.base.products import bind_product, readable
-from ovir.ops.base.recurrent_calls import StepCalls, at_times, gru_calls, lstm_calls, packed, rnn_calls
 
 
 class RecurrentBase(Operator):

@@ -8,11 +8,11 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, call_elementwise, tiled
+from ovir.fast.base.moves import bind_copy
 from ovir.kernels.coalesce import memory_order
 from ovir.kernels.fast_calls import maximum
 from ovir.kernels.windows import Window
-from ovir.ops.base.binding import Binder, call_elementwise, tiled
-from ovir.ops.base.moves import bind_copy
 
 _FEW_TAPS = 4
 """Windows of more taps than this grow by doubling where they begin at every position."""

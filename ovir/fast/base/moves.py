@@ -19,8 +19,8 @@ from numpy.lib.stride_tricks import as_strided
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.fast.base.binding import Binder, call_elementwise
 from ovir.kernels.coalesce import coalesced, memory_order
-from ovir.ops.base.binding import Binder, call_elementwise
 from ovir.ops.base.operator import Operator
 
 _MOST_COPIES = 16

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, cuts, shared_call
 from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import Binder, Call, cuts, shared_call
 
 SHARED = 3 << 20
 """With this many multiply-accumulates per thread, a product is shared among threads: handing over to another thread

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call
+from ovir.fast.base.packed import SHARED
+from ovir.fast.base.products import product_calls
 from ovir.kernels import recurrent
 from ovir.kernels.recurrent import Activation
-from ovir.ops.base.binding import Binder, Call
-from ovir.ops.base.packed import SHARED
-from ovir.ops.base.products import product_calls
 
 StepCalls = Callable[..., list[Call]]
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
+from ovir.fast.base.images import Axis
+from ovir.fast.base.packed import SHARED
+from ovir.fast.base.products import Product, filter_product
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
-from ovir.ops.base.images import Axis
-from ovir.ops.base.packed import SHARED
-from ovir.ops.base.products import Product, filter_product
 
 # Columns of a block of windows stay in a cache.
 _BLOCK_BYTES = 1 << 19

@@ -15,10 +15,10 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
 from ovir.kernels.fast_calls import einsum
 from ovir.kernels.parallel import threads
 from ovir.kernels.windows import Window
-from ovir.ops.base.binding import KEPT_BYTES, Binder, Call, border_calls, call_shares
 
 
 class Axis(NamedTuple):

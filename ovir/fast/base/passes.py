@@ -11,9 +11,9 @@ from functools import partial
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of, run_calls
 from ovir.kernels.coalesce import coalesced, memory_order
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import HEAVY, LIGHT, Binder, Call, call_shares, parts_of, run_calls
 
 Spare = Callable[[], Array]
 """Returns one more array like the output, for what lies between the passes."""

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, call_shares, cuts
+from ovir.fast.base.images import Axis, padded_image
+from ovir.fast.base.packed import SHARED, SMALL, block_height
 from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import Binder, Call, call_shares, cuts
-from ovir.ops.base.images import Axis, padded_image
-from ovir.ops.base.packed import SHARED, SMALL, block_height
 
 _FILTER = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
 """The matrix G."""

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder
 from ovir.kernels.coalesce import memory_order
 from ovir.kernels.gather_blocks import UNSIGNED
-from ovir.ops.base.binding import Binder
 
 Kernel = Callable[[], Array]
 """Computes the output for any indices, or raises an error."""

@@ -11,10 +11,10 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, call_shares, cuts, shared_call
+from ovir.fast.base.packed import SHARED, SMALL, packed, packed_calls, piece_calls
 from ovir.kernels.blas import has_small_products
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import Binder, Call, call_shares, cuts, shared_call
-from ovir.ops.base.packed import SHARED, SMALL, packed, packed_calls, piece_calls
 
 
 def readable(binder: Binder, x: Array, form: str | None = None) -> Array:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, call_elementwise
+from ovir.fast.base.images import channels_last, channels_last_order
+from ovir.fast.base.moves import bind_copy
+from ovir.fast.base.products import bind_product, is_readable
 from ovir.kernels.windows import Window
-from ovir.ops.base.binding import Binder, call_elementwise
-from ovir.ops.base.images import channels_last, channels_last_order
-from ovir.ops.base.moves import bind_copy
-from ovir.ops.base.products import bind_product, is_readable
 
 _PRODUCTS = 1 << 18
 """Elements that the products of the taps of one step have at most, unless a single tap has more."""

@@ -13,13 +13,13 @@ from math import prod
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, call_shares
+from ovir.fast.base.images import Axis, channels_last, padded_image, windows
+from ovir.fast.base.packed import SHARED
+from ovir.fast.base.planes import bind_planes
+from ovir.fast.base.products import Product, filter_product
+from ovir.fast.base.tiles import bind_tiles, whole_tiles
 from ovir.kernels.parallel import threads
-from ovir.ops.base.binding import Binder, Call, call_shares
-from ovir.ops.base.images import Axis, channels_last, padded_image, windows
-from ovir.ops.base.packed import SHARED
-from ovir.ops.base.planes import bind_planes
-from ovir.ops.base.products import Product, filter_product
-from ovir.ops.base.tiles import bind_tiles, whole_tiles
 
 # Columns of a block of windows, and the rows that the product makes of them, stay in a cache.
 _BLOCK_BYTES = 1 << 20

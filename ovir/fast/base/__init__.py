@@ -1,0 +1,1 @@
+"""What several fast forms use: the binder, arrays, threads and blocks."""

@@ -1,0 +1,72 @@
+"""The fast forms of operations by class."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder
+from ovir.ops.base.operator import Operator
+
+FastForm = Callable[..., bool]
+F = TypeVar("F", bound=FastForm)
+
+_forms: dict[type[Operator], FastForm] = {}
+
+
+def fast(*operations: type[Operator]) -> Callable[[F], F]:
+    """Register a function as the fast form of operations, and of the classes derived from them.
+
+    The function is called as ``function(op, binder, *inputs)``, with the operation as it is applied
+    (``Operator.applied``), a ``Binder``, and the arrays of the inputs, whose contents change between runs but whose
+    memory does not. It asks the binder for the arrays of its outputs, adds the calls that fill them, and returns True.
+    False means that there is no fast form for these arrays, so that ``run`` is called.
+    """
+
+    def add(function: F) -> F:
+        for operation in operations:
+            if operation in _forms:
+                raise ValueError(f"{operation.__name__} has two fast forms")
+            _forms[operation] = function
+        return function
+
+    return add
+
+
+@cache
+def fast_form(operation: type[Operator]) -> FastForm | None:
+    """Return the fast form of an operation, None if it has none.
+
+    It is in the module of ``ovir.fast`` that has the name of the module of the operation, or of the class that it is
+    derived from; these modules are imported.
+    """
+    for cls in operation.__mro__:
+        if cls.__module__.startswith(_OPERATIONS):
+            _import_forms(cls.__module__.rpartition(".")[2])
+            if cls in _forms:
+                return _forms[cls]
+    return None
+
+
+def bind(op: Operator, binder: Binder, *inputs: Array) -> bool:
+    """Bind the fast form of an operation to arrays; return False if there is none for them."""
+    form = fast_form(type(op))
+    if form is None:  # TODO: the methods `bind` become functions of this package
+        return op.bind(binder, *inputs)
+    return form(op, binder, *inputs)
+
+
+_OPERATIONS = "ovir.ops."
+
+
+@cache
+def _import_forms(name: str) -> None:
+    module = f"ovir.fast.{name}"
+    try:
+        importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name != module:
+            raise
