@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ovir.cli.arguments import (
@@ -13,19 +13,17 @@ from ovir.cli.arguments import (
     add_shape,
     file_name,
     open_model,
-    raise_usage_error,
 )
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.output import format_count, format_number, print_diagnostics, print_message, say, say_json, say_table
 from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
-from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
+from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other, sides_of
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.debugging.bisecting.bisect import bisect
-from ovir.debugging.bisecting.bisection import Bisection, Probe
+from ovir.debugging.bisecting.bisection import Bisection, Probe, Suspect
 from ovir.debugging.bisecting.reproducer import PART_ENDINGS
-from ovir.debugging.sides import Against
 from ovir.diagnostics.text import plural, readable
 
 
@@ -38,6 +36,7 @@ def add_to(commands: Any) -> None:
         "  ovir bisect model.xml --against openvino:CPU\n"
         "  ovir bisect model.xml --against openvino:GPU --config INFERENCE_PRECISION_HINT=f16 -o part.xml\n"
         "  ovir bisect before.xml after.xml\n"
+        "  ovir bisect before.xml after.xml --against openvino:CPU\n"
         "  ovir bisect model.xml --against onnx:model.onnx\n"
         "  ovir bisect model.xml --against recorded.npz --json\n"
         "\nexit status: 0 no difference, 1 a diverging layer was found, 2 nothing could be searched\n",
@@ -47,7 +46,10 @@ def add_to(commands: Any) -> None:
     add_model(parser)
     parser.add_argument("other", type=file_name, nargs="?", metavar="OTHER.xml", help="a second model to compare with")
     parser.add_argument(
-        "--against", type=file_name, metavar="SIDE", help="openvino:DEVICE, onnx:FILE, or an .npz with tensors by name"
+        "--against",
+        type=file_name,
+        metavar="SIDE",
+        help="openvino:DEVICE (for OTHER.xml, too), onnx:FILE, or an .npz with tensors by name",
     )
     add_device(parser)
     add_tolerances(parser)
@@ -56,7 +58,7 @@ def add_to(commands: Any) -> None:
         "--output",
         type=output_file,
         metavar="PART.xml",
-        help="save the smallest part that differs, and beside it its inputs and outputs as .npz",
+        help="save the smallest part found to differ, and beside it its inputs and outputs as .npz",
     )
     add_input_sets(parser)
     add_shape(parser)
@@ -67,11 +69,11 @@ def add_to(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     load_extensions(arguments.extension)
     config = config_of(arguments.config)
-    if (arguments.other is None) == (arguments.against is None):
-        raise_usage_error("give either a second model or --against", "as in --against openvino:CPU")
+    against, device = sides_of(arguments)
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
-    against: Against = str(arguments.against) if arguments.other is None else open_other(arguments, model)
+    if arguments.other is not None:
+        against = open_other(arguments, model)
     recorded = is_recorded(against)
     inputs = inputs_of(model, arguments, is_recorded=recorded)
     with reported("excluding layers", random_note(arguments, is_recorded=recorded)) as update:
@@ -81,6 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
             inputs=inputs,
             samples=arguments.samples,
             seed=arguments.seed or 0,
+            device=device,
             config=config,
             rtol=arguments.rtol,
             atol=arguments.atol,
@@ -95,32 +98,71 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for line in _head(found):
             say(readable(line))
+        _print_suspects(found)
         _print_probes(found)
         for line in _tail(found):
             say(readable(line))
     if arguments.output is not None and found.part is None:
-        print_message(readable(f"note: {arguments.output} is not written, because nothing differs"))
+        reason = "nothing differs" if found.within else "ovir cannot run any part of the model that differs alone"
+        print_message(readable(f"note: {arguments.output} is not written, because {reason}"))
     return DONE if found.within else WRONG
 
 
 def _head(found: Bisection) -> Iterator[str]:
     sets = f", {plural(found.sets, 'set')} of inputs" if found.sets > 1 else ""
-    runs = f"{plural(found.layers, 'layer')}, {plural(found.runs, 'run')}{sets}"
+    missing = len(found.not_compared)
+    compared = f" ({found.layers - missing} compared, {missing} not)" if missing else ""
+    runs = f"{plural(found.layers, 'layer')}{compared}, {plural(found.runs, 'run')}{sets}"
     yield f"{found.model} against {found.against}: {runs}"
     first = found.first
     if first is None:
-        yield "within tolerance"
+        yield (
+            "all tensors that were compared are within tolerance; the others are unknown"
+            if missing
+            else "within tolerance"
+        )
         return
     if found.sets > 1:
         yield f"set {found.searched_set + 1} of the inputs is the first for which tensors differ"
-    yield f"first diverging layer: {first.type} '{first.name}' (id {first.id})"
+    shown = f"{first.type} '{first.name}' (id {first.id})"
+    if len(found.suspects) > 1:
+        yield f"first tensor that was seen to differ: of {shown}"
+        yield f"at least one of {len(found.suspects)} layers is at fault, {_between(found.between, first.name)}"
+    else:
+        yield f"first diverging layer: {shown}"
     if (problem := first.verdict.problem) is not None:
         yield f"there the other side fails: {problem}"
     if (again := found.recovered) is not None:
         yield f"errors are not monotone: after {again.type} '{again.name}' (id {again.id}) all tensors agree again"
 
 
+def _between(names: Sequence[str], last: str) -> str:
+    """Return where the suspects are, such as ``between 'a', 'b' and 'c'``."""
+    listed = [f"'{name}'" for name in names[:_MOST]]
+    more = [f"{len(names) - _MOST} more"] if len(names) > _MOST else []
+    return f"between {', '.join([*listed, *more]) or 'the constants'} and '{last}'"
+
+
+def _print_suspects(found: Bisection) -> None:
+    if len(found.suspects) < 2:
+        return
+    say()
+    columns = ("suspect", "type", ">id", "its tensors")
+    shown = found.suspects if len(found.suspects) <= _MOST_SUSPECTS else found.suspects[-_MOST_SUSPECTS:]
+    say_table(columns, [[x.name, x.type, x.id, _state(found, x)] for x in shown])
+    if len(shown) < len(found.suspects):
+        say(f"{len(found.suspects) - len(shown)} more before them: --json lists them all")
+
+
+def _state(found: Bisection, suspect: Suspect) -> str:
+    if suspect.reason is not None:
+        return f"not compared: {suspect.reason}"
+    return "differ" if found.first is not None and suspect.id == found.first.id else "within tolerance, not equal"
+
+
 def _print_probes(found: Bisection) -> None:
+    if not found.probes:
+        return
     say()
     columns = ("", ">layers", "last layer", "type", "tensor", ">max abs", ">max rel", ">beyond")
     say_table(columns, [_row(found, probe) for probe in found.probes])
@@ -141,9 +183,12 @@ def _tail(found: Bisection) -> Iterator[str]:
         yield ""
         layers = found.part.to_dict()["names"]
         listed = ", ".join(layers[:_MOST]) + (f" and {len(layers) - _MOST} more" if len(layers) > _MOST else "")
-        yield f"smallest part that differs: {plural(found.part.layers, 'layer')}: {listed}"
+        what = "part of all suspects, which differs" if len(found.suspects) > 1 else "smallest part that differs"
+        yield f"{what}: {plural(found.part.layers, 'layer')}: {listed}"
         yield f"saved as {', '.join(found.part.files)}"
 
 
 _MOST = 5
-"""The largest number of layers that are listed."""
+"""The largest number of names in a line."""
+_MOST_SUSPECTS = 20
+"""The largest number of suspects that are listed."""

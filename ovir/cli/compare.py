@@ -22,12 +22,12 @@ from ovir.cli.input_sets import add_input_sets, inputs_of, random_note
 from ovir.cli.node_data import add_node_data, check_node_data, write_node_data
 from ovir.cli.output import print_diagnostics, say_json
 from ovir.cli.progress import reported
-from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other
+from ovir.cli.sides import add_device, add_tolerances, config_of, is_recorded, open_other, sides_of
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
 from ovir.debugging.comparison import Comparison
-from ovir.debugging.sides import Against, Mode
+from ovir.debugging.sides import Mode
 from ovir.graph.model import Model
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     check_node_data(arguments)
     load_extensions(arguments.extension)
     config = config_of(arguments.config)
-    against, device = _sides(arguments)
+    against, device = sides_of(arguments)
     model = open_model(arguments)
     print_diagnostics(model.diagnostics)
     if arguments.other is not None:
@@ -140,18 +140,3 @@ def _page(found: Comparison, model: Model) -> Page:
     from ovir.reports.compare_page import compare_page
 
     return compare_page(found, model)
-
-
-def _sides(arguments: argparse.Namespace) -> tuple[Against, str | None]:
-    """Return what to compare with, and the device for a second model."""
-    other, against = arguments.other, arguments.against
-    if other is None and against is None:
-        raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)
-    if other is None:
-        return str(against), None
-    if against is not None and not against.startswith("openvino"):
-        raise_usage_error(f"--against {against}: a second model runs in ovir, or on openvino:DEVICE")
-    return str(other), against
-
-
-_WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"

@@ -35,6 +35,21 @@ def config_of(texts: list[str]) -> dict[str, str]:
     return {key: value for key, _, value in (text.partition("=") for text in texts)}
 
 
+def sides_of(arguments: argparse.Namespace) -> tuple[Against, str | None]:
+    """Return what to compare with, and the device for a second model."""
+    other, against = arguments.other, arguments.against
+    if other is None and against is None:
+        raise_usage_error("there is nothing to compare with: give a second model, or --against", _WAYS)
+    if other is None:
+        return str(against), None
+    if against is not None and not against.startswith("openvino"):
+        raise_usage_error(f"--against {against}: a second model runs in ovir, or on openvino:DEVICE")
+    return str(other), against
+
+
+_WAYS = "as in --against openvino:CPU, --against onnx:model.onnx or --against recorded.npz"
+
+
 def open_other(arguments: argparse.Namespace, model: Model) -> Against:
     """Return the second model, in the shapes that ``--shape`` gives for the first one."""
     if not arguments.other.lower().endswith(".xml"):

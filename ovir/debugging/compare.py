@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 
 from ovir.analysis.scores import top_scores
 from ovir.core.arrays import Array
@@ -169,6 +170,27 @@ class Session:
             self._take(number, answer)
         if with_outputs:
             self._take_outputs(number, inputs, walk, depths)
+
+    def tensors(self, inputs: list[Array], wanted: Collection[Port]) -> dict[Port, Array]:
+        """Run both sides once more, and return the wanted tensors as far as the other side has them."""
+        found: dict[Port, Array] = {}
+        for answer in self._answers(inputs):
+            for port, array in zip(answer.step.layer.outputs, answer.arrays, strict=False):
+                if port in wanted and array is not None:
+                    found[port] = array
+        if any(port.source in wanted for port in self._model.outputs):
+            with suppress(RunError):  # the other side may fail at a later layer
+                sources = [output.source for output in self._model.outputs]
+                for source, array in zip(sources, self._side.outputs(inputs), strict=True):
+                    if source is not None and source in wanted and array is not None:
+                        found[source] = array
+        return found
+
+    def _answers(self, inputs: list[Array]) -> Iterator[Answer]:
+        self._side.begin(inputs)
+        for step in Walk(self._plan, inputs):
+            yield from self._side.see(step)
+        yield from self._side.finish()
 
     def _advance(self, layer: Layer) -> None:
         self._done += 1

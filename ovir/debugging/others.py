@@ -45,6 +45,8 @@ class OtherBase:
 
     outputs_first = False
     """Whether layers are compared only after the outputs of all sets of inputs, and if there is a reason."""
+    partners: Partners | None = None
+    """Which layers of a second model correspond to layers of the first one, if there is a second one."""
     sides = ("in the other model", "in the first")
     """Where the compared values are from: of this side, and of the first model."""
 
@@ -112,7 +114,7 @@ class OtherModel(OtherBase):
 
     def __init__(self, partners: Partners, description: str) -> None:
         self.description = description
-        self._partners = partners
+        self.partners: Partners = partners
         self._plan = WalkPlan(partners.b, with_constants=True)
         self._wanted: set[Layer] = set()
         self._walk: Walk | None = None
@@ -121,13 +123,13 @@ class OtherModel(OtherBase):
         self._diagnostics: dict[Diagnostic, None] = {}
 
     def begin(self, inputs: Sequence[Array]) -> None:
-        self._walk = Walk(self._plan, self._partners.inputs(inputs))
-        self._kept = {}
-        self._wanted = {other for layer in self._partners.a.layers if (other := self._partners.of(layer)) is not None}
+        self._walk = Walk(self._plan, self.partners.inputs(inputs))
+        self._kept, self._failure = {}, None
+        self._wanted = {other for layer in self.partners.a.layers if (other := self.partners.of(layer)) is not None}
 
     def see(self, step: SeenStep) -> Iterator[Answer]:
-        reason = skipped_partner(self._partners, step)
-        other = self._partners.of(step.layer)
+        reason = skipped_partner(self.partners, step)
+        other = self.partners.of(step.layer)
         if reason is not None or other is None:
             yield Answer(step, skipped=reason)
             return
@@ -164,7 +166,7 @@ class OtherModel(OtherBase):
         self._wanted.clear()
         results = self._walk.finish()
         self._diagnostics.update(dict.fromkeys(self._walk.diagnostics))
-        return [None if index is None else results[index] for index in self._partners.outputs]
+        return [None if index is None else results[index] for index in self.partners.outputs]
 
     @property
     def diagnostics(self) -> list[Diagnostic]:

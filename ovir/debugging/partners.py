@@ -9,7 +9,7 @@ from ovir.analysis.signatures import Interner, Side
 from ovir.core.arrays import Array
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError
+from ovir.diagnostics.errors import InputError, OvirError
 from ovir.graph.layers import Layer, Port
 from ovir.graph.model import Model
 from ovir.runtime.inputs import collect_inputs
@@ -39,6 +39,32 @@ class Partners:
         if self._to_b is None:
             return list(arrays)
         return collect_inputs(self.b, [arrays[index] for index in self._inputs], self.b.input_index)
+
+    def part(self, inputs: Sequence[Port], outputs: Sequence[Port]) -> Model | None:
+        """Return the part of the second model between the tensors that correspond to tensors of the first one.
+
+        None if there is no such part, as where its outputs depend on other tensors, too.
+        """
+        cut = [own for port in inputs if (own := self._tensor(port)) is not None]
+        wanted = [own for port in outputs if (own := self._tensor(port)) is not None]
+        if len(cut) < len(inputs) or len(wanted) < len(outputs):
+            return None
+        try:
+            return self.b.extract(inputs=cut, outputs=wanted)
+        except OvirError:
+            return None
+
+    def _tensor(self, port: Port) -> Port | None:
+        """Return the tensor of the second model that corresponds to a tensor of the first one."""
+        if port.layer.type == "Parameter":
+            place = self.a.inputs.index(port)
+            return next((own for own, i in zip(self.b.inputs, self._inputs, strict=True) if i == place), None)
+        other = self.of(port.layer)
+        if other is not None and len(other.outputs) == len(port.layer.outputs):
+            return other.outputs[port.index]
+        pairs = zip(self.a.outputs, self.outputs, strict=True)
+        place = next((i for own, i in pairs if own.source is port), None)
+        return None if place is None else self.b.outputs[place].source
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""

@@ -32,9 +32,15 @@ class Recorded(OtherBase):
 
     sides = ("recorded", "in the model")
 
-    def __init__(self, model: Model, tensors: Mapping[str, Array], description: str) -> None:
-        """Find the tensors of a model. Raises InputError if no key names one."""
+    def __init__(
+        self, model: Model, tensors: Mapping[str, Array], description: str, precision: str | None = None
+    ) -> None:
+        """Find the tensors of a model; ``precision`` is the element type in which they were computed, if it is known.
+
+        Raises InputError if no key names one.
+        """
         self.description = description
+        self._precision = precision
         self._model = model
         self._tensors = tensors
         names = _names(model)
@@ -68,6 +74,10 @@ class Recorded(OtherBase):
             hint = "give the inputs that it was made with: --input, or inputs= in Python"
             raise InputError(diagnose(USAGE, message, Place(self.description), hint=hint))
         return {i: self._tensors[self._keys[port]] for i, port in enumerate(self._model.inputs)}
+
+    @property
+    def precision(self) -> str | None:
+        return self._precision
 
     @property
     def not_compared(self) -> list[NotCompared]:

@@ -41,25 +41,23 @@ class DeviceSide(OtherBase):
 
     def __init__(self, device: Device, partners: Partners) -> None:
         self.device = device
-        self._partners = partners
+        self.partners: Partners = partners
         self._layers: OtherBase | None = None
         if isinstance(device, EngineDevice):
             self.sides = (f"on {device.engine.device}", "in ovir")
 
     @property
     def description(self) -> str:  # type: ignore[override]
-        path = self._partners.b.path
-        return (
-            self.device.description if self._partners.a is self._partners.b else f"{path} on {self.device.description}"
-        )
+        path = self.partners.b.path
+        return self.device.description if self.partners.a is self.partners.b else f"{path} on {self.device.description}"
 
     def compare_layers(self, mode: Mode, *, runs_whole: bool) -> None:
         """Decide how layers are compared from now on; the device releases the whole model."""
         self.device.release()
         if mode == "isolated":
-            self._layers = Isolated(self.device, self._partners, runs_whole=runs_whole)
+            self._layers = Isolated(self.device, self.partners, runs_whole=runs_whole)
         else:
-            self._layers = Prefixes(self.device, self._partners)
+            self._layers = Prefixes(self.device, self.partners)
         self.accumulates = self._layers.accumulates
 
     def begin(self, inputs: Sequence[Array]) -> None:
@@ -79,8 +77,8 @@ class DeviceSide(OtherBase):
         return self.device.precision
 
     def outputs(self, inputs: Sequence[Array]) -> list[Array | None]:
-        results = self.device.run_whole(self._partners.inputs(inputs))
-        return [None if index is None else results[index] for index in self._partners.outputs]
+        results = self.device.run_whole(self.partners.inputs(inputs))
+        return [None if index is None else results[index] for index in self.partners.outputs]
 
     def __enter__(self) -> Self:
         self.device.__enter__()

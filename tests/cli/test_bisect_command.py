@@ -58,6 +58,43 @@ def test_recorded_tensors(models: tuple[Path, Path], tmp_path: Path, cli: Any) -
     assert done.err == ""
 
 
+def test_tensors_that_were_not_recorded(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    """The recording has the input and the output of the other model, and nothing between them."""
+    assert cli("run", models[1], "--record", tmp_path / "all.npz", "--seed", 3).status == 0
+    with np.load(tmp_path / "all.npz") as tensors:
+        np.savez(tmp_path / "some.npz", **{name: tensors[name] for name in ("x", "sigmoid")})
+    arguments = ("bisect", models[0], "--against", tmp_path / "some.npz")
+    done = cli(*arguments, "-o", tmp_path / "part.xml")
+    assert done.status == 1
+    assert "3 layers (1 compared, 2 not)" in done.out
+    assert "first tensor that was seen to differ: of Sigmoid 'sigmoid' (id 4)" in done.out
+    assert "at least one of 3 layers is at fault, between 'x' and 'sigmoid'" in done.out
+    assert "not compared: it was not recorded" in done.out
+    assert "diverging" not in done.out
+    assert "part of all suspects, which differs: 3 layers: relu, product, sigmoid" in done.out
+    part = [tmp_path / name for name in ("part.xml", "part_actual.npz", "part_input.npz")]
+    assert cli("compare", part[0], "--against", part[1], "--input", part[2]).status == 1
+    found = json.loads(cli(*arguments, "--json").out)
+    assert [suspect["name"] for suspect in found["suspects"]] == ["relu", "product", "sigmoid"]
+    assert (found["between"], found["first"]["name"]) == (["x"], "sigmoid")
+    assert [layer["reason"] for layer in found["not_compared"]] == ["it was not recorded"] * 2
+
+
+def test_agreement_is_claimed_for_what_was_compared_alone(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
+    """``relu`` differs and the layers after it do not, but the output was not recorded."""
+    recorded = {"x": np.ones((2, 3)), "relu": np.zeros((2, 3)), "product": np.float32([[1, 2, 3]] * 2)}
+    np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
+    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
+    assert "first diverging layer: ReLU 'relu'" in done.out
+    assert "agree again" not in done.out
+    del recorded["relu"]
+    np.savez(tmp_path / "recorded.npz", **{name: array.astype(np.float32) for name, array in recorded.items()})
+    done = cli("bisect", models[0], "--against", tmp_path / "recorded.npz")
+    assert done.status == 0
+    assert "all tensors that were compared are within tolerance; the others are unknown" in done.out
+    assert "3 layers (1 compared, 2 not)" in done.out
+
+
 def test_a_second_model_may_be_given_as_the_other_side(models: tuple[Path, Path], cli: Any) -> None:
     done = cli("bisect", models[0], "--against", models[1])
     assert (done.status, "first diverging layer: Multiply 'product' (id 3)" in done.out) == (1, True)
@@ -69,12 +106,12 @@ def test_sets_of_inputs(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> 
         np.savez(tmp_path / name, x=np.full((2, 3), value, np.float32))
     done = cli("bisect", *models, "--inputs", tmp_path)
     assert done.status == 1
-    assert "3 runs, 3 sets of inputs" in done.out
+    assert "4 runs, 3 sets of inputs" in done.out
     assert "set 3 of the inputs is the first for which tensors differ" in done.out
     (tmp_path / "c.npz").unlink()
     assert cli("bisect", *models, "--inputs", tmp_path).status == 0
     found = json.loads(cli("bisect", *models, "--samples", 4, "--json").out)
-    assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 1)
+    assert (found["sets"], found["searched_set"], found["runs"]) == (4, 0, 2)
 
 
 def test_errors_have_a_status_of_their_own(models: tuple[Path, Path], cli: Any) -> None:
@@ -84,8 +121,8 @@ def test_errors_have_a_status_of_their_own(models: tuple[Path, Path], cli: Any) 
 
 def test_wrong_usage(models: tuple[Path, Path], tmp_path: Path, cli: Any) -> None:
     for arguments, message in [
-        ([], "give either a second model or --against"),
-        ([models[1], "--against", "openvino:CPU"], "give either a second model or --against"),
+        ([], "there is nothing to compare with"),
+        ([models[1], "--against", "onnx:model.onnx"], "a second model runs in ovir, or on openvino:DEVICE"),
         (["--against", "somewhere"], "cannot compare with 'somewhere'"),
         (["--against", "openvino:CPU", "--config", "x"], "--config x: expected KEY=VALUE"),
         ([models[1], "-o", tmp_path / "part.txt"], "must end in .xml"),

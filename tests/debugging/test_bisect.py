@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from fuzz.planted import plant
+from fuzz.planted import bisect_problem, plant, recording
 from large_models import branches, chain, transformer
 
 import ovir
@@ -232,6 +232,137 @@ def test_recorded_tensors() -> None:
     assert found.first is not None
     assert found.first.name == "culprit"
     assert found.recovered is not None, "the layers behind were recorded without the change"
+    assert [suspect.name for suspect in found.suspects] == ["culprit"]
+    assert found.not_compared == []
+
+
+def _line(count: int = 8) -> ovir.Model:
+    """x -> relu0 -> relu1 -> ... -> out"""
+    x = y = ops.parameter([2, 3], "f32", name="x")
+    for i in range(count):
+        y = ops.relu(y, name=f"relu{i}")
+    return ovir.Model([ops.result(y, name="out")], [x])
+
+
+def _recorded(model: ovir.Model, *names: str, **changes: float) -> dict[str, Array]:
+    """Return some tensors of a run, with numbers added to some of them."""
+    taps = ovir.compile_model(model)(ovir.random_inputs(model), taps=names).taps
+    return {name: arrays[0] + np.float32(changes.get(name, 0)) for name, arrays in taps.items()}
+
+
+def test_layers_that_were_not_recorded_are_suspects(tmp_path: Path) -> None:
+    model = _line()
+    found = ovir.bisect(model, _recorded(model, "x", "relu1", "relu5", relu5=1), output=tmp_path / "part.xml")
+    assert found.first is not None
+    assert found.first.name == "relu5"
+    assert [suspect.name for suspect in found.suspects] == ["relu2", "relu3", "relu4", "relu5"]
+    assert [suspect.reason for suspect in found.suspects] == [*["it was not recorded"] * 3, None]
+    assert found.between == ["relu1"]
+    assert found.recovered is None, "no later tensor was recorded"
+    assert [layer.name for layer in found.not_compared] == ["relu0", "relu2", "relu3", "relu4", "relu6", "relu7"]
+    part = ovir.read_model(tmp_path / "part.xml")
+    assert [layer.name for layer in part.layers if layer.type == "ReLU"] == ["relu2", "relu3", "relu4", "relu5"]
+    assert not ovir.compare(part, tmp_path / "part_actual.npz", inputs=tmp_path / "part_input.npz")
+    assert ovir.compare(part, tmp_path / "part_expected.npz", inputs=tmp_path / "part_input.npz")
+
+
+def test_nothing_is_claimed_of_tensors_that_were_not_recorded() -> None:
+    model = _line()
+    found = ovir.bisect(model, _recorded(model, "x", "relu1", "relu5"))
+    assert found
+    assert (found.probes, found.suspects) == ([], [])
+    assert len(found.not_compared) == 6
+    assert ovir.bisect(model, _recorded(model, "x", "relu7")).probes[0].verdict.within
+
+
+def test_small_errors_that_grow_make_earlier_layers_suspects(tmp_path: Path) -> None:
+    """The culprit is within the tolerance; the layers after it enlarge the difference, and are right."""
+    x = ops.parameter([2, 3], "f32", name="x")
+    before = ops.relu(x, name="before")
+    culprit = ops.multiply(before, np.float32(2), name="culprit")
+    small = ops.subtract(culprit, ops.add(before, before, name="twice"), name="small")
+    model = ovir.Model([ops.multiply(small, np.float32(1e6), name="large")], [x])
+    feeds = {"x": np.float32([[1, 2, 3], [4, 5, 6]])}
+    other = model.clone()
+    constant = other.layer("culprit").inputs[1].source
+    assert constant is not None
+    other.set_constant(constant.layer.key, np.float32(2.00001))
+    names = ("x", "before", "culprit", "twice", "large")
+    recorded = {name: arrays[0] for name, arrays in ovir.compile_model(other)(feeds, taps=names).taps.items()}
+    found = ovir.bisect(model, recorded, inputs=feeds, output=tmp_path / "part.xml")
+    assert [suspect.name for suspect in found.suspects] == ["culprit", "small", "large"]
+    assert found.between == ["before", "twice"]
+    part = tmp_path / "part.xml"
+    assert not ovir.compare(part, tmp_path / "part_actual.npz", inputs=tmp_path / "part_input.npz")
+
+
+def test_a_part_for_which_inference_needs_sizes(tmp_path: Path) -> None:
+    """A variable of known size starts with zeros of a recorded size."""
+    x = ops.parameter([-1, 3], "f32", name="x")
+    size = ops.concat([ops.gather(ops.shape_of(x), [0], 0), [3]], 0, name="size")
+    read = ops.read_value(ops.broadcast(np.float32(0), size, name="zeros"), "sum", "f32", [-1, 3], name="read")
+    total = ops.add(ops.relu(x, name="relu"), read, name="total")
+    assign = ops.assign(total, "sum")
+    model = ovir.Model([ops.result(ops.exp(total, name="exp"))], [x], sinks=[assign])
+    feeds = {"x": np.ones((2, 3), np.float32)}
+    taps = ovir.compile_model(model)(feeds, taps=["size", "relu", "exp"]).taps
+    recorded = {name: arrays[0] for name, arrays in taps.items()} | feeds
+    recorded["exp"] = recorded["exp"] + 1
+    found = ovir.bisect(model, recorded, inputs=feeds, output=tmp_path / "part.xml")
+    assert [suspect.name for suspect in found.suspects] == ["zeros", "read", "total", "exp"]
+    files = [tmp_path / name for name in ("part.xml", "part_actual.npz", "part_input.npz")]
+    assert not ovir.compare(files[0], files[1], inputs=files[2])
+
+
+def test_outputs_of_a_model_without_a_common_layer(tmp_path: Path) -> None:
+    def made(*layers: Any) -> ovir.Model:
+        x = y = ops.parameter([2, 3], "f32", name="x")
+        for i, layer in enumerate(layers):
+            y = layer(y, name=f"{layer.__name__}{i}")
+        return ovir.Model([ops.result(y, name="out")], [x])
+
+    model, other = made(ops.relu, ops.exp, ops.abs), made(ops.sigmoid, ops.floor, ops.tanh, ops.sin)
+    found = ovir.bisect(model, other, output=tmp_path / "part.xml")
+    assert not found
+    assert [suspect.name for suspect in found.suspects] == ["relu0", "exp1", "abs2"]
+    assert {suspect.reason for suspect in found.suspects[:2]} == {"the other model has no such layer"}
+    assert not ovir.compare(tmp_path / "part.xml", tmp_path / "part_other.xml", inputs=tmp_path / "part_input.npz")
+
+
+def test_a_second_model_that_fails_at_a_layer_of_its_own(tmp_path: Path) -> None:
+    model = _line()
+    other = model.clone()
+    relu = other.layer("relu3")
+    count = ops.shape_of(ops.non_zero(relu, "i64", name="places"), name="count")
+    other.insert_after(relu[0], ops.reshape(relu, ops.add(count, [0, 1]), False, name="impossible"))
+    found = ovir.bisect(model, other, inputs={"x": np.ones((2, 3), np.float32)}, output=tmp_path / "part.xml")
+    assert not found
+    assert found.first is not None
+    assert "impossible" in str(found.first.verdict.problem)
+    assert "relu4" in {suspect.name for suspect in found.suspects}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.7])
+def test_the_layer_at_fault_is_a_suspect_whatever_was_recorded(maker: str, share: float) -> None:
+    model, rng = MAKERS[maker](40, {}), random.Random(2)
+    feeds = ovir.random_inputs(model)
+    recorded = recording(model, feeds, rng, share)
+    for fault in islice(plant(model, feeds, rng), 5):
+        assert bisect_problem(fault, recorded, feeds) is None, fault.what
+        assert bisect_problem(fault, model, feeds) is None, fault.what
+
+
+def test_a_second_model_on_a_device(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    model = branches(40, {27: _tanh})
+    other = model.clone()
+    assert ovir.bisect(model, other, device="openvino:CPU")
+    device.setenv("OVIR_TEST_FAULT", "wrong:Tanh")
+    found = ovir.bisect(model, other, device="openvino:CPU", output=tmp_path / "part.xml")
+    assert [suspect.name for suspect in found.suspects] == ["culprit"]
+    part, feeds = tmp_path / "part.xml", tmp_path / "part_input.npz"
+    assert not ovir.compare(part, tmp_path / "part_other.xml", device="openvino:CPU", inputs=feeds)
+    assert not ovir.compare(part, tmp_path / "part_actual.npz", inputs=feeds)
 
 
 # --------------------------------------------------------------------------- results and arguments
@@ -242,6 +373,8 @@ def test_to_dict(device: pytest.MonkeyPatch, tmp_path: Path) -> None:
     found = ovir.bisect(chain(30, {17: _tanh}), output=tmp_path / "part.xml").to_dict()
     assert (found["within"], found["first"]["name"], found["recovered"]) == (False, "culprit", None)
     assert found["part"]["names"] == ["culprit"]
+    assert [suspect["name"] for suspect in found["suspects"]] == ["culprit"]
+    assert found["not_compared"] == []
     assert [probe["count"] for probe in found["probes"]] == sorted(probe["count"] for probe in found["probes"])
 
 

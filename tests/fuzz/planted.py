@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -167,7 +168,7 @@ def search(path: Path, count: int, seed: int, device: str | None) -> Score:
     if device is not None:
         ways |= {mode: {"device": device, "config": CONFIG, "mode": mode} for mode in ("isolated", "cumulative")}
     known = {way: _beyond(ovir.compare(model, model, inputs=feeds, **options)) for way, options in ways.items()}
-    score, idle = Score(named=Counter(dict.fromkeys([*ways, "bisect"], 0))), list[str]()
+    score, idle = Score(named=Counter(dict.fromkeys([*ways, "bisect", "bisect a recording"], 0))), list[str]()
     for fault in plant(model, feeds, rng, idle):
         score.planted += 1
         score.idle = len(idle)
@@ -180,14 +181,49 @@ def search(path: Path, count: int, seed: int, device: str | None) -> Score:
                 print(
                     f"  {path.parent.name}: {fault.what} of {fault.layer}, {way}: not named, but {found.first} {reason}"
                 )
-        first = ovir.bisect(fault.model, model, inputs=feeds).first
-        if first is not None and first.name in fault.names:
-            score.named["bisect"] += 1
-        else:
-            print(f"  {path.parent.name}: {fault.what} of {fault.layer}, bisect: not named, but {first}")
+        for way, against in (("bisect", model), ("bisect a recording", recording(model, feeds, rng))):
+            problem = bisect_problem(fault, against, feeds)
+            score.named[way] += problem is None
+            if problem is not None:
+                print(f"  {path.parent.name}: {fault.what} of {fault.layer}, {way}: {problem}")
         if score.planted == count:
             break
     return score
+
+
+def recording(model: ovir.Model, feeds: dict[str, Array], rng: random.Random, share: float = 1 / 3) -> dict[str, Array]:
+    """Return a random share of the tensors between layers, as ``ovir run --record`` saves them."""
+    names = [x.key for x in model.layers if x.type not in ("Const", "Result", "Assign") and not x.is_dead]
+    found = {
+        f"{name}:{i}": array for name, arrays in _outputs(model, feeds, names).items() for i, array in enumerate(arrays)
+    }
+    return {name: array for name, array in found.items() if rng.random() < share}
+
+
+def bisect_problem(fault: Fault, against: ovir.Model | dict[str, Array], feeds: dict[str, Array]) -> str | None:
+    """Return what is wrong with how ``ovir.bisect`` blames layers for a fault; None if nothing is.
+
+    The layer at fault must be among the suspects, and the part that is saved must hold all of them and differ when it is
+    compared again. Nothing can be found in a recording whose tensors are not affected.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        found = ovir.bisect(fault.model, against, inputs=feeds, output=Path(folder) / "part.xml")
+        if found.within:
+            is_seen = not ovir.compare(fault.model, against, inputs=feeds)
+            return "not found" if is_seen or not found.not_compared else None
+        suspects = {suspect.name for suspect in found.suspects}
+        if not suspects & fault.names:
+            return f"not among {sorted(suspects)}"
+        if found.part is None:
+            return "no part was saved"
+        part = ovir.read_model(Path(folder) / "part.xml")
+        if missing := suspects - {layer.key for layer in part.layers}:
+            return f"the part lacks {sorted(missing)}"
+        sides = [name for name in ("part_actual.npz", "part_other.xml") if (Path(folder) / name).exists()]
+        for name in sides:
+            if ovir.compare(part, Path(folder) / name, inputs=Path(folder) / "part_input.npz"):
+                return f"the part does not differ from {name}"
+    return None if sides else "nothing was saved to compare the part with"
 
 
 def _beyond(found: ovir.Comparison) -> dict[str, tuple[int, float | None]]:

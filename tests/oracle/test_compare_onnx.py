@@ -143,6 +143,11 @@ def test_a_converted_model_agrees_and_a_changed_weight_is_named(
         first = ovir.compare(changed, f"onnx:{onnx_path}", inputs=inputs).first
         assert first is not None, constant.key
         assert first.name in first_named(constant, named), constant.key
+        part, feeds = tmp_path / "part.xml", tmp_path / "part_input.npz"
+        bisected = ovir.bisect(changed, f"onnx:{onnx_path}", inputs=inputs, output=part)
+        readers = {reader.layer.key for port in constant.outputs for reader in port.readers}
+        assert readers & {suspect.name for suspect in bisected.suspects}, constant.key
+        assert not ovir.compare(part, tmp_path / "part_actual.npz", inputs=feeds), constant.key
 
 
 def is_weight(layer: Layer) -> bool:

@@ -1,57 +1,202 @@
-"""Finds the first diverging layer where the tensors of all layers are at hand, so that nothing has to be run again."""
+"""Finds the layers at fault in tensors that the other side has of a whole run, though perhaps not of all layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Mapping, Sequence
 
-from ovir.debugging.bisecting.bisection import Probe, Verdict, probe_of
-from ovir.debugging.comparison import Comparison, LayerDifference
+from ovir.core.arrays import Array
+from ovir.debugging.bisecting.bisection import Bisection, Suspect, Verdict, probe_of, suspect_of
+from ovir.debugging.bisecting.reproducer import Reproducer
+from ovir.debugging.compare import Progress, Session
+from ovir.debugging.comparison import TensorDifference, severity
+from ovir.debugging.criterion import Criterion
+from ovir.debugging.input_sets import InputSet
+from ovir.debugging.others import OtherBase
+from ovir.debugging.recorded import Recorded
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
-from ovir.graph.layers import Layer
+from ovir.diagnostics.errors import OvirError
+from ovir.graph.layers import Layer, Port
+from ovir.runtime.compiled import CompiledModel
+
+_NAME = "the inputs"
+"""The name of the only set of inputs."""
 
 
-def probes_of(stage: Stage, found: Comparison) -> list[Probe]:
-    """Return the beginnings of a model at which it changes whether all tensors of a comparison agree.
+class TensorSearch:
+    """The search for the first tensor that differs, and for the layers of which one must be at fault.
 
-    The tensors of a beginning are those that later layers, or Results, read; see ``PrefixSearch``. Layers that were not
-    compared count as agreeing. The whole model is the last probe.
+    The suspects are the layers between the tensors that agree and the first one that differs; there are several if the
+    other side does not have their tensors. One of them is at fault if ovir, given the other side's tensors before them,
+    computes another tensor than the other side has after them. If it computes the same, differences within the
+    tolerance have grown into the one that was found, and the search goes back past tensors that are not equal.
     """
-    probes: list[Probe] = []
-    before: Probe | None = None
-    for probe in _beginnings(stage, found):
-        agreed = before is None or before.verdict.within
-        if agreed != probe.verdict.within:
-            probes += [item for item in (before, probe) if item is not None and item not in probes]
-        before = probe
-    if before is not None and before not in probes:
-        probes.append(before)
-    return probes
+
+    def __init__(self, stage: Stage, side: OtherBase, criterion: Criterion) -> None:
+        self._stage = stage
+        self._side = side
+        self._criterion = criterion
+        self._layers = [layer for layer in map(stage.model.layer, candidates.layers_of(stage)) if not layer.is_dead]
+        self._known: dict[Port, TensorDifference] = {}
+        """The tensors that were compared."""
+        self._reasons: dict[str, str] = {}
+        """Why layers were not compared."""
+        self.reproducer: Reproducer | None = None
+        """The part of the suspects, once it is known to differ."""
+
+    def run(self, found: Bisection, progress: Progress | None) -> None:
+        """Compare all tensors that the other side has, and enter in ``found`` what follows from them."""
+        session = Session(self._stage.model, self._side, self._criterion, progress)
+        compared = session.run([InputSet(_NAME, lambda: self._stage.feeds)], "cumulative")
+        self._collect(session)
+        found.runs, found.layers, found.diagnostics = 1, len(self._layers), compared.diagnostics
+        found.not_compared = [x for layer in self._layers if (x := self._suspect(layer)).reason is not None]
+        ends = self._first_that_differ()
+        failure = None
+        if not ends and compared.failed:  # at a layer that the model does not have
+            ends, error = self._first_missing_output(), compared.diagnostics[-1]
+            failure = f"{error.layer}: {error.message}" if error.layer else error.message
+        if ends:
+            count = self._layers.index(ends[0].layer) + 1 if ends[0].layer in self._layers else 0
+            found.probes = [probe_of(count, ends[0].layer, self._verdict(ends, failure))]
+            found.runs += self._find_suspects(ends, session, found)
+        if failure is None:
+            self._judge_outputs(found)
+
+    def _collect(self, session: Session) -> None:
+        for layer in self._stage.model.layers:
+            for position, tally in session.found.layers.get(layer.key, {}).items():
+                self._known[layer.outputs[position]] = tally.difference([_NAME])
+        for index, tally in session.found.outputs.items():
+            port, difference = self._stage.model.outputs[index].source, tally.difference([_NAME])
+            if port is not None and (port not in self._known or self._known[port].within):
+                self._known[port] = difference  # a device may fail at the whole model alone
+        self._reasons = session.found.skipped
+
+    def _suspect(self, layer: Layer) -> Suspect:
+        """Return a layer, with the reason if not all of its tensors were compared."""
+        reason = None
+        if any(port.readers and port not in self._known for port in layer.outputs):
+            some = any(port in self._known for port in layer.outputs)
+            reason = "only some of its outputs were compared" if some else self._reasons.get(layer.key, "not compared")
+        return suspect_of(layer, reason)
+
+    def _first_that_differ(self) -> list[Port]:
+        """Return the tensors beyond the tolerance of the first layer that has any."""
+        fixed = [layer for layer in self._stage.model.layers if layer.id in self._stage.constant_layers]
+        for layer in (*self._layers, *fixed):
+            differing = [port for port in layer.outputs if port in self._known and not self._known[port].within]
+            if differing:
+                return differing
+        return []
+
+    def _outputs(self) -> list[Port]:
+        ports = [port.source for port in self._stage.model.outputs if port.source is not None]
+        return [port for port in ports if port.layer.type != "Parameter"]
+
+    def _first_missing_output(self) -> list[Port]:
+        """Return the first output that was not compared; any other one if the tensors of all were."""
+        ports = [port for port in self._outputs() if port.layer in self._layers]
+        return sorted(ports, key=lambda port: (port in self._known, self._layers.index(port.layer)))[:1]
+
+    def _verdict(self, ports: Sequence[Port], failure: str | None = None) -> Verdict:
+        """Return how far the tensors agree that were compared; a failure of the other side counts as a difference."""
+        if failure is not None:
+            return Verdict(within=False, problem=failure)
+        port = max(ports, key=lambda port: severity(self._known[port].worst))
+        worst = self._known[port].worst
+        return Verdict(worst.within, port.any_name, worst, worst.problem)
+
+    def _judge_outputs(self, found: Bisection) -> None:
+        """Add the whole model to the probes if all of its outputs were compared."""
+        ports = self._outputs()
+        is_new = not found.probes or found.probes[0].count < len(self._layers)
+        if self._layers and ports and is_new and all(port in self._known for port in ports):
+            found.probes.append(probe_of(len(self._layers), self._layers[-1], self._verdict(ports)))
+
+    # ----- suspects
+
+    def _find_suspects(self, ends: Sequence[Port], session: Session, found: Bisection) -> int:
+        """Enter the suspects for tensors that differ; return how many runs of the other side this took."""
+        agreeing = {port for port, difference in self._known.items() if difference.within}
+        runs, steps, is_shown = 0, 1, False
+        while not is_shown:
+            layers, inputs = self._before(ends, agreeing)
+            runs += 1
+            is_shown = self._shows(ends, agreeing, session)
+            unequal = _unequal(inputs, self._known)
+            if is_shown or not unequal:
+                break
+            for _ in range(steps):
+                agreeing -= unequal
+                unequal = _unequal(self._before(ends, agreeing)[1], self._known)
+            steps *= 2
+        suspects = [layer for layer in self._layers if layer in layers] or [ends[0].layer]
+        found.suspects = [self._suspect(layer) for layer in suspects]
+        found.between = [port.any_name for port in inputs]
+        return runs
+
+    def _before(self, ends: Sequence[Port], cut: Collection[Port]) -> tuple[set[Layer], list[Port]]:
+        """Return the layers that tensors are computed by, back to a cut, and the tensors at which it is reached."""
+        layers, inputs = {port.layer for port in ends}, set[Port]()
+        pending = list(layers)
+        while pending:
+            for port in pending.pop().inputs:
+                source = port.source
+                if source is None or source.layer.id in self._stage.constant_layers:
+                    continue
+                if source in cut or source.layer.type == "Parameter":
+                    inputs.add(source)
+                elif source.layer not in layers:
+                    layers.add(source.layer)
+                    pending.append(source.layer)
+        return layers, [port for layer in self._stage.model.layers for port in layer.outputs if port in inputs]
+
+    def _shows(self, ends: Sequence[Port], agreeing: Collection[Port], session: Session) -> bool:
+        """Keep the part between tensors if it differs from the other side; return whether it does.
+
+        ovir runs the part on tensors of the other side, and must compute others than the other side has after it. A
+        part that ovir cannot run, because inference needs the values of sizes, computes them itself.
+        """
+        cuts = [agreeing, {port for port in agreeing if port.element_type.is_real}]
+        parts = [self._before(ends, cut)[1] for cut in cuts]
+        tensors = session.tensors(self._stage.feeds, {*ends, *(port for inputs in parts for port in inputs)})
+        tensors.update(zip(self._stage.model.inputs, self._stage.feeds, strict=True))
+        for inputs in parts:
+            if not all(port in tensors for port in inputs):  # the other side fails this time
+                return False
+            try:
+                part = self._part(inputs, ends, tensors)
+                if part.actual is None or not self._agrees(part):
+                    self.reproducer = part
+                    return True
+                return False
+            except OvirError:
+                continue
+        return False
+
+    def _part(self, inputs: Sequence[Port], ends: Sequence[Port], tensors: Mapping[Port, Array]) -> Reproducer:
+        """Return the part between tensors, fed with the other side's; raise OvirError if ovir cannot run it."""
+        part = self._stage.model.extract(inputs=inputs, outputs=ends)
+        feeds = [_typed(tensors[port], port) for port in inputs]
+        CompiledModel(part)(feeds)
+        other = None if self._side.partners is None else self._side.partners.part(inputs, ends)
+        fails = any(port not in tensors for port in ends)
+        return Reproducer(part, feeds, None if fails else [tensors[port] for port in ends], other)
+
+    def _agrees(self, part: Reproducer) -> bool:
+        """Return whether the part computes what the other side has."""
+        assert part.actual is not None
+        side = Recorded(part.model, part.named(part.actual), "the part", self._side.precision)
+        sets = [InputSet(_NAME, lambda: list(part.feeds))]
+        return Session(part.model, side, self._criterion, None).run(sets, None).within
 
 
-def _beginnings(stage: Stage, found: Comparison) -> Iterator[Probe]:
-    """Yield the beginning that ends with each layer."""
-    compared = {item.id: item for item in found.layers}
-    layers = [stage.model.layer(number) for number in candidates.layers_of(stage)]
-    place = {layer: i for i, layer in enumerate(layers)}
-    last = {layer: _last_reader(layer, place) for layer in layers}
-    diverging: list[Layer] = []
-    for i, layer in enumerate(layers):
-        diverging = [other for other in diverging if last[other] > i]
-        item = compared.get(layer.id)
-        if item is not None and not item.within:
-            diverging.append(layer)
-        worst = compared[diverging[0].id] if diverging else item
-        yield probe_of(i + 1, layer, _verdict(worst, within=not diverging))
+def _unequal(ports: Sequence[Port], known: dict[Port, TensorDifference]) -> set[Port]:
+    """Return the tensors that are not the same on both sides, although they are within the tolerance."""
+    return {port for port in ports if port in known and known[port].worst.max_abs}
 
 
-def _last_reader(layer: Layer, place: dict[Layer, int]) -> int:
-    """Return the place of the last layer that reads this one; behind all layers for what is an output."""
-    readers = [reader.layer for port in layer.outputs for reader in port.readers]
-    return max((place.get(reader, len(place)) for reader in readers), default=len(place))
-
-
-def _verdict(item: LayerDifference | None, *, within: bool) -> Verdict:
-    if item is None:
-        return Verdict(within)
-    return Verdict(within, item.name, item.tensor.worst, item.tensor.worst.problem)
+def _typed(array: Array, port: Port) -> Array:
+    """Return an array of the other side in the element type of the model."""
+    return array if port.element_type.is_dynamic else array.astype(port.element_type.to_dtype(), copy=False)

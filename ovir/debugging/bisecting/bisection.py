@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ovir.debugging.criterion import Criterion
@@ -60,6 +60,26 @@ class Probe:
         }
 
 
+@dataclass(frozen=True)
+class Suspect:
+    """A layer that may be at fault, or that was not compared."""
+
+    id: int
+    """The id of the layer."""
+    name: str
+    """The key of the layer."""
+    type: str
+    """The operation, such as ``Convolution``."""
+    version: str
+    """The opset, such as ``opset1``."""
+    reason: str | None = None
+    """Why not all of its tensors were compared; None if they were."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the layer for JSON."""
+        return asdict(self)
+
+
 @dataclass
 class Part:
     """The smallest part of a model that was found to differ, with inputs for which it does."""
@@ -69,7 +89,7 @@ class Part:
     layers: int
     """The number of layers, without Parameters, Results, Consts and Assigns."""
     files: list[str] = field(default_factory=list)
-    """Where it is saved, with its inputs, what ovir computes and what the device computes."""
+    """Where it is saved, with its inputs, what ovir computes and what the other side computes."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the part for JSON, without the model."""
@@ -95,7 +115,17 @@ class Bisection:
     searched_set: int = 0
     """The number of the set that was searched, from 0: the first one for which something differs, or the last one."""
     probes: list[Probe] = field(default_factory=list)
-    """The beginnings of the model that were compared, the shortest first."""
+    """The beginnings of the model of which it is known whether they agree, the shortest first."""
+    suspects: list[Suspect] = field(default_factory=list)
+    """The layers of which at least one is at fault, in the order of the run; empty if nothing differs.
+
+    There are several if tensors before the first one that differs could not be compared."""
+    between: list[str] = field(default_factory=list)
+    """The names of the tensors that the suspects are computed from: inputs, and tensors that agree.
+
+    Empty on a device."""
+    not_compared: list[Suspect] = field(default_factory=list)
+    """The layers of which not all tensors could be compared."""
     part: Part | None = None
     """The smallest part that was found to differ; None without ``output``, or if nothing differs."""
     diagnostics: list[Diagnostic] = field(default_factory=list)
@@ -111,7 +141,7 @@ class Bisection:
 
     @property
     def first(self) -> Probe | None:
-        """Return the shortest beginning beyond the tolerance; its last layer is the first diverging one."""
+        """Return the shortest beginning beyond the tolerance; its last layer is the first that is seen to differ."""
         return next((probe for probe in self.probes if not probe.verdict.within), None)
 
     @property
@@ -132,6 +162,9 @@ class Bisection:
             "within": self.within,
             "first": None if first is None else first.to_dict(),
             "recovered": None if recovered is None else recovered.to_dict(),
+            "suspects": [item.to_dict() for item in self.suspects],
+            "between": self.between,
+            "not_compared": [item.to_dict() for item in self.not_compared],
             "model": self.model,
             "against": self.against,
             "layers": self.layers,
@@ -143,6 +176,11 @@ class Bisection:
             "part": None if self.part is None else self.part.to_dict(),
             "diagnostics": [item.to_dict() for item in self.diagnostics],
         }
+
+
+def suspect_of(layer: Layer, reason: str | None = None) -> Suspect:
+    """Return a layer as one that may be at fault."""
+    return Suspect(layer.id, layer.key, layer.type, layer.version, reason)
 
 
 def probe_of(count: int, layer: Layer, verdict: Verdict) -> Probe:

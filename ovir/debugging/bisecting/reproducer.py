@@ -1,10 +1,11 @@
-"""The smallest part of a model that still differs, saved with its inputs and outputs as a reproducer."""
+"""A part of a model that differs, saved with its inputs and outputs as a reproducer."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from ovir.core.arrays import Array
@@ -21,8 +22,51 @@ from ovir.io.tensor_files import save_npz
 from ovir.ir.writing.save import save_model
 from ovir.runtime.compiled import CompiledModel
 
-PART_ENDINGS = ("_input.npz", "_expected.npz", "_actual.npz")
+_ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")
+_OTHER = "_other.xml"
+PART_ENDINGS = (*_ARRAYS, _OTHER, "_other.bin")
 """What follows the name of a part in the names of the files beside it."""
+
+
+@dataclass(frozen=True)
+class Reproducer:
+    """A part of a model that differs from another side."""
+
+    model: Model
+    feeds: Sequence[Array]
+    """The inputs for which it differs."""
+    actual: Sequence[Array] | None
+    """The outputs of the other side; None if it fails."""
+    other: Model | None = None
+    """The same part of a second model."""
+
+    def named(self, arrays: Sequence[Array]) -> dict[str, Array]:
+        """Return outputs by names under which no two of them are the same."""
+        names = [port.any_name for port in self.model.outputs]
+        own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
+        return dict(zip(own, arrays, strict=True))
+
+    def save(self, target: Path) -> Part:
+        """Write the part as an IR, and beside it its inputs, the outputs of ovir and of the other side.
+
+        The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``. The part of a
+        second model is written with ``_other.xml``.
+        """
+        files: list[Path] = []
+        models = {target: self.model}
+        if self.other is not None:
+            models[target.with_name(f"{target.stem}{_OTHER}")] = self.other
+        for path, model in models.items():
+            save_model(model, path)
+            files += [path, path.with_suffix(".bin")]
+        arrays = [dict(zip(distinct_names(self.model.inputs), self.feeds, strict=True))]
+        arrays.append(self.named(list(CompiledModel(self.model)(list(self.feeds)).values())))
+        if self.actual is not None:
+            arrays.append(self.named(self.actual))
+        for ending, tensors in zip(_ARRAYS, arrays, strict=False):
+            files.append(target.with_name(f"{target.stem}{ending}"))
+            save_npz(files[-1], tensors)
+        return Part(self.model, count(self.model), [os.fspath(file) for file in files])
 
 
 def smallest_part(stage: Stage, judge: Judge) -> Stage:
@@ -39,28 +83,9 @@ def smallest_part(stage: Stage, judge: Judge) -> Stage:
     return search.stage
 
 
-def save_part(stage: Stage, target: Path, device: Device | None) -> Part:
-    """Write a part as an IR, and beside it its inputs, the outputs of ovir and, if there are any, outputs of a device.
-
-    The files have the name of the part, with ``_input.npz``, ``_expected.npz`` and ``_actual.npz``.
-    """
-    model = stage.model
-    save_model(model, target)
-    files = [target, target.with_suffix(".bin")]
-    feeds = stage.feeds
-    arrays = [dict(zip(distinct_names(model.inputs), feeds, strict=True))]
-    arrays.append(_named(model, list(CompiledModel(model)(feeds).values())))
-    if device is not None:
-        with suppress(RunError):  # the device may fail, which the report says
-            arrays.append(_named(model, device.run(model, feeds)))
-    for ending, tensors in zip(PART_ENDINGS, arrays, strict=False):
-        files.append(target.with_name(f"{target.stem}{ending}"))
-        save_npz(files[-1], tensors)
-    return Part(model, count(model), [os.fspath(file) for file in files])
-
-
-def _named(model: Model, arrays: Sequence[Array]) -> dict[str, Array]:
-    """Return outputs by names under which no two of them are the same."""
-    names = [port.any_name for port in model.outputs]
-    own = [name if names.count(name) == 1 else f"{name}_{i}" for i, name in enumerate(names)]
-    return dict(zip(own, arrays, strict=True))
+def run_on(device: Device, stage: Stage) -> Reproducer:
+    """Return a part with what a device computes for it."""
+    actual = None
+    with suppress(RunError):  # the device may fail, which the report says
+        actual = device.run(stage.model, stage.feeds)
+    return Reproducer(stage.model, stage.feeds, actual)
