@@ -63,8 +63,8 @@ class Partners:
         if other is not None and len(other.outputs) == len(port.layer.outputs):
             return other.outputs[port.index]
         pairs = zip(self.a.outputs, self.outputs, strict=True)
-        place = next((i for own, i in pairs if own.source is port), None)
-        return None if place is None else self.b.outputs[place].source
+        matched = next((i for own, i in pairs if own.source is port), None)
+        return None if matched is None else self.b.outputs[matched].source
 
     def _input_of(self, port: Port) -> int:
         """Return the position of the first model's input that also feeds this one."""
