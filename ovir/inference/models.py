@@ -81,7 +81,7 @@ def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) ->
         raise
 
 
-def infer_moment(model: Model, shapes: Sequence[tuple[int, ...]], states: Mapping[str, tuple[int, ...] | None]) -> None:
+def infer_moment(model: Model, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]) -> None:
     """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
 
     A variable that has no value yet (None) has the type of its initial value. Raises ModelError; that a variable is

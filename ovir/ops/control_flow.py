@@ -26,9 +26,6 @@ from ovir.ops.base.iteration import (
 )
 from ovir.ops.base.registry import operator
 
-ONE = Dimension(1, 1)
-NONE = Dimension(0, 0)
-
 
 @operator("If", opset=8)
 class If(BodyOperatorBase):
@@ -104,18 +101,11 @@ class Loop(IterationBase):
         self.require_one_known("trip_count", trip_count)
         self.require_condition("condition", condition)
         item = self._condition()
-        given, results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
+        results = self.infer_body(bodies["body"], (trip_count, condition, *inputs))
         with at(item):
             self.require_condition("the execution_condition of the body", results[item.result])
         iterations = self._iterations(trip_count, condition, results[item.result])
-        outputs = self.infer_outputs(iterations, given, results)
-        if known_truth(condition) is False:
-            # If it is known that nothing runs, OpenVINO ignores the shape of the parts that would be joined.
-            empty = {item.external for item in self.wiring["body"].outputs if item.axis is not None}
-            outputs = tuple(
-                TensorType(o.element_type, PartialShape([0])) if i in empty else o for i, o in enumerate(outputs)
-            )
-        return outputs
+        return self.infer_outputs(iterations, (trip_count, condition, *inputs), results)
 
     def fed_type(self, item: InputMap, tensor: TensorType, declared: TensorType) -> TensorType:
         """Return the type that a parameter gets: the body takes its inputs as they are, whatever its parameters
@@ -141,15 +131,12 @@ class Loop(IterationBase):
                 limit = Dimension(1, None)
         starts, continues = known_truth(condition), known_truth(again)
         if starts is False:
-            return NONE
-        if starts is None and not limit.is_static:
-            limit = Dimension(0, limit.upper)  # the first condition may be false
-        if continues is None:
-            return Dimension(int(bool(starts) and limit.lower > 0), limit.upper)
-        if continues:
-            # For a constant trip count OpenVINO assumes that the first condition is true, even if it is unknown.
+            return Dimension(0)
+        if starts and continues:
             return limit
-        return NONE if limit.upper == 0 else ONE
+        least = limit.lower if continues else min(limit.lower, 1)
+        most = 1 if continues is False and limit.upper != 0 else limit.upper
+        return Dimension(least if starts else 0, most)
 
     def run(
         self, trip_count: Array, condition: Array, *inputs: Array, bodies: Mapping[str, RunBody]
@@ -174,7 +161,7 @@ class TensorIterator(IterationBase):
     """
 
     def infer(self, *inputs: TensorType, bodies: Mapping[str, InferBody]) -> tuple[TensorType, ...]:
-        given, results = self.infer_body(bodies["body"], inputs)
+        results = self.infer_body(bodies["body"], inputs)
         iterations = None
         for item in self._sliced():
             shape = inputs[item.external].shape
@@ -188,7 +175,7 @@ class TensorIterator(IterationBase):
             iterations = both
         if iterations is None:
             iterations = Dimension(self._unsliced(), self._unsliced())
-        return self.infer_outputs(iterations, given, results)
+        return self.infer_outputs(iterations, inputs, results)
 
     def part_length(self, item: OutputMap, length: Dimension) -> Dimension:
         part = length.merged_with(Dimension(item.part_size, item.part_size))

@@ -14,14 +14,16 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.machine import physical_memory
 from ovir.core.progress import counted, is_watched
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import TOO_LARGE, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import OvirError, RunError
+from ovir.diagnostics.errors import ModelError, OvirError, RunError
 from ovir.diagnostics.text import exact_size_text, size_text
 from ovir.fast.base.arena import Span
 from ovir.fast.base.binding import Call
 from ovir.graph.layers import Layer
+from ovir.inference.models import infer_moment
 from ovir.kernels.blas import single_thread
 from ovir.kernels.blocked import contiguous_copy
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, dtype_of, has_fixed_array
@@ -303,6 +305,14 @@ class Body:
     def innermost(self) -> Layer | None:
         """Return the layer that is running now."""
         return None if self._executor is None else self._executor.innermost
+
+    def result_shapes(self, given: Sequence[PartialShape]) -> list[PartialShape]:
+        model = self._plan.model.clone()
+        try:
+            infer_moment(model, given, {})
+        except ModelError:  # the body cannot run on such parameters, which matters only to a body that runs
+            model = self._plan.model
+        return [port.shape for port in model.outputs]
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
         self.is_running = True

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from builder import Net
+from builder import Net, output
 
 import ovir
 from ovir.core.dimensions import Dimension
@@ -43,6 +43,10 @@ class RunningBody:
 
     run: Callable[[Sequence[Array]], list[Array]]
     parameters: Sequence[TensorType] = ()
+    shapes: Sequence[PartialShape] = ()
+
+    def result_shapes(self, given: Sequence[PartialShape]) -> Sequence[PartialShape]:
+        return self.shapes
 
     def __call__(self, given: Sequence[Array]) -> list[Array]:
         return self.run(given)
@@ -209,10 +213,14 @@ def count(value: int) -> TensorType:
         (count(3), TRUE, TRUE, "[6,5]"),
         (count(3), TRUE, UNKNOWN, "[2..6,5]"),
         (count(3), UNKNOWN, UNKNOWN, "[..6,5]"),
-        (count(3), UNKNOWN, TRUE, "[6,5]"),
+        (count(3), UNKNOWN, TRUE, "[..6,5]"),
         (count(3), TRUE, FALSE, "[2,5]"),
         (count(0), TRUE, TRUE, "[0,5]"),
-        (count(3), FALSE, TRUE, "[0]"),
+        (count(3), FALSE, TRUE, "[0,5]"),
+        (count(3), UNKNOWN, FALSE, "[..2,5]"),
+        (count(0), UNKNOWN, UNKNOWN, "[0,5]"),
+        (count(0), TRUE, FALSE, "[0,5]"),
+        (typed("", i64), TRUE, FALSE, "[..2,5]"),
         (count(-1), TRUE, UNKNOWN, "[2..,5]"),
         (count(-1), TRUE, TRUE, "[2..,5]"),
         (count(-1), UNKNOWN, TRUE, "[?,5]"),
@@ -330,11 +338,7 @@ def test_a_fault_of_a_connection_is_told_on_its_line_with_the_ids_of_the_file() 
 def test_faults_of_runs() -> None:
     op = loop()
     body = {"body": Body([typed("", i64), typed("1")], lambda number, carried: [TRUE, carried])}
-    inputs = count(3), UNKNOWN, typed("1")
-    applied = op.applied(inputs, op.infer(*inputs, bodies=body))
     start = np.zeros(1, np.float32)
-    with pytest.raises(OperatorError, match=r"output 1 must be empty, since the body ran zero times; its inferred .*3"):
-        applied.run(np.int64(3), np.array(False), start, bodies={"body": list})
     op.infer(typed("", i64), TRUE, typed("?"), bodies=body)
 
     def growing(given: Sequence[Array]) -> list[Array]:
@@ -359,7 +363,8 @@ def test_outputs_of_a_loop_that_does_not_run(trip_count: TensorType) -> None:
     assert shapes(outputs)[1] == "[?,2]"
     reports: list[str] = []
     with reporting_to(lambda code, message: reports.append(f"{code.id} {message}")):
-        last, joined, lost = op.run(np.int64(-1), np.array(False), np.ones((1, 2), np.float32), bodies={"body": list})
+        bodies = {"body": RunningBody(list, body.parameters, [results.shape for results in body(body.parameters)])}
+        last, joined, lost = op.run(np.int64(-1), np.array(False), np.ones((1, 2), np.float32), bodies=bodies)
     np.testing.assert_array_equal(last, [[1, 1]])
     assert joined.shape == (0, 2)
     assert (lost.shape, lost.dtype) == ((2, 4, 0), np.int32)
@@ -376,6 +381,86 @@ def test_a_loop_that_outruns_its_sliced_input() -> None:
         OperatorError, match=r"iteration 3 reads \[3, 4\) of axis 0 of input 2, outside of its shape \[3\]"
     ):
         op.run(np.int64(5), np.array(True), np.zeros(3), bodies={"body": lambda g: [g[0], np.array(True)]})
+
+
+def counting_loop(shape: str, trip_count: int | None, condition: bool | None) -> Net:
+    """A Loop over x + 1, twice: the last x, all x joined, and the last 2 * x, which has no back edge."""
+    net = Net()
+    x = net.parameter("x", shape)
+    count_to = net.parameter("n", "", "i64") if trip_count is None else net.const(np.int64(trip_count))
+    starts = net.parameter("starts", "1", "boolean") if condition is None else net.const(np.array(condition))
+    body = Net(blob=net.blob)
+    carried = body.parameter("carried", "...")
+    added = body.op("Add", carried, body.const(np.float32(1)))
+    doubled = body.op("Multiply", added, body.const(np.float32(2)))
+    results = [body.result(port)[0] for port in (body.const(np.array(True)), added, doubled)]
+    handle = net.op("Loop", count_to, starts, x, opset=5, outputs=3)
+    ports = f"""<port_map><input external_port_id="2" internal_layer_id="{carried[0]}"/>
+        <output external_port_id="3" internal_layer_id="{results[1]}"/>
+        <output external_port_id="4" internal_layer_id="{results[1]}" axis="0"/>
+        <output external_port_id="5" internal_layer_id="{results[2]}"/>
+        <output external_port_id="-1" internal_layer_id="{results[0]}" purpose="execution_condition"/></port_map>
+        <back_edges><edge from-layer="{results[1]}" to-layer="{carried[0]}"/></back_edges>"""
+    add_with_bodies(net, handle, ports, inside("body", body))
+    for index in range(3):
+        net.result(output(handle, index))
+    return net
+
+
+@pytest.mark.parametrize("shape", ["2,3", "?,3", "?,?", "..."])
+@pytest.mark.parametrize(("trip_count", "condition"), [(3, None), (None, True), (None, None), (3, False), (0, True)])
+def test_every_run_of_a_loop_that_may_not_run(shape: str, trip_count: int | None, condition: bool | None) -> None:
+    request = counting_loop(shape, trip_count, condition).compiled().create_infer_request()
+    for rows, times in ((2, 0), (2, 0), (2, 0), (2, 3), (2, 3), (2, 0), (1, 0), (1, 3), (2, 3), (2, 0)):
+        if shape == "2,3" and rows == 1:
+            continue
+        x = np.random.default_rng(rows).random((rows, 3), np.float32)
+        inputs: dict[str, Any] = {"x": x}
+        if trip_count is None:
+            inputs["n"] = np.int64(times if condition is not None else 3)
+        if condition is None:
+            inputs["starts"] = np.array([times > 0])
+        runs = times if len(inputs) > 1 else 0
+        last, joined, doubled = request.infer(inputs).values()
+        np.testing.assert_allclose(last, x + runs, rtol=1e-6)
+        expected = np.concatenate([x[:0], *(x + i + 1 for i in range(runs))])
+        np.testing.assert_allclose(joined, expected, rtol=1e-6)
+        np.testing.assert_allclose(doubled, 2 * (x + runs) if runs else np.zeros_like(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("trip_count", "condition", "expected"),
+    [(3, None, "[..6,3]"), (3, False, "[0,3]"), (0, True, "[0,3]"), (3, True, "[6,3]"), (None, None, "[?,3]")],
+)
+def test_the_size_of_what_a_loop_joins(trip_count: int | None, condition: bool | None, expected: str) -> None:
+    model = counting_loop("2,3", trip_count, condition).model()
+    assert [str(port.shape) for port in model.outputs] == ["[2,3]", expected, "[2,3]"]
+
+
+def test_the_last_value_may_be_the_first() -> None:
+    body = Body([typed("", i64), typed("...")], lambda number, carried: [TRUE, typed("5,5")])
+    for condition, expected in ((TRUE, "[5,5]"), (UNKNOWN, "[2..5,5]"), (FALSE, "[2,5]")):
+        assert shapes(loop().infer(count(4), condition, typed("2,5"), bodies={"body": body}))[0] == expected
+
+
+def test_an_iterator_over_nothing() -> None:
+    net = Net()
+    body = Net(blob=net.blob)
+    doubled = body.op("Multiply", body.parameter("part", "..."), body.const(np.float32(2)))
+    result = body.result(doubled)[0]
+    handle = net.op("TensorIterator", net.parameter("x", "?,?"), outputs=2)
+    ports = f"""<port_map><input external_port_id="0" internal_layer_id="0" axis="0"/>
+        <output external_port_id="1" internal_layer_id="{result}" axis="0"/>
+        <output external_port_id="2" internal_layer_id="{result}"/></port_map>"""
+    add_with_bodies(net, handle, ports, inside("body", body))
+    for index in range(2):
+        net.result(output(handle, index))
+    request = net.compiled().create_infer_request()
+    for rows in (0, 0, 0, 2, 2, 2, 0, 1, 0):
+        x = np.random.default_rng(rows).random((rows, 4), np.float32)
+        joined, last = request.infer([x]).values()
+        np.testing.assert_array_equal(joined, 2 * x)
+        np.testing.assert_array_equal(last, 2 * x[-1:] if rows else np.zeros((1, 4)))
 
 
 # --------------------------------------------------------------------------- If

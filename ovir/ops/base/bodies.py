@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 
 
@@ -31,6 +32,9 @@ class RunBody(Protocol):
     @property
     def parameters(self) -> Sequence[TensorType]:
         """Return the types that were inferred for the body's parameters."""
+
+    def result_shapes(self, given: Sequence[PartialShape]) -> Sequence[PartialShape]:
+        """Return the shapes that inference gives the results for parameters of these shapes."""
 
     def __call__(self, given: Sequence[NDArray[Any]], /) -> list[NDArray[Any]]: ...
 

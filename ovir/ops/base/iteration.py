@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.bodies import Connection, InferBody, InputMap, OutputMap, RunBody
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import ALL
+
+T = TypeVar("T")
 
 NOT_FED = np.empty(0)
 """Stands for a parameter of a body that nothing feeds. The reader accepts it only if nothing uses the parameter."""
@@ -94,8 +97,8 @@ class IterationBase(BodyOperatorBase):
     is empty, and a result with a back edge is the value for the first iteration.
     """
 
-    def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> tuple[list[TensorType], list[TensorType]]:
-        """Return types of the parameters and results that hold in every iteration."""
+    def infer_body(self, body: InferBody, inputs: Sequence[TensorType]) -> list[TensorType]:
+        """Return types of the results that hold in every iteration."""
         wiring = self.wiring["body"]
         given = body.parameters
         for item in wiring.inputs:
@@ -119,7 +122,7 @@ class IterationBase(BodyOperatorBase):
                         self.fail(message, *values, code=BODY)
                 given[edge.parameter] = _widened(parameter, result)
             if all(a is b for a, b in zip(given, before, strict=True)):
-                return given, results
+                return results
 
     def _infer_counter(self, declared: TensorType) -> TensorType:
         self.require_integers("the current iteration", declared.element_type)
@@ -140,20 +143,28 @@ class IterationBase(BodyOperatorBase):
         return TensorType(tensor.element_type, shape.with_dim(axis, item.part_size))
 
     def infer_outputs(
-        self, iterations: Dimension, given: Sequence[TensorType], results: Sequence[TensorType]
+        self, iterations: Dimension, inputs: Sequence[TensorType], results: Sequence[TensorType]
     ) -> tuple[TensorType, ...]:
         """Return the types of the layer's outputs."""
+        initial = self._initial(inputs)
         outputs = []
         for item in by_output(self.wiring["body"].outputs):
             result = results[item.result]
+            shape = result.shape
             if item.axis is not None:
                 with at(item):
-                    shape = self._concatenated(item, result.shape, iterations)
-            else:
-                initial = [given[e.parameter].shape for e in self.wiring["body"].back_edges if e.result == item.result]
-                shape = _last_shape(result.shape, initial[0] if initial else None, iterations)
+                    shape = self._concatenated(item, shape, iterations)
+            elif iterations.lower == 0 and item.result in initial:
+                first = initial[item.result].shape
+                shape = shape.union(first) if iterations.upper != 0 else first
             outputs.append(TensorType(result.element_type, shape))
         return tuple(outputs)
+
+    def _initial(self, inputs: Sequence[T]) -> dict[int, T]:
+        """Return the inputs that stand for results with a back edge if no iteration runs, by result."""
+        fed = {item.parameter: inputs[item.external] for item in self.wiring["body"].inputs if item.external >= 0}
+        edges = self.wiring["body"].back_edges
+        return {edge.result: fed[edge.parameter] for edge in edges if edge.parameter in fed}
 
     def _concatenated(self, item: OutputMap, part: PartialShape, iterations: Dimension) -> PartialShape:
         name = item.target
@@ -179,7 +190,6 @@ class IterationBase(BodyOperatorBase):
                 given[item.parameter] = inputs[item.external]
         carried = {edge.parameter for edge in wiring.back_edges}
         counters = {i.parameter for i in wiring.inputs if i.purpose == "current_iteration"}
-        initial = {edge.result: given[edge.parameter] for edge in wiring.back_edges}
         outputs = by_output(wiring.outputs)
         parts: dict[int, list[Array]] = {item.external: [] for item in outputs if item.axis is not None}
         results: list[Array] = []
@@ -198,24 +208,61 @@ class IterationBase(BodyOperatorBase):
                 given[edge.parameter] = results[edge.result]
             if condition is not None and not is_true(results[condition]):
                 break
+        if not done:
+            return self.checked(self._without_iterations(inputs, body))
         arrays = []
         for item_out in outputs:
             if item_out.external in parts:
                 arrays.append(self._joined(item_out, parts[item_out.external]))
-            elif done:
-                arrays.append(results[item_out.result])
-            elif item_out.result in initial:
-                arrays.append(initial[item_out.result].copy())
             else:
-                report(f"{item_out.target} is set to 0: the body ran zero times and no back edge supplies a value")
-                arrays.append(self._zeros(item_out.external))
+                arrays.append(results[item_out.result])
         return self.checked(arrays)
 
-    def _zeros(self, output: int) -> Array:
-        """Return zeros of an inferred type, with unknown sizes as small as allowed."""
-        shape = self.output_shapes[output]
-        sizes = [] if shape.rank is None else [dim.lower for dim in shape]
-        return np.zeros(sizes, self.output_types[output].to_dtype())
+    def _without_iterations(self, inputs: Sequence[Array], body: RunBody) -> list[Array]:
+        """Return the outputs if the body runs zero times."""
+        initial = self._initial(inputs)
+        arrays = []
+        for item in by_output(self.wiring["body"].outputs):
+            if item.axis is None and item.result in initial:
+                arrays.append(initial[item.result].copy())
+                continue
+            if item.axis is None:
+                report(f"{item.target} is set to 0: the body ran zero times and no back edge supplies a value")
+            sizes = self._sizes_without_iterations(item, inputs, body)
+            arrays.append(np.zeros(sizes, self.output_types[item.external].to_dtype()))
+        return arrays
+
+    def _sizes_without_iterations(self, item: OutputMap, inputs: Sequence[Array], body: RunBody) -> list[int]:
+        """Return the sizes of an output if the body runs zero times: those that one iteration would give, but 0 along
+        the axis of a concatenation.
+
+        They do not depend on how much inference knew of the shapes before the run. Sizes that even a run of the body
+        would have to show are as small as allowed.
+        """
+        shape = self._emptied(item, self.output_shapes[item.external])
+        if not shape.is_static:
+            shape = self._emptied(item, body.result_shapes(self._first_shapes(inputs, body))[item.result])
+        if shape.rank is None:
+            return [] if item.axis is None else [0]
+        return [dim.lower for dim in shape]
+
+    def _emptied(self, item: OutputMap, shape: PartialShape) -> PartialShape:
+        """Return the shape of an output that no part is joined to."""
+        if item.axis is None:
+            return shape
+        if shape.rank == 0:
+            return PartialShape([0])
+        return shape.with_dim(self.normalize_axis(item.axis, shape.rank, f"{item.target}: axis"), 0)
+
+    def _first_shapes(self, inputs: Sequence[Array], body: RunBody) -> list[PartialShape]:
+        """Return the shapes of the parameters in the first iteration."""
+        shapes = [tensor.shape for tensor in body.parameters]
+        for item in self.wiring["body"].inputs:
+            if item.external >= 0:
+                shape = PartialShape(inputs[item.external].shape)
+                axis = None if item.axis is None else self.normalize_axis(item.axis, shape.rank)
+                shapes[item.parameter] = shape if axis is None else shape.with_dim(axis, item.part_size)
+        return shapes
 
     def _part(self, item: InputMap, array: Array, iteration: int) -> Array:
         axis = self.normalize_axis(item.axis or 0, array.ndim, f"{item.source}: axis")
@@ -229,12 +276,6 @@ class IterationBase(BodyOperatorBase):
         return array[(slice(None),) * axis + (slice(first, first + item.part_size),)]
 
     def _joined(self, item: OutputMap, parts: list[Array]) -> Array:
-        if not parts:
-            expected = self.output_shapes[item.external]
-            sizes = [0] if expected.rank is None else [dim.lower for dim in expected]
-            message = "{} must be empty, since the body ran zero times; its inferred shape is {}"
-            self.require(0 in sizes, message, item.target, expected)
-            return np.empty(sizes, self.output_types[item.external].to_dtype())
         axis = self.normalize_axis(item.axis or 0, parts[0].ndim, f"{item.target}: axis")
         sizes = list(parts[0].shape)
         for iteration, part in enumerate(parts):
@@ -283,17 +324,3 @@ def _widened_dimension(given: Dimension, result: Dimension) -> Dimension:
         return given
     lower = given.lower if both.lower == given.lower else 0
     return Dimension(lower, given.upper if both.upper == given.upper else None, both.symbol)
-
-
-def _last_shape(result: PartialShape, initial: PartialShape | None, iterations: Dimension) -> PartialShape:
-    """Return the shape of an output that is the last result, or the initial value if no iteration may run."""
-    if initial is None or iterations.lower > 0:
-        return result
-    if iterations.upper == 0:
-        return initial
-    if result.rank is None or result.rank != initial.rank:
-        return result
-    # As in OpenVINO, rely on the result's shape. Yet two unknown sizes are known to be equal only if they are carried.
-    return PartialShape(
-        r if r.symbol == i.symbol else Dimension(r.lower, r.upper) for r, i in zip(result, initial, strict=True)
-    )
