@@ -5,7 +5,7 @@ This file defines what the operations mean; the kernels are in ``ovir.kernels.ga
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import ClassVar
 
@@ -26,7 +26,6 @@ from ovir.ops.base.attributes import attribute
 from ovir.ops.base.domains import Axis, Index, by_input
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.rows import Rows
 
 
 class GatherBase(Operator):
@@ -136,19 +135,6 @@ class GatherBase(Operator):
         if binder.is_constant(1):
             return bind_moves(self, binder, *inputs)
         return bind_slices_of_batch(binder, data, indices, where, batch_dims, kernel)
-
-    def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
-        axis = constants[2]
-        if position != 0 or self.batch_dims or axis is None or axis.item() not in (0, -len(rows.shape)):
-            return None
-
-        def run(indices: Array, axis: Array, *, out: Array | None = None) -> Array:
-            wanted, places = np.unique(indices, return_inverse=True)
-            if not wanted.size or wanted[0] < 0 or wanted[-1] >= rows.shape[0]:
-                return self.run(rows.whole(), indices, axis, out=out)
-            return self.run(rows.slices(wanted), places.reshape(indices.shape), axis, out=out)
-
-        return run
 
     def _resolved(self, data: Array, indices: Array, axis: Array) -> tuple[int, int]:
         """Return ``axis`` and ``batch_dims`` counted from the front, after checking what inference could not see."""

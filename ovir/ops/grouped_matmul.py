@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from itertools import pairwise
 
 import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
-from ovir.core.element_types import dynamic, f32
+from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.kernel_warnings import report
 from ovir.ops.base.domains import Length, by_input
-from ovir.ops.base.operator import Kernel, Operator
+from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.base.rows import Rows
 from ovir.ops.matmul import matrix_product
 
 
@@ -62,55 +61,22 @@ class GroupedMatMul(Operator):
         groups = self.merge_dims("groups", a=(a.shape, 0), b=(b.shape, 0))
         return TensorType(element_type, shape.with_dim(0, groups))
 
-    def run(self, a: Array, b: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
-        return self.run_by_group(a, b.shape, b.__getitem__, offsets, out)
-
-    def run_by_group(
-        self,
-        a: Array,
-        b_shape: tuple[int, ...],
-        matrix: Callable[[int], Array],
-        offsets: Array | None,
-        out: Array | None,
-    ) -> Array:
-        """Run with a function for ``b``, which is called for each group that has rows."""
-        shapes = (a.shape, b_shape) if offsets is None else (a.shape, b_shape, offsets.shape)
+    def run(self, a: Array, b: Array, offsets: Array | None = None) -> Array:
+        shapes = (a.shape, b.shape) if offsets is None else (a.shape, b.shape, offsets.shape)
         self.infer(*(TensorType(dynamic, PartialShape(shape)) for shape in shapes))  # which checks the shapes
-        groups, columns, _ = b_shape
-        if out is None:
-            out = np.empty((*a.shape[:-1], columns), a.dtype)
+        result = np.zeros((*a.shape[:-1], b.shape[1]), a.dtype)
         if a.ndim == 3:
-            for group in range(groups):
-                _multiply(a[group], matrix(group), out[group])
-            return out
+            for group, rows in enumerate(a):
+                result[group] = matrix_product(rows, b[group].T)
+            return result
         assert offsets is not None
         ends = [0, *offsets.tolist()]
         in_order = all(start <= end for start, end in pairwise(ends)) and ends[-1] <= len(a)
         self.require(in_order, "offsets must ascend from 0 to the number of rows, {}, got {}", len(a), ends[1:])
         if ends[-1] < len(a):
-            report(
-                f"the last offset is {ends[-1]}, but a has {len(a)} rows; the rows behind it are in no group and give 0"
-            )
+            report(f"the last offset is {ends[-1]}, but a has {len(a)} rows: rows after it are in no group and give 0")
+        result = np.zeros((len(a), b.shape[1]), a.dtype)
         for group, (start, end) in enumerate(pairwise(ends)):
             if end > start:
-                _multiply(a[start:end], matrix(group), out[start:end])
-        out[ends[-1] :] = 0
-        return out
-
-    def prepare_by_rows(self, position: int, rows: Rows, constants: Sequence[Array | None]) -> Kernel | None:
-        if position != 1 or len(rows.shape) != 3 or rows.element_type != f32:
-            return None
-
-        def matrix(group: int) -> Array:
-            return rows.slices(slice(group, group + 1)).reshape(rows.shape[1:])
-
-        def run(a: Array, offsets: Array | None = None, *, out: Array | None = None) -> Array:
-            return self.run_by_group(a, rows.shape, matrix, offsets, out)
-
-        return run
-
-
-def _multiply(a: Array, b: Array, out: Array) -> None:
-    product = matrix_product(a, b.T, out)
-    if product is not out:
-        np.copyto(out, product)
+                result[start:end] = matrix_product(a[start:end], b[group].T)
+        return result

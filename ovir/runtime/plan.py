@@ -196,8 +196,8 @@ class _Builder:
         self.needed = self._needed()
         self.folding = FoldingBudget(model)
         self.decompressions = find_decompressions(model, self._kept, keep_compressed)
-        self.by_blocks = self._readers_by_blocks()
-        """The layers that decompress their weights block by block, each with the port of the weights and the kernel."""
+        self.by_rows = self._readers_by_rows()
+        """The layers that read their weights by rows, each with the port of the weights and the kernel."""
         self.decompressed: set[int] = set()
         """Slots of constants that decompression has made, or that are made from these."""
         self.independent: set[int] = set()
@@ -205,12 +205,12 @@ class _Builder:
         self.rounded: dict[tuple[int, tuple[Layer, int] | None], int] = {}
         """The slots of rounded constants, by the slot of the constant and, if it matters, by what reads it."""
 
-    def _readers_by_blocks(self) -> dict[Layer, tuple[Port, Kernel]]:
+    def _readers_by_rows(self) -> dict[Layer, tuple[Port, Kernel]]:
         if not self.decompressions.kept:
             return {}
-        from ovir.runtime.compressed import readers_by_blocks  # rarely needed
+        from ovir.runtime.compressed import readers_by_rows  # rarely needed
 
-        return readers_by_blocks(self.model, self.decompressions, self._kept)
+        return readers_by_rows(self.model, self.decompressions, self._kept)
 
     def _kept(self, layer: Layer) -> bool:
         return full_name(layer) in self.keep
@@ -244,13 +244,13 @@ class _Builder:
                 hint = f"the registered class {type(op).__name__} defines no run"
             raise RunError(diagnose(NOT_SUPPORTED, message, layer.place, hint=hint))
         op = applied_operator(layer, op)
-        read, by_blocks = self.by_blocks.get(layer, (None, None))
+        read, by_rows = self.by_rows.get(layer, (None, None))
         sources = [port.source for port in layer.inputs if port.source is not None and port.source is not read]
         inputs = () if layer in self.decompressions.kept else tuple(map(self.slot, sources))
         outputs = tuple(self.slot(port) for port in layer.outputs)
         kernel: Callable[..., Any] | None = None
-        if by_blocks is not None:
-            kernel = by_blocks
+        if by_rows is not None:
+            kernel = by_rows
         elif layer in self.decompressions.kept:
             kernel = self.decompressions.kept[layer].whole
         elif self._fold(layer, op, inputs, outputs):

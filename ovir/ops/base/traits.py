@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from math import inf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,9 +21,6 @@ from ovir.core.dimensions import Dimension
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.ops.base.domains import Domain, DomainRule
-
-if TYPE_CHECKING:
-    from ovir.ops.base.rows import Rows
 
 ALL: tuple[int, ...] = (-1,)
 """Stands for every input in traits that list inputs by position."""
@@ -168,16 +165,6 @@ class Traits:
         result = self.run(*inputs)
         assert isinstance(result, np.ndarray)
         return result
-
-    def prepare_by_rows(
-        self, position: int, rows: Rows, constants: Sequence[Array | None]
-    ) -> Callable[..., Any] | None:
-        """Return a kernel that reads the input at ``position`` row by row and takes the other inputs as arguments.
-
-        ``constants`` holds, for each input, its array if it is known. None means that the operation needs the whole
-        input.
-        """
-        return None
 
 
 class Signature(NamedTuple):
