@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from math import prod
 
 import numpy as np
 
@@ -13,12 +11,10 @@ from ovir.core.dimensions import UNKNOWN, Dimension
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
-from ovir.fast.base.binding import Binder
-from ovir.fast.base.products import bind_product, readable
+from ovir.kernels.blocked import compute_dtype
 from ovir.ops.base.attributes import attribute
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.registry import operator
-from ovir.ops.matmul import matrix_product
 
 _SUBSCRIPT = re.compile(r"([A-Za-z]*)(\.\.\.)?([A-Za-z]*)")
 
@@ -130,112 +126,10 @@ class Einsum(Operator):
         return sizes, PartialShape([]) if start < 0 else PartialShape(shape.dims[start : start + hidden])
 
     def run(self, *inputs: Array) -> Array:
-        dtype = inputs[0].dtype
         self.infer(*(TensorType(dynamic, PartialShape(x.shape)) for x in inputs))  # which checks the shapes
-        labelled, wanted = self._numbered(inputs)
-        result, labels = _diagonal(_computed(inputs[0]), labelled[0])
-        for i, (x, own) in enumerate(zip(inputs[1:], labelled[1:], strict=True), 1):
-            needed = set(wanted).union(*labelled[i + 1 :])
-            result, labels = _contract(result, labels, *_diagonal(_computed(x), own), needed)
-        result, labels = _summed(result, labels, set(wanted))
-        result = result.transpose([labels.index(label) for label in wanted])
-        if len(inputs) > 1:  # a product is already a new array
-            return np.asarray(result, dtype, order="C")
-        return np.array(result, dtype, order="C")
-
-    def bind(self, binder: Binder, *inputs: Array) -> bool:
-        if len(inputs) != 2 or any(x.dtype not in (np.float32, np.float64) or not x.size for x in inputs):
-            return False
-        (left, right), wanted = self._numbered(inputs)
-        if any(len(set(own)) < len(own) for own in (left, right)) or (set(left) ^ set(right)) - set(wanted):
-            return False  # there are diagonals, or sums of one input
-        form = _Contraction(*inputs, left, right, set(wanted))
-        out = binder.output(order=[wanted.index(label) for label in form.labels])
-        result = out.transpose([wanted.index(label) for label in form.labels]).reshape(form.product_shape)
-        matrices = []
-        for matrix, operand in zip(form.matrices(), form.operands, strict=True):
-            if not np.may_share_memory(matrix, operand):
-                copy = binder.scratch(operand.shape, operand.dtype)
-                binder.call(np.copyto, copy, operand)
-                matrix = copy.reshape(matrix.shape)
-            matrices.append(readable(binder, matrix))
-        a, b = matrices
-        bind_product(binder, a, b, result)
-        return True
-
-    def _numbered(self, inputs: Sequence[Array]) -> tuple[list[list[int]], list[int]]:
-        """Return the labels of the inputs and of the output as numbers: the code of a letter, and -1, -2, ... from the
-        right for what ``...`` covers."""
-        subscripts, output = self.subscripts(len(inputs))
-        hidden = [max(x.ndim - len(s) + 1, 0) if "." in s else 0 for x, s in zip(inputs, subscripts, strict=True)]
-        return [_labels(s, n) for s, n in zip(subscripts, hidden, strict=True)], _labels(output, max(hidden))
-
-
-def _computed(x: Array) -> Array:
-    is_exact = x.dtype in (np.float32, np.float64) or x.dtype.kind in "iu"
-    return x if is_exact else x.astype(np.float32)
-
-
-def _labels(subscript: str, hidden: int) -> list[int]:
-    labels: list[int] = []
-    for label in subscript:
-        labels += range(-hidden, 0) if label == "." else [ord(label)]
-    return labels
-
-
-def _diagonal(x: Array, labels: Sequence[int]) -> tuple[Array, list[int]]:
-    """Merge labels that occur twice by taking the diagonal."""
-    names = list(dict.fromkeys(labels))
-    if len(names) < len(labels):
-        x = np.einsum(x, [names.index(label) for label in labels], list(range(len(names))))
-    return x, names
-
-
-def _summed(x: Array, labels: list[int], needed: set[int]) -> tuple[Array, list[int]]:
-    """Sum over the labels that are not needed."""
-    gone = tuple(i for i, label in enumerate(labels) if label not in needed)
-    return (np.asarray(x.sum(gone, dtype=x.dtype)) if gone else x), [label for label in labels if label in needed]
-
-
-def _contract(a: Array, left: list[int], b: Array, right: list[int], needed: set[int]) -> tuple[Array, list[int]]:
-    """Multiply two operands as a batch of matrix products, summed over the labels that are no longer needed."""
-    a, left = _summed(a, left, needed.union(right))
-    b, right = _summed(b, right, needed.union(left))
-    form = _Contraction(a, b, left, right, needed)
-    return matrix_product(*form.matrices()).reshape(form.shape), form.labels
-
-
-class _Contraction:
-    """Two operands as batches of matrices, whose products sum over the labels that are not needed; no operand has
-    such a label alone."""
-
-    def __init__(self, a: Array, b: Array, left: list[int], right: list[int], needed: set[int]) -> None:
-        shared = [label for label in left if label in right]
-        batch = [label for label in shared if label in needed]
-        inner = [label for label in shared if label not in needed]
-        rows = [label for label in left if label not in shared]
-        columns = [label for label in right if label not in shared]
-        sizes = dict(zip(left, a.shape, strict=True))
-        for label, length in zip(right, b.shape, strict=True):
-            sizes[label] = length if sizes.get(label, 1) == 1 else sizes[label]
-        self.labels = batch + rows + columns
-        """The labels of the product."""
-        self.shape = [sizes[label] for label in self.labels]
-        count, height, length, width = (
-            prod(sizes[label] for label in group) for group in (batch, rows, inner, columns)
-        )
-        self.product_shape = count, height, width
-        self._shapes = (count, height, length), (count, length, width)
-        self.operands = tuple(
-            np.broadcast_to(x.transpose([own.index(label) for label in order]), [sizes[label] for label in order])
-            for x, own, order in ((a, left, batch + rows + inner), (b, right, batch + inner + columns))
-        )
-        """The operands with their axes in the order in which the matrices have them."""
-
-    def matrices(self) -> tuple[Array, Array]:
-        """Return the operands as batches of matrices, copies if need be."""
-        first, second = (x.reshape(shape) for x, shape in zip(self.operands, self._shapes, strict=True))
-        return first, second
+        operands = [x if x.dtype.kind in "iu" else x.astype(compute_dtype(x.dtype), copy=False) for x in inputs]
+        result = np.einsum(self.equation.replace(" ", ""), *operands, optimize=True)
+        return np.array(result, inputs[0].dtype)
 
 
 @operator("Inverse", opset=14)

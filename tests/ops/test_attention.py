@@ -12,7 +12,7 @@ from tensors import tensor
 from ovir.core.element_types import boolean, f16, i32
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.errors import OperatorError
-from ovir.ops import attention
+from ovir.fast import attention
 from ovir.ops.attention import ScaledDotProductAttention
 
 random = np.random.default_rng(0)
@@ -61,14 +61,13 @@ def test_formula(block: int, query: Any, key: Any, value: Any, mask: Any, monkey
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_out_and_narrow_types() -> None:
+def test_narrow_types() -> None:
     q, k, v = (normal(1, 2, 3, 4) for _ in range(3))
     expected = formula(q, k, v, 0, 0.5)
     for dtype in (np.float16, ml_dtypes.bfloat16, np.float64):
-        out = np.empty((1, 2, 3, 4), dtype)
-        result = ScaledDotProductAttention().run(q.astype(dtype), k.astype(dtype), v.astype(dtype), out=out)
-        assert result is out
-        np.testing.assert_allclose(out.astype(np.float32), expected, rtol=0.05, atol=0.05)
+        result = np.asarray(ScaledDotProductAttention().run(q.astype(dtype), k.astype(dtype), v.astype(dtype)))
+        assert result.dtype == dtype
+        np.testing.assert_allclose(result.astype(np.float32), expected, rtol=0.05, atol=0.05)
 
 
 def test_a_row_without_a_key_is_nan() -> None:

@@ -1,0 +1,157 @@
+"""Attention by blocks of heads and rows, whose scores stay in a cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+
+from ovir.core.arrays import Array
+from ovir.fast.base.binding import Binder, Call, call_elementwise, call_shares
+from ovir.fast.base.packed import SHARED
+from ovir.fast.base.passes import number
+from ovir.fast.base.products import readable
+from ovir.fast.base.sums import scratch_like
+from ovir.fast.registry import fast
+from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.parallel import threads
+from ovir.ops.attention import ScaledDotProductAttention
+from ovir.ops.softmax import exponentials, redo_if_lost
+
+_BLOCK = 1 << 17
+"""The number of scores of a block, which stay in a core's cache from pass to pass."""
+_LEAST_ROWS = 16
+_CAUSAL_ROWS = 128
+"""Rows of a block of causal attention: fewer rows skip more keys that none of them sees."""
+
+
+@fast(ScaledDotProductAttention)
+def attention(op: ScaledDotProductAttention, binder: Binder, *inputs: Array) -> bool:
+    query, key, value = inputs[:3]
+    mask, scale, sink = (inputs[i] if i < len(inputs) else None for i in (3, 4, 5))
+    if query.dtype not in (np.float32, np.float64) or sink is not None or 0 in (*query.shape, *binder.output_shape()):
+        return False
+    if (scale is not None and not binder.is_constant(4)) or not key.size:
+        return False
+    factor = 1 / sqrt(query.shape[-1]) if scale is None else float(scale.item())
+    rows, keys = binder.output_shape()[-2], key.shape[-2]
+    out = binder.output(order=memory_order(query) if query.ndim == len(binder.output_shape()) else None)
+    batch = out.shape[:-2]
+    scaled = query if factor == 1 else scratch_like(binder, query)
+    if scaled is not query:
+        call_elementwise(binder, np.multiply, query, number(factor, query), scaled)
+    q = np.broadcast_to(readable(binder, scaled), (*batch, rows, query.shape[-1]))
+    k, v = readable(binder, key.swapaxes(-1, -2)), readable(binder, value)
+    totals = binder.scratch((*batch, rows, 1), query.dtype)
+    lead = next((axis for axis, size in enumerate(batch) if size > 1), len(batch) - 1)
+    start = (0,) * lead
+    heads = _Heads(
+        q[start],
+        np.broadcast_to(k, (*batch, *k.shape[-2:]))[start],
+        np.broadcast_to(v, (*batch, *v.shape[-2:]))[start],
+        totals[start],
+        out[start],
+        np.ones((keys, 1), query.dtype),
+    )
+    bias, weights = (
+        None if m is None else np.broadcast_to(m, (*batch, rows, keys))[start]
+        for m in _bound_mask(op, binder, mask, query.dtype)
+    )
+    heads.bind(binder, bias, weights, causal=op.causal)
+    call_elementwise(binder, np.divide, out, totals, out)
+    binder.call(redo_if_lost, totals.reshape(-1), op.run, inputs, out)
+    return True
+
+
+def _bound_mask(
+    op: ScaledDotProductAttention, binder: Binder, mask: Array | None, dtype: np.dtype[Any]
+) -> tuple[Array | None, Array | None]:
+    """Return what is added to the scores, and what their exponentials are multiplied with."""
+    if mask is None or op.causal:
+        return None, None
+    if mask.dtype != np.bool_:
+        is_none = mask.size == 1 and binder.is_constant(3) and not mask.any()
+        return None if is_none else mask, None
+    if binder.is_constant(3):
+        return None, binder.prepared("mask", lambda: mask.astype(dtype))
+    weights = binder.scratch(mask.shape, dtype)
+    binder.call(np.copyto, weights, mask)
+    return None, weights
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """The arrays of bound attention, whose first axis is the longest part of the batch: queries [heads, ..., rows,
+    features], keys with the last two axes swapped, values, sums of exponentials and results."""
+
+    queries: Array
+    keys: Array
+    values: Array
+    totals: Array
+    out: Array
+    ones: Array
+    """As many rows of a single 1 as there are keys."""
+
+    def bind(self, binder: Binder, bias: Array | None, weights: Array | None, *, causal: bool) -> None:
+        """Bind the products, the exponentials of the scores and their sums, block by block; threads share blocks."""
+        *heads, rows, _ = self.queries.shape
+        keys = self.keys.shape[-1]
+        height = min(rows, _CAUSAL_ROWS) if causal else rows
+        each = prod(heads[1:]) * keys
+        height = min(height, max(_BLOCK // each, _LEAST_ROWS))
+        count = min(max(_BLOCK // (each * height), 1), heads[0])
+        work = self.out.size * keys * 2
+        workers = max(min(work // SHARED, threads()), 1)
+        count = min(count, -(-heads[0] // workers))
+        places = [
+            (slice(head, min(head + count, heads[0])), slice(row, min(row + height, rows)))
+            for head in range(0, heads[0], count)
+            for row in range(0, rows, height)
+        ]
+        workers = min(workers, len(places))
+        shares: list[list[Call]] = []
+        for first in range(workers):
+            memory = binder.scratch((count * each * height,), self.out.dtype)
+            share = [
+                call for h, r in places[first::workers] for call in self._block(h, r, memory, bias, weights, causal)
+            ]
+            shares.append(share)
+        call_shares(binder, shares)
+
+    def _block(
+        self, h: slice, r: slice, memory: Array, bias: Array | None, weights: Array | None, causal: bool
+    ) -> list[Call]:
+        """Return the calls for some heads and some rows."""
+        # Keys behind the last of these queries are masked for all of them.
+        seen = min(r.stop, self.keys.shape[-1]) if causal else self.keys.shape[-1]
+        queries, out = self.queries[h][..., r, :], self.out[h][..., r, :]
+        shape = (*queries.shape[:-1], seen)
+        scores = memory[: prod(shape)].reshape(shape)
+        calls: list[Call] = [(np.matmul, (queries, self.keys[h][..., :seen], scores))]
+        if bias is not None:
+            b, s = coalesced(bias[h][..., r, :], scores)
+            calls.append((np.add, (s, b, s)))
+        calls.append((exponentials, (scores, scores, -1)))
+        if weights is not None:
+            w, s = coalesced(weights[h][..., r, :], scores)
+            calls.append((np.multiply, (s, w, s)))
+        if causal and r.start < seen:
+            past = _past(r.stop - r.start, seen - r.start, scores.dtype)
+            calls.append((np.multiply, (scores[..., r.start :], past, scores[..., r.start :])))
+        totals, flat = self.totals[h][..., r, :], scores
+        if totals.flags.c_contiguous:
+            totals, flat = totals.reshape(-1, 1), scores.reshape(-1, seen)
+        calls.append((np.matmul, (flat, self.ones[:seen], totals)))
+        calls.append((np.matmul, (scores, self.values[h][..., :seen, :], out)))
+        return calls
+
+
+@lru_cache(maxsize=16)
+def _past(rows: int, keys: int, dtype: np.dtype[Any]) -> Array:
+    """Return 1 for each key that a query may attend to, else 0; many blocks share it."""
+    past = np.tri(rows, keys, dtype=dtype)
+    past.setflags(write=False)
+    return past
