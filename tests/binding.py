@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.registry import bind
 from ovir.ops.base.operator import Operator
+from ovir.runtime.binder import bind_kernel
 
 Array = np.ndarray[Any, Any]
 
@@ -22,7 +23,7 @@ class LoneBinder:
         self,
         inputs: tuple[Array, ...],
         outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]],
-        constants: set[int],
+        constants: Set[int],
         wanted: set[int] | None = None,
         overwritable: tuple[int, ...] = (),
         whole: Array | None = None,
@@ -122,11 +123,14 @@ def framed(array: Array, border: Sequence[tuple[int, int]]) -> tuple[Array, Arra
     return whole, inside
 
 
+Inputs = tuple[Array, ...]
+
+
 def bound_results(
     op: Operator,
-    inputs: tuple[Array, ...],
+    inputs: Inputs,
     outputs: list[Array],
-    constants: set[int],
+    constants: Set[int],
     wanted: set[int] | None = None,
     *,
     shares_memory: bool = False,
@@ -135,29 +139,62 @@ def bound_results(
     has to fill only those that are wanted.
 
     With ``shares_memory`` it may overwrite the inputs that it lists in ``inplace``, and images lie in the middle of zeros.
-
-    The inputs are changed between the runs, so that what is computed too early is seen.
     """
-    # Zero is an index that is always valid.
-    given = tuple(
-        array if i in constants else np.full_like(array, 0 if array.dtype.kind in "iu" else 1)
-        for i, array in enumerate(inputs)
-    )
-    whole = None
-    if shares_memory and given and 0 not in constants and given[0].dtype in (np.float32, np.float64):
-        border = op.border([array.shape for array in given])
-        if border is not None and given[0].ndim > 2:
-            whole, first = framed(given[0], border)
-            given = (first, *given[1:])
-    results = [(array.shape, array.dtype) for array in outputs]
-    overwritable = op.inplace if shares_memory else ()
-    binder = LoneBinder(given, results, constants, wanted, overwritable, whole, shares_memory)
-    with np.errstate(all="ignore"):
-        if not bind(op, binder, *given):
-            return None
-        with suppress(OperatorError):  # of values that the inputs hold in this run only
-            binder.run()
-        for target, array in zip(given, inputs, strict=True):
+    bound = Bound(op, inputs, outputs, constants, wanted, shares_memory=shares_memory)
+    return bound.run(inputs) if bound.has_form else None
+
+
+class Bound:
+    """An operation that is bound to arrays, to be run with several inputs of these shapes.
+
+    It has run once with other inputs, so that what is computed too early is seen.
+    """
+
+    def __init__(
+        self,
+        op: Operator,
+        inputs: Inputs,
+        outputs: Sequence[Array],
+        constants: Set[int],
+        wanted: set[int] | None = None,
+        *,
+        kernel: Callable[..., Any] | None = None,
+        shares_memory: bool = False,
+    ) -> None:
+        """Bind an operation in its own form, or else as a call of ``kernel``; see ``bound_results``."""
+        # Zero is an index that is always valid.
+        self._given = tuple(
+            array if i in constants else np.full_like(array, 0 if array.dtype.kind in "iu" else 1)
+            for i, array in enumerate(inputs)
+        )
+        whole = None
+        if shares_memory and inputs and 0 not in constants and inputs[0].dtype in (np.float32, np.float64):
+            border = op.border([array.shape for array in inputs])
+            if border is not None and inputs[0].ndim > 2:
+                whole, first = framed(self._given[0], border)
+                self._given = (first, *self._given[1:])
+        results = [(array.shape, array.dtype) for array in outputs]
+        overwritable = op.inplace if shares_memory else ()
+        wanted = set(range(len(outputs))) if wanted is None else wanted
+
+        def binder() -> LoneBinder:
+            return LoneBinder(self._given, results, constants, wanted, overwritable, whole, shares_memory)
+
+        self._binder = binder()
+        with np.errstate(all="ignore"):
+            self.has_form = bind(op, self._binder, *self._given)
+            if not self.has_form:
+                if kernel is None:
+                    return
+                self._binder = binder()
+                bind_kernel(self._binder, kernel, tuple(index in wanted for index in range(len(outputs))))
+            with suppress(OperatorError):  # of values that the inputs hold in this run only
+                self._binder.run()
+
+    def run(self, inputs: Inputs) -> list[Array]:
+        """Return the outputs for other elements of the inputs that are not constant."""
+        for target, array in zip(self._given, inputs, strict=True):
             if target is not array:
                 np.copyto(target, array)
-        return binder.run()
+        with np.errstate(all="ignore"):
+            return self._binder.run()

@@ -3,25 +3,33 @@
 The kernels of all operations, and those that ``prepare`` makes, are wrapped. What a call breaks is noted and not raised
 on the spot, where it could be taken for the error that a test expects.
 
-When a test has ended, calls of new kinds (other attributes, types or ranks, sizes of 0 and 1) are made again with the same
-inputs in other layouts: the results must be the same, and the inputs must stay as they are.
+When a test has ended, calls of new kinds (other attributes, types or ranks, sizes of 0 and 1) are made again:
+
+- with the same inputs in other layouts: the results must be the same, and the inputs must stay as they are;
+- bound to arrays, several times with changing inputs, which must give what the kernel gives;
+- in every other element type that the operation takes, also bound.
 """
 
 from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pytest
-from binding import bound_results
+from binding import Bound, bound_results
 from layouts import OF_KERNELS, elements
 
-from ovir.core.element_types import ElementType
+from ovir.core.element_types import ELEMENT_TYPES, ElementType, f8e8m0
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType, constant_type
+from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
+from ovir.kernels.blocked import integer_range
 from ovir.ops import import_all
 from ovir.ops.base.operator import Operator
 
@@ -51,6 +59,23 @@ class _Call:
     run: Callable[..., Any]
     inputs: tuple[Any, ...]
     keywords: dict[str, Any]
+    constants: frozenset[int] = frozenset()
+    """The inputs that ``run`` knows already, because ``prepare`` made it of them."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.op.type}-{self.op.opset}"
+
+    @property
+    def run_on(self) -> Callable[..., Any]:
+        """The kernel on inputs."""
+        return functools.wraps(self.run)(functools.partial(self.run, self.op))
+
+    def results(self, inputs: tuple[Any, ...]) -> list[Any] | None:
+        """The outputs for other inputs, None if the kernel refuses them."""
+        with suppress(OperatorError):
+            return _outputs(self.run(self.op, *inputs, **self.keywords))
+        return None
 
 
 _calls: list[_Call] = []
@@ -87,18 +112,19 @@ def watched_prepare(prepare: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(prepare)
     def watched(op: Operator, *constants: Array | None) -> Any:
         kernel = prepare(op, *constants)
-        return (
-            None if kernel is None else functools.wraps(kernel)(functools.partial(watched_run(_without_op(kernel)), op))
-        )
+        if kernel is None:
+            return None
+        known = frozenset(i for i, array in enumerate(constants) if array is not None)
+        return functools.wraps(kernel)(functools.partial(watched_run(_without_op(kernel), known), op))
 
     return watched
 
 
 def _without_op(kernel: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda _, *inputs, **keywords: kernel(*inputs, **keywords)
+    return functools.wraps(kernel)(lambda _, *inputs, **keywords: kernel(*inputs, **keywords))
 
 
-def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
+def watched_run(run: Callable[..., Any], constants: frozenset[int] = frozenset()) -> Callable[..., Any]:
     @functools.wraps(run)
     def watched(op: Operator, *inputs: Any, **keywords: Any) -> Any:
         active = _local.__dict__.setdefault("active", set())
@@ -108,7 +134,7 @@ def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
         try:
             arrays = [a for a in inputs if isinstance(a, np.ndarray)]
             before = [a.tobytes() if a.flags.writeable else None for a in arrays]
-            again = _to_make_again(op, run, inputs, keywords)
+            again = _to_make_again(op, run, inputs, keywords, constants)
             with np.errstate(all="ignore"):  # as whoever calls a kernel does
                 result = run(op, *inputs, **keywords)
         finally:
@@ -131,7 +157,11 @@ def watched_run(run: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _to_make_again(
-    op: Operator, run: Callable[..., Any], inputs: tuple[Any, ...], keywords: dict[str, Any]
+    op: Operator,
+    run: Callable[..., Any],
+    inputs: tuple[Any, ...],
+    keywords: dict[str, Any],
+    constants: frozenset[int],
 ) -> _Call | None:
     """The call with copies of its inputs, None where it is large, not the first of its kind, or depends on a state."""
     if not op.pure or not keywords.keys() <= {"out", "wanted"}:
@@ -146,15 +176,16 @@ def _to_make_again(
         return None
     _kinds.add(kind)
     kept = {name: value for name, value in keywords.items() if name != "out"}
-    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept)
+    return _Call(op, run, tuple(a.copy() if isinstance(a, np.ndarray) else a for a in inputs), kept, constants)
 
 
 def _layout_faults(call: _Call) -> Iterator[str]:
     """What depends on how the inputs of a call lie in memory, or is done to them."""
-    name = f"{call.op.type}-{call.op.opset}"
+    name = call.name
     with reporting_to(lambda code, message: None), np.errstate(all="ignore"):
         expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
-        yield from _bound_faults(call, expected)
+        yield from _bound_faults(call)
+        yield from _other_types_faults(call)
         for title, layout in OF_KERNELS.items():
             inputs = [None if a is None else layout(a) for a in call.inputs]
             shapes = [a.shape for a in inputs if a is not None]
@@ -171,35 +202,169 @@ def _layout_faults(call: _Call) -> Iterator[str]:
                     yield f"{name} wrote to input {i}, which was {title}"
 
 
-def _bound_faults(call: _Call, expected: list[Any]) -> Iterator[str]:
+def _bound_faults(call: _Call) -> Iterator[str]:
     """What the bound form of an operation computes differently, for constant and for changing inputs."""
-    inputs = call.inputs
-    shapes = [getattr(a, "shape", None) for a in inputs]
-    arrays = all(isinstance(a, np.ndarray) and a.dtype != np.dtypes.StringDType() for a in (*inputs, *expected))
-    if not arrays or not call.op.output_types or not call.op.opset or call.op.wiring:
+    if not call.op.output_types and _has_types(call):  # a test called the kernel without inferring the operation
+        call = replace(call, op=_applied(call.op, call.inputs, {}) or call.op)
+    expected = _outputs(call.run(call.op, *call.inputs, **call.keywords))
+    if not _may_be_bound(call, expected):
         return
-    if not _have_types(inputs, call.op.input_types) or not _have_types(tuple(expected), call.op.output_types):
-        return
-    if len(call.op.output_shapes) != len(expected):
-        return
-    if any(not shape.contains(array.shape) for shape, array in zip(call.op.output_shapes, expected, strict=True)):
-        return
-    every = set(range(len(inputs)))
-    for constants in (every - {0}, every - {1}, set()) if len(inputs) > 1 else (set(),):
+    fixed = call.constants | _sizing_inputs(call)
+    every = frozenset(range(len(call.inputs)))
+    for constants in {fixed, every - {0} | fixed, every - {1} | fixed}:
+        yield from _repeated_faults(call, expected, constants)
         for title, layout in {"in C order": np.array, "with channels last": _channels_last}.items():
-            for wanted in [set(range(len(expected))), {0}][: len(expected)]:
-                given = tuple(a if i in constants else layout(a) for i, a in enumerate(inputs))
-                got = bound_results(call.op, given, expected, constants, wanted)
-                for i in wanted if got else ():
-                    if not _close(got[i], expected[i]):
-                        where = f"output {i} of inputs {title}, of shapes {shapes}, of which {constants} are constant"
-                        yield f"{call.op.type}-{call.op.opset} bound: {where}, differs"
-        given = tuple(a if i in constants else _channels_last(a) for i, a in enumerate(inputs))
-        got = bound_results(call.op, given, expected, constants, shares_memory=True)
-        for i, (array, wanted_array) in enumerate(zip(got or (), expected, strict=False)):
-            if not _close(array, wanted_array):
-                where = f"output {i} of inputs of shapes {shapes}, of which {constants} are constant"
-                yield f"{call.op.type}-{call.op.opset} bound, in memory that is shared: {where}, differs"
+            for wanted in [None, {0}][: len(expected)]:
+                if layout is _channels_last or wanted is not None:
+                    yield from _form_faults(call, expected, constants, layout, title, wanted)
+        yield from _form_faults(call, expected, constants, _channels_last, "that share memory", shares_memory=True)
+
+
+def _has_types(call: _Call) -> bool:
+    """Whether the operation can be inferred from the inputs of a call."""
+    if not call.op.opset or call.op.wiring or not hasattr(call.op, "infer"):
+        return False
+    return all(isinstance(a, np.ndarray) and a.dtype != np.dtypes.StringDType() for a in call.inputs)
+
+
+def _sizing_inputs(call: _Call) -> frozenset[int]:
+    """The inputs whose elements determine the shapes of outputs: they are the same in all runs of a bound plan."""
+    return frozenset(
+        i
+        for i, array in enumerate(call.inputs)
+        if call.op.reads_value(i) and _applied(call.op, call.inputs, {i: ElementType.from_dtype(array.dtype)}) is None
+    )
+
+
+def _may_be_bound(call: _Call, expected: list[Any]) -> bool:
+    op = call.op
+    arrays = all(isinstance(a, np.ndarray) and a.dtype != np.dtypes.StringDType() for a in expected)
+    if not arrays or not op.output_types or not _has_types(call):
+        return False
+    if not _have_types(call.inputs, op.input_types) or not _have_types(tuple(expected), op.output_types):
+        return False
+    if len(op.output_shapes) != len(expected):
+        return False
+    return all(shape.contains(array.shape) for shape, array in zip(op.output_shapes, expected, strict=True))
+
+
+def _form_faults(
+    call: _Call,
+    expected: list[Any],
+    constants: frozenset[int],
+    layout: Callable[[Array], Array],
+    title: str,
+    wanted: set[int] | None = None,
+    *,
+    shares_memory: bool = False,
+) -> Iterator[str]:
+    """What the operation's own bound form computes differently for inputs in another layout."""
+    inputs = tuple(a if i in constants else layout(a) for i, a in enumerate(call.inputs))
+    got = bound_results(call.op, inputs, expected, constants, wanted, shares_memory=shares_memory)
+    if got is not None:
+        yield from _differences(
+            call, got, expected, wanted, f"bound to inputs {title}, of which {sorted(constants)} are constant"
+        )
+
+
+def _repeated_faults(call: _Call, expected: list[Any], constants: frozenset[int]) -> Iterator[str]:
+    """What the bound call computes differently for the inputs, for others of these shapes, and for the inputs again."""
+    inputs = call.inputs
+    others = tuple(a if i in constants else _reversed(a) for i, a in enumerate(inputs))
+    bound = Bound(call.op, inputs, expected, constants, kernel=call.run_on)
+    title = (
+        f"bound{'' if bound.has_form else ' as its kernel'}, with inputs {sorted(constants)} constant, in the {{}} run"
+    )
+    for run, given in {"first": inputs, "other": others, "last": inputs}.items():
+        wanted = expected if given is inputs else call.results(others)
+        try:
+            got = bound.run(given)
+        except OperatorError as error:
+            if wanted is not None and all(a.shape == b.shape for a, b in zip(wanted, expected, strict=True)):
+                yield f"{call.name} fails {title.format(run)}: {error}"
+            continue
+        if wanted is not None:
+            yield from _differences(call, got, wanted, None, title.format(run))
+
+
+def _differences(
+    call: _Call, got: list[Any], expected: list[Any], wanted: set[int] | None, title: str
+) -> Iterator[str]:
+    for i in range(len(expected)) if wanted is None else wanted:
+        if not _close(got[i], expected[i]):
+            types = ", ".join(f"{a.dtype}{list(a.shape)}" for a in call.inputs)
+            yield f"{call.name}: output {i} of {types} differs {title}"
+
+
+def _reversed(array: Array) -> Array:
+    return array.reshape(-1)[::-1].reshape(array.shape)
+
+
+# --------------------------------------------------------------------------- other element types
+
+
+_TYPES = [
+    t
+    for t in ELEMENT_TYPES
+    if t.kind not in ("dynamic", "string") and t is not f8e8m0 and ElementType.from_dtype(t.dtype) is t
+]
+"""The element types that arrays tell; f8e8m0, which has no zero, is for scales alone."""
+
+
+def _other_types_faults(call: _Call) -> Iterator[str]:
+    """What goes wrong with the inputs of the type of input 0 in every other element type that the operation takes."""
+    if not call.inputs or call.constants or not _has_types(call):
+        return
+    op, own = call.op, call.inputs[0].dtype
+    dtypes = tuple(a.dtype for a in call.inputs)
+    changed = [i for i, dtype in enumerate(dtypes) if dtype == own and not op.reads_value(i)]
+    for element_type in _TYPES:
+        taken, tried = (type(op), element_type), (type(op), element_type, dtypes)
+        if element_type.dtype == own or taken in _kinds or tried in _kinds:
+            continue
+        _kinds.add(tried)
+        applied = _applied(op, call.inputs, dict.fromkeys(changed, element_type))
+        if applied is None:
+            continue
+        _kinds.add(taken)
+        dtype = element_type.to_dtype()
+        inputs = tuple(_converted(a, dtype) if i in changed else a for i, a in enumerate(call.inputs))
+        other = replace(call, op=applied, inputs=inputs)
+        try:
+            expected = other.results(inputs)
+        except Exception as error:
+            yield f"{call.name} fails on inputs of {element_type}: {error!r}"
+            continue
+        if expected is not None and _may_be_bound(other, expected):
+            yield from _repeated_faults(other, expected, _sizing_inputs(other))
+
+
+def _applied(op: Operator, inputs: tuple[Array, ...], others: Mapping[int, ElementType]) -> Operator | None:
+    """The operation as it is applied to these inputs, some of which have other types and unknown elements; None if it
+    refuses them or has outputs of unknown size."""
+    types = [
+        constant_type(a)
+        if op.reads_value(i) and i not in others
+        else TensorType(others.get(i) or ElementType.from_dtype(a.dtype), PartialShape(a.shape))
+        for i, a in enumerate(inputs)
+    ]
+    try:
+        inferred = op.infer(*types)
+    except OperatorError:
+        return None
+    outputs = inferred if isinstance(inferred, tuple) else (inferred,)
+    is_known = all(output.shape.is_static and not output.element_type.is_dynamic for output in outputs)
+    return op.applied(types, outputs) if is_known else None
+
+
+def _converted(array: Array, dtype: np.dtype[Any]) -> Array:
+    """The elements in another type, those that it cannot hold as the nearest that it can."""
+    if dtype.kind == "b":
+        return array.astype(dtype)
+    if dtype.kind in "iu" or "int" in dtype.name:
+        low, high = integer_range(dtype)
+        return np.clip(np.nan_to_num(array.astype(np.float64)), max(low, -(2**53)), min(high, 2**53)).astype(dtype)
+    return array.astype(np.float64).astype(dtype)
 
 
 def _channels_last(array: Array) -> Array:

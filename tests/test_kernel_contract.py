@@ -12,6 +12,9 @@ from kernel_contract import _Call, _calls, _layout_faults, faults, watched_prepa
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
+from ovir.core.shapes import PartialShape
+from ovir.core.tensor_types import TensorType
+from ovir.fast.base.binding import Binder
 from ovir.ops.base.operator import Operator
 from ovir.ops.base.traits import Signature, signature
 
@@ -86,4 +89,63 @@ def _reads_memory_in_order(op: Operator, data: Array) -> Array:
 def test_faults_of_other_layouts_are_found(run: Callable[..., Any], message: str) -> None:
     data = np.arange(6, dtype=np.float32).reshape(2, 3)
     found = "\n".join(_layout_faults(_Call(_Faulty(), run, (data,), {})))
+    assert re.search(message, found)
+
+
+class _Doubling(Operator):
+    """An operation of any type, whose bound form the subclasses get wrong."""
+
+    type = "Doubling"
+    opset = 1
+    input_types = (f32,)
+    output_types = (f32,)
+    output_shapes = (PartialShape([3]),)
+
+    def infer(self, data: TensorType) -> TensorType:
+        return data
+
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        return data + data
+
+
+class _Remembering(_Doubling):
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        out, seen = binder.output(), {}
+
+        def call() -> None:
+            key = float(inputs[0].sum())
+            out[...] = seen.setdefault(key, inputs[0] + inputs[0])
+
+        binder.call(call)
+        return True
+
+
+class _ReadingOut(_Doubling):
+    def bind(self, binder: Binder, *inputs: Array) -> bool:
+        if inputs[0].dtype == np.float16:
+            binder.output()
+            return True
+        return False
+
+
+class _RefusingIntegers(_Doubling):
+    def run(self, data: Array, *, out: Array | None = None) -> Array:
+        if data.dtype.kind == "i":
+            raise TypeError("no integers")
+        return data + data
+
+
+@pytest.mark.parametrize(
+    ("cls", "message"),
+    [
+        (_Doubling, "^$"),
+        (_Remembering, r"Doubling-1: output 0 of float32\[3\] differs bound, .* in the other run"),
+        (_ReadingOut, r"Doubling-1: output 0 of float16\[3\] differs bound, .* in the first run"),
+        (_RefusingIntegers, r"Doubling-1 fails on inputs of i32: TypeError\('no integers'\)"),
+    ],
+)
+def test_faults_of_later_runs_and_other_types_are_found(cls: type[_Doubling], message: str) -> None:
+    found = "\n".join(_layout_faults(_Call(cls(), cls.run, (np.float32([1, 2, 3]),), {})))
+    faults.clear()
+    _calls.clear()
     assert re.search(message, found)

@@ -59,5 +59,11 @@ def coalesced(*arrays: Array) -> list[Array]:
         strides = [view.strides[group[-1]] for group in groups]
         # A broadcast axis has size 1, as ufuncs take it faster than a stride of zero.
         lengths = [1 if stride == 0 else size for stride, size in zip(strides, sizes, strict=True)]
-        views.append(np.lib.stride_tricks.as_strided(view, lengths, strides, writeable=array is last))
+        views.append(strided(view, lengths, strides, writeable=array is last))
     return views
+
+
+def strided(array: Array, shape: Sequence[int], strides: Sequence[int], *, writeable: bool = False) -> Array:
+    """Return a view of any element type with other sizes and strides; NumPy's function refuses f8e5m2."""
+    codes = array.view(f"V{array.itemsize}")
+    return np.lib.stride_tricks.as_strided(codes, shape, strides, writeable=writeable).view(array.dtype)

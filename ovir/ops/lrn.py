@@ -66,7 +66,7 @@ class LRN(NormalizationBase):
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
         data, axes = inputs
-        if data.dtype not in (np.float32, np.float64) or not data.size or not binder.is_constant(1):
+        if data.dtype not in (np.float32, np.float64) or not data.size or not data.ndim or not binder.is_constant(1):
             return False
         along = self.axes(axes, data.ndim)
         total = scratch_like(binder, data)

@@ -203,7 +203,7 @@ class NormalizeL2(NormalizationBase):
 
     def bind(self, binder: Binder, *inputs: Array) -> bool:
         data, axes = inputs
-        along = self.axes(axes, data.ndim) if binder.is_constant(1) else []
+        along = self.axes(axes, data.ndim) if binder.is_constant(1) and data.ndim else []
         if data.dtype not in (np.float32, np.float64) or not data.size or not along:
             return False
         norm = bind_squares(binder, data, along)

@@ -12,10 +12,10 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.fast.base.arena import Arena, Span, aligned_bytes
-from ovir.fast.base.binding import KEPT_BYTES, Call, border_calls
+from ovir.fast.base.binding import KEPT_BYTES, Binder, Call, border_calls
 from ovir.fast.registry import bind
 from ovir.graph.layers import Port
-from ovir.runtime.step import Step
+from ovir.runtime.step import Step, keywords_of, results_of
 
 Prepared = dict[tuple[str, str], Array]
 """The results of operations that prepare their constants, by the key of the layer and the name of the form."""
@@ -241,7 +241,7 @@ def bind_step(binder: StepBinder, step: Step) -> None:
     """Bind a step whose inputs have arrays and whose outputs have static shapes: as a view, in the operation's own
     form, or as a call of its kernel."""
     if not (step.is_plain and (_bind_view(binder, step) or _bind_operation(binder, step))):
-        _bind_kernel(binder, step)
+        bind_kernel(binder, step.kernel, step.wanted)
     binder.finish()
 
 
@@ -267,19 +267,19 @@ def _bind_view(binder: StepBinder, step: Step) -> bool:
     return True
 
 
-def _bind_kernel(binder: StepBinder, step: Step) -> None:
-    """Bind a call of the kernel that ``run`` or ``prepare`` gives."""
-    kernel = step.kernel
-    if "wanted" in step.takes:
-        kernel = partial(kernel, wanted=step.wanted)
-    outs = tuple(binder.output(index) for index in range(len(step.outputs)))
-    if "out" in step.takes:
+def bind_kernel(binder: Binder, kernel: Callable[..., Any], wanted: Sequence[bool]) -> None:
+    """Bind a call of a kernel, of whose outputs some are wanted."""
+    takes = keywords_of(kernel)
+    if "wanted" in takes:
+        kernel = partial(kernel, wanted=tuple(wanted))
+    outs = tuple(binder.output(index) for index in range(len(wanted)))
+    if "out" in takes:
         kernel = partial(kernel, out=outs if len(outs) != 1 else outs[0])
-    wanted = tuple((index, out) for index, out in enumerate(outs) if step.wanted[index])
+    filled = tuple((index, out) for index, out in enumerate(outs) if wanted[index])
 
     def fill(*inputs: Array) -> None:
-        results = step.results(kernel(*inputs))
-        for index, out in wanted:
+        results = results_of(kernel(*inputs), len(outs))
+        for index, out in filled:
             copy_result(out, results[index])
 
     binder.call(fill, *binder.inputs)

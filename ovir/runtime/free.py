@@ -21,7 +21,7 @@ from ovir.fast.base.binding import Call
 from ovir.runtime.binder import Borders, Memory, Prepared, StepBinder, bind_step, copy_result
 from ovir.runtime.failures import explain_failure
 from ovir.runtime.plan import Plan
-from ovir.runtime.step import Step
+from ovir.runtime.step import Step, results_of
 
 Targets = Sequence[tuple[int, Array | None]]
 """The slots of the outputs of a step, each with the permanent array to fill, if there is one."""
@@ -133,7 +133,7 @@ class FreeStep:
     def _run(self, arrays: tuple[Array, ...]) -> None:
         if self._sizes is not None:
             self._sizes.require(arrays)
-        results = self._step.results(self._kernel(*arrays))
+        results = results_of(self._kernel(*arrays), len(self._targets))
         for (slot, fixed), array in zip(self._targets, results, strict=False):  # outputs without a port are dropped
             if fixed is None:
                 self._lasting.slots[slot] = array

@@ -43,12 +43,18 @@ class Step:
     @cached_property
     def takes(self) -> frozenset[str]:
         """Return the optional keywords that the kernel accepts."""
-        method = getattr(self.kernel, "__func__", None)
-        return (signature(self.kernel) if method is None else method_signature(method)).keywords
+        return keywords_of(self.kernel)
 
-    def results(self, returned: Any) -> tuple[Any, ...]:
-        """Return what the kernel returned as a tuple; raise OperatorError if outputs are missing."""
-        results = returned if type(returned) is tuple else (returned,)
-        if len(results) < len(self.outputs):
-            raise OperatorError(f"the kernel gave {len(results)} outputs of {len(self.outputs)}")
-        return results
+
+def keywords_of(kernel: Callable[..., Any]) -> frozenset[str]:
+    """Return the optional keywords that a kernel accepts."""
+    method = getattr(kernel, "__func__", None)
+    return (signature(kernel) if method is None else method_signature(method)).keywords
+
+
+def results_of(returned: Any, count: int) -> tuple[Any, ...]:
+    """Return what a kernel returned as a tuple; raise OperatorError for fewer results than ``count``."""
+    results = returned if type(returned) is tuple else (returned,)
+    if len(results) < count:
+        raise OperatorError(f"the kernel gave {len(results)} outputs of {count}")
+    return results

@@ -14,13 +14,12 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.fast.base.binding import Binder, call_elementwise
-from ovir.kernels.coalesce import coalesced, memory_order
+from ovir.kernels.coalesce import coalesced, memory_order, strided
 from ovir.ops.base.operator import Operator
 
 _MOST_COPIES = 16
@@ -116,7 +115,7 @@ def bind_positions(binder: Binder, memory: Array, table: Array, fill: Array, ord
             continue
         source = _source(memory, copy)
         strides = [_split(stride, line.sizes) for stride, line in zip(target.strides, copy, strict=True)]
-        bind_copy(binder, source, as_strided(target, source.shape, sum(strides, ())))
+        bind_copy(binder, source, strided(target, source.shape, sum(strides, ()), writeable=True))
     return True
 
 
@@ -131,7 +130,7 @@ def _source(memory: Array, lines: Sequence[_Line]) -> Array:
     """Return what lines of positions select, with an axis for each of their levels."""
     sizes = sum((line.sizes for line in lines), ())
     strides = [step * memory.itemsize for line in lines for step in line.steps]
-    return as_strided(memory[sum(line.first for line in lines) :], sizes, strides, writeable=False)
+    return strided(memory[sum(line.first for line in lines) :], sizes, strides)
 
 
 def _split(stride: int, sizes: Sequence[int]) -> tuple[int, ...]:
@@ -153,7 +152,7 @@ def memory_of(data: Array) -> tuple[Array, Array]:
     positions: Array = np.zeros(data.shape, np.int64)
     for line in lines:
         positions += line
-    memory = as_strided(first, (int(positions.max()) + 1,), (data.itemsize,), writeable=False)
+    memory = strided(first, (int(positions.max()) + 1,), (data.itemsize,))
     return memory, positions
 
 

@@ -23,11 +23,11 @@ _TILE = 1 << 14
 
 def bind_resampled(binder: Binder, method: Method, data: Array, passes: Passes) -> bool:
     """Bind the resizing of the axes of ``passes`` to output 0 and return whether that was done."""
-    if prod(binder.output_shape()) > _LARGEST:
+    if not data.size or not 0 < prod(binder.output_shape()) <= _LARGEST:
         return False
     if method.mode == "nearest":
         return _bind_nearest(binder, data, passes)
-    if data.dtype not in (np.float32, np.float64) or not prod(binder.output_shape()):
+    if data.dtype not in (np.float32, np.float64):
         return False
     order = memory_order(data)
     shape, back = in_order(data.shape, order)
