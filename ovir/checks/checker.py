@@ -15,6 +15,7 @@ from ovir.checks.rule import NEED_WHOLE_GRAPH, RULES, Context
 from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import counted, stage
 from ovir.diagnostics.codes import (
+    CODES,
     DECLARED_SHAPE,
     DECLARED_TYPE,
     EXCHANGED_INPUTS,
@@ -167,6 +168,18 @@ _CONTRADICTIONS = {
     )
 }
 
+
+def _is_refusal(found: Diagnostic) -> bool:
+    """Return whether a layer cannot be used as it is; in dead layers this is a warning."""
+    code = CODES[found.code]
+    return code.severity is Severity.ERROR and not code.tolerated
+
+
+def _is_advice(found: Diagnostic) -> bool:
+    """Return whether a diagnostic is about a valid layer, so that it contradicts an error of the same layer."""
+    return found.code.startswith("OVIR7") and found.severity is Severity.INFO
+
+
 _STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 """Codes of errors after which layers, edges or constants may be missing."""
 
@@ -174,12 +187,13 @@ _STRUCTURE_CODES = ("OVIR1", "OVIR2", "OVIR5", "OVIR6")
 def _apply_rules(context: Context, skip: Collection[str], diagnostics: Diagnostics) -> None:
     import ovir.checks.rules  # noqa: F401  # registers them; only here are they needed
 
+    failing = {d.layer for d in diagnostics if d.layer is not None and _is_refusal(d)}
     has_gaps = any(d.severity is Severity.ERROR and d.code.startswith(_STRUCTURE_CODES) for d in diagnostics)
     for code, rule in counted("applying rules", RULES.items()):
         if code in skip or (has_gaps and code in NEED_WHOLE_GRAPH):
             continue
         try:
-            diagnostics.extend(rule(context))
+            diagnostics.extend(d for d in rule(context) if not (_is_advice(d) and d.layer in failing))
         except Exception as error:  # a fault of ovir itself must not hide other diagnostics
             message = f"ovir failed in the rule of {code}: {type(error).__name__}: {error}"
             diagnostics.report(INTERNAL, message, Place(context.file), OWN_FAULT, severity=Severity.WARNING)

@@ -96,7 +96,7 @@ def _joined(error: Diagnostic, causes: Sequence[Diagnostic], others: Sequence[Di
         texts.append(f"{plural(len(others), 'more error')} of the same cause: {shown}{', ...' * (len(names) > _NAMED)}")
     hint = exchanged[0].hint if exchanged else error.hint
     if hint is None and causes and not own:
-        hint = "OpenVINO ignores what ports declare, too, and refuses the file"
+        hint = "OpenVINO ignores what ports declare, too"
     return replace(error, message="; ".join(texts), hint=hint)
 
 

@@ -8,12 +8,14 @@ from typing import Any, NamedTuple
 
 from ovir.cli import edit_steps
 from ovir.cli.arguments import add_command, add_json, add_model, raise_usage_error
+from ovir.cli.causes import constants_of_sizes
 from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import print_diagnostics, say, say_json
 from ovir.cli.outputs import output_file
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.core.progress import stage
+from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
@@ -137,6 +139,19 @@ def run(arguments: argparse.Namespace) -> int:
     return DONE
 
 
+def _hint(model: Model, error: Diagnostic, edits: Sequence[tuple[str, str]], option: str, value: str) -> str:
+    """Return what an error follows from: the edit that failed, or all of them where their result fails."""
+    if error.code.startswith("OVIR5") or error.code in (OUT_OF_MEMORY.id, INTERNAL.id):
+        return ""  # the weights, the machine or ovir are at fault
+    if not option and len(edits) == 1:
+        option, value = edits[0]
+    cause = f"{option} {value}".rstrip() if option else "the edits together"
+    found = "" if cause in error.message else f"this follows from {cause}; "
+    if error.code != USAGE.id and (constants := constants_of_sizes(model, error)):
+        found += f"the layer takes sizes or axes from {constants}; "
+    return found
+
+
 class Done(NamedTuple):
     """An edit that has been applied, with what it has done in words."""
 
@@ -155,8 +170,6 @@ def _apply(model: Model, edits: Sequence[tuple[str, str]]) -> list[Done]:
                 reports.append(_BY_OPTION[option].apply(model, value))
             option = ""
     except OvirError as error:
-        cause = f"{option} {value}".rstrip() if option else "the edits together"
-        if cause not in str(error):
-            error.add_note(readable(f"  hint: this follows from {cause}; nothing is written"))
+        error.add_note(readable(f"  hint: {_hint(model, error.diagnostic, edits, option, value)}nothing is written"))
         raise
     return [Done(*edit, report()) for edit, report in zip(edits, reports, strict=True)]

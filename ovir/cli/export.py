@@ -110,6 +110,8 @@ def _print(exported: Exported, found: Verification | None, path: str) -> None:
     if found.reason is not None:
         print_message(readable(f"warning: onnxruntime does not run the export: {found.reason}"))
     say(f"compared with {found.engine}: {'within' if found.within else 'beyond'} tolerance")
+    if found.rounding is not None and not found.within:
+        print_message(readable(f"note: {found.rounding}"))
     rows = []
     for output in found.outputs:
         item = output.found
@@ -141,5 +143,6 @@ def _as_json(exported: Exported, found: Verification | None, path: str) -> dict[
             "within": found.within,
             "outputs": outputs,
             "reason": found.reason,
+            "rounding": found.rounding,
         }
     return result

@@ -164,7 +164,7 @@ def run(arguments: argparse.Namespace) -> int:
             results, seconds = _run_compiled(compiled, inputs.feeds, taps, listeners)
         times = _times(compiled, inputs.feeds, arguments.repeat) if arguments.repeat else None
     except RunError as error:
-        inputs.hint_at_choices(error)
+        inputs.hint_at_choices(model, error)
         from ovir.analysis.summary import not_run
 
         if lacking := not_run(model):

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ovir.cli.arguments import raise_usage_error, split_name
+from ovir.cli.causes import constants_at_fault
 from ovir.cli.output import print_message
 from ovir.cli.outputs import output_file
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
-from ovir.diagnostics.codes import BAD_INPUT, NOT_SUPPORTED
+from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED, OUT_OF_MEMORY, TOO_LARGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.text import escaped, plural, readable
@@ -36,17 +37,27 @@ class RunInputs:
     chosen: dict[int, tuple[int, ...]] = field(default_factory=dict)
     """Shapes that were chosen for inputs of dynamic shape."""
 
-    def hint_at_choices(self, error: RunError) -> None:
-        """Add to the error of a run that it may be due to what was chosen or drawn."""
-        if error.diagnostic.code == NOT_SUPPORTED.id:
+    def hint_at_choices(self, model: Model, error: RunError) -> None:
+        """Add to the error of a run which constants it is about, or that it may be due to what was chosen or drawn."""
+        if error.diagnostic.code in _NEVER_OF_INPUTS or not self.made:
             return
+        is_of_values = error.diagnostic.code not in _OF_SIZES
+        constants = constants_at_fault(model, error.diagnostic) if is_of_values else None
+        if constants is not None:
+            error.add_note(readable(f"  hint: the values are not from the random inputs, but from {constants}"))
         if self.chosen:
             shapes = " ".join(
                 f"--shape {item.port.any_name}={','.join(map(str, item.array.shape))}" for item in self.made
             )
             error.add_note(f"  hint: sizes were chosen for this run; give others as in: {escaped(shapes)}")
-        elif self.made:
-            error.add_note("  hint: the inputs were random; give real ones with --input NAME=file.npy")
+        elif constants is None and is_of_values:
+            error.add_note(
+                "  hint: the inputs were random, which may be the cause: give real ones with --input NAME=file.npy"
+            )
+
+
+_OF_SIZES = {code.id for code in (OUT_OF_MEMORY, TOO_LARGE)}
+_NEVER_OF_INPUTS = {code.id for code in (ENGINE, INTERNAL, NO_ENGINE, NOT_SUPPORTED)}
 
 
 def add_inputs(parser: argparse.ArgumentParser) -> None:

@@ -14,6 +14,7 @@ from ovir.debugging.criterion import Criterion
 from ovir.debugging.reductions import Depths
 from ovir.debugging.tensor_comparison import TensorComparison
 from ovir.diagnostics.errors import RunError
+from ovir.diagnostics.text import plural
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession, Session
 from ovir.graph.layers import Layer
@@ -58,6 +59,8 @@ class Verification:
     outputs: list[VerifiedOutput]
     reason: str | None = None
     """Why onnxruntime has not run it; None if it has."""
+    rounding: str | None = None
+    """How a correct export may differ beyond the tolerance; None for a model that rounds nothing to few values."""
 
     @property
     def within(self) -> bool:
@@ -75,15 +78,28 @@ def verify_export(
     call would have to grow with them. Raise RunError if neither engine, or ovir itself, can run the model.
     """
     criterion = criterion or Criterion()
+    rounding = _rounding(model)
     try:
         session: Session = OnnxRuntimeSession(exported)
-        return Verification("onnxruntime", list(_compared(model, exported, inputs, session, criterion)))
+        return Verification("onnxruntime", list(_compared(model, exported, inputs, session, criterion)), None, rounding)
     except ImportError:
         reason = "onnxruntime is not installed"
     except RunError as error:
         reason = error.diagnostic.message
     outputs = list(_compared(model, exported, inputs, ReferenceSession(exported), criterion))
-    return Verification("onnx.reference", outputs, reason)
+    return Verification("onnx.reference", outputs, reason, rounding)
+
+
+def _rounding(model: Model) -> str | None:
+    """Return what a model that rounds to few values does with differences in the last digit; None for other models."""
+    layers = [layer for layer in model.walk() if layer.operator is not None and layer.operator.quantizes]
+    if not layers:
+        return None
+    return (
+        f"the model rounds to few values in {plural(len(layers), 'layer')}, first in {layers[0].title}. Where a number "
+        "lies halfway between two of them, its last digit decides, so that a correct export may differ by a rounding "
+        "step in a few places"
+    )
 
 
 def _compared(

@@ -10,6 +10,7 @@ import numpy as np
 
 from ovir.checks.rule import Constant, Context, diagnostic, rule
 from ovir.core.element_types import boolean, string
+from ovir.core.integers import UINT64, parse_integer
 from ovir.diagnostics.codes import (
     BOOLEAN_BYTES,
     DUPLICATE_CONSTANT,
@@ -81,7 +82,8 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
         return  # the bytes of a constant that cannot be read are not unused
     total = context.weights.data.size
     used, reach, gaps = 0, 0, 0
-    for begin, end in sorted((c.op.offset, c.op.offset + c.op.size) for c in context.constants):
+    spans = [(c.op.offset, c.op.offset + c.op.size) for c in context.constants]
+    for begin, end in sorted([*spans, *_mean_images(context)]):
         if begin > reach:
             gaps += begin - reach if begin - reach >= _PADDING else 0
         used += max(end - max(begin, reach), 0)
@@ -92,6 +94,18 @@ def unused_bytes(context: Context) -> Iterator[Diagnostic]:
         message = f"no constant uses {gaps:,} of the {total:,} bytes of {context.weights.name}"
         severity = Severity.WARNING if gaps > _UNUSED_SHARE * total else None
         yield diagnostic(UNUSED_BYTES, message, place, severity=severity)
+
+
+def _mean_images(context: Context) -> Iterator[tuple[int, int]]:
+    """Yield the bytes of the images that a ``<pre-process>`` subtracts; wrong numbers are reported when it is read."""
+    for mean in context.root.iterfind("pre-process/channel/mean"):
+        if mean.get("value") is not None:
+            continue  # it is used instead
+        try:
+            offset, size = (parse_integer(mean.get(key, ""), UINT64) for key in ("offset", "size"))
+        except ValueError:
+            continue
+        yield offset, offset + size
 
 
 _UNUSED_SHARE = 0.25  # beyond this share the weights probably belong to another model

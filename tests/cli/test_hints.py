@@ -1,0 +1,163 @@
+"""Hints name what is at fault, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+# --------------------------------------------------------------------------- runs with random inputs
+
+
+def gathered(net: Net, indices: tuple[int, int], size: str = "4") -> Net:
+    net.result(net.op("GatherElements", net.parameter("data", size), indices, opset=6, axis=0))
+    return net
+
+
+def hints(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.startswith("  hint: ")]
+
+
+OF_CONSTANT = "hint: the values are not from the random inputs, but from layer 0 'where' (Const, opset1)"
+
+
+def test_a_constant_is_at_fault(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    failed = cli("run", gathered(net, net.const(np.array([9]), name="where")).write(tmp_path))
+    assert failed.status == 1
+    assert hints(failed.err) == [OF_CONSTANT]
+
+
+def test_a_constant_is_at_fault_after_other_layers(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    where = net.op("Convert", net.const(np.array([9.0], np.float32), name="where"), destination_type="i64")
+    assert hints(cli("run", gathered(net, where).write(tmp_path)).err) == [OF_CONSTANT]
+
+
+def test_a_layer_of_constants_only(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    inverse = net.op("Inverse", net.const(np.zeros((3, 3), np.float32), name="where"), opset=14, adjoint="false")
+    net.result(net.op("Add", net.parameter("x", "3,3"), inverse, auto_broadcast="numpy"))
+    assert hints(cli("run", net.write(tmp_path)).err) == [OF_CONSTANT]
+
+
+def test_chosen_sizes_may_be_at_fault_too(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    failed = cli("run", gathered(net, net.const(np.array([90]), name="where"), "?").write(tmp_path))
+    first, second = hints(failed.err)
+    assert first == OF_CONSTANT
+    assert second.startswith("hint: sizes were chosen for this run; give others as in: --shape data=")
+
+
+def test_random_inputs_may_be_at_fault(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    where = net.op("Multiply", net.parameter("x", "2", "i64"), net.const(np.array([1000, 1000])))
+    where = net.op("Add", where, net.const(np.array([77, 77])))
+    failed = cli("run", gathered(net, where).write(tmp_path))
+    assert failed.status == 1
+    assert hints(failed.err) == [
+        "hint: the inputs were random, which may be the cause: give real ones with --input NAME=file.npy"
+    ]
+
+
+# --------------------------------------------------------------------------- edits
+
+
+def test_one_edit_is_named(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Add", net.parameter("x", "2,3"), net.parameter("y", "2,3"), auto_broadcast="numpy"))
+    path = net.write(tmp_path)
+    assert hints(cli("edit", path, "--shape", "x=2,4", "--dry-run").err) == [
+        "hint: this follows from --shape x=2,4; nothing is written"
+    ]
+    assert hints(cli("edit", path, "--shape", "x=2,4", "--shape", "y=2,5", "--dry-run").err) == [
+        "hint: this follows from the edits together; nothing is written"
+    ]
+
+
+def test_the_constant_that_does_not_fit_is_named(cli: Any, tmp_path: Path) -> None:
+    net = Net()
+    net.result(net.op("Reshape", net.parameter("x", "4,4"), net.const([2, 8], name="sizes"), special_zero="false"))
+    assert hints(cli("edit", net.write(tmp_path), "--shape", "x=3,4", "--dry-run").err) == [
+        "hint: this follows from --shape x=3,4; the layer takes sizes or axes from layer 1 'sizes' (Const, opset1); "
+        "nothing is written"
+    ]
+
+
+# --------------------------------------------------------------------------- checks
+
+
+def with_mean_images(images: str) -> list[str]:
+    net = Net(version=10)
+    net.result(net.op("ReLU", net.parameter("x", "1,1,8,8")))
+    text = net.xml().replace("<layers>", f"<pre-process><channel>{images}</channel></pre-process><layers>", 1)
+    return [d.code for d in ovir.check(text, bytes(512))]
+
+
+def test_the_bytes_of_a_mean_image_are_used() -> None:
+    assert with_mean_images('<mean offset="0" size="256"/>') == ["OVIR508"]  # the other half
+    assert with_mean_images('<mean offset="256" size="256"/>') == ["OVIR508"]
+    net = Net(version=10)
+    net.result(net.op("ReLU", net.parameter("x", "1,2,8,8")))
+    images = "".join(f'<channel><mean offset="{offset}" size="256"/></channel>' for offset in (0, 256))
+    text = net.xml().replace("<layers>", f"<pre-process>{images}</pre-process><layers>", 1)
+    assert ovir.check(text, bytes(512)) == []
+
+
+def no_op_that_fails(net: Net) -> tuple[int, int]:
+    """A Reshape that its ports call a copy, of data that it cannot take."""
+    x = net.parameter("x", "2,3")
+    return net.op("Reshape", x, net.const([2, 3], name="sizes"), special_zero="false")
+
+
+def test_a_layer_with_an_error_gets_no_advice() -> None:
+    net = Net()
+    net.result(no_op_that_fails(net))
+    text, weights = net.declared_xml(), bytes(net.blob)
+    assert [d.code for d in ovir.check(text, weights)] == ["OVIR702"]
+    found = ovir.check(text, np.int64([2, 4]).tobytes())
+    assert [(d.code, str(d.severity)) for d in found] == [("OVIR401", "error")]
+
+
+def test_a_shape_that_is_not_read_is_not_unknown() -> None:
+    net = Net()
+    net.result(net.op("ReLU", net.parameter("x", "...")))
+    assert "OVIR707" in {d.code for d in ovir.check(net.xml(), b"")}
+    found = ovir.check(net.xml().replace('shape="..."', 'shape="two"'), b"")
+    assert [d.code for d in found] == ["OVIR302"]
+
+
+# --------------------------------------------------------------------------- exports
+
+
+def quantized(layers: int) -> Net:
+    net = Net()
+    x = net.op("MatMul", net.parameter("x", "4,8"), net.const(np.ones((8, 4), np.float32)))
+    for _ in range(layers):
+        low, high = net.const(np.float32(-8)), net.const(np.float32(8))
+        x = net.op("FakeQuantize", x, low, high, low, high, levels=256, auto_broadcast="numpy", name="rounded")
+    net.result(x)
+    return net
+
+
+@pytest.mark.parametrize("layers", [0, 1])
+def test_why_quantized_exports_differ(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layers: int) -> None:
+    pytest.importorskip("onnxruntime", reason="the command needs onnxruntime")
+    pytest.importorskip("onnx_ir", reason="the command needs onnx_ir")
+    from ovir.debugging import export_check
+
+    path = quantized(layers).write(tmp_path)
+    arguments = "export", path, "-o", tmp_path / "model.onnx", "--verify", "--opset", "21"
+    assert "rounds to few values" not in cli(*arguments).err
+    run: Callable[..., Any] = export_check.OnnxRuntimeSession.run
+    monkeypatch.setattr(export_check.OnnxRuntimeSession, "run", lambda *given: [array + 1 for array in run(*given)])
+    failed = cli(*arguments)
+    assert failed.status == 1
+    note = "note: the model rounds to few values in 1 layer, first in layer 5 'rounded' (FakeQuantize, opset1)."
+    assert (note in failed.err) == bool(layers)
