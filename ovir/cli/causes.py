@@ -22,7 +22,7 @@ def constants_at_fault(model: Model, error: Diagnostic) -> str | None:
     These are the constants of the input with whose name the message begins, or of all inputs if it names none.
     """
     layer = _layer_of(model, error)
-    if layer is None:
+    if layer is None or layer.operator is None:
         return None
     named = re.match(r"\w+", error.message)
     names = input_names(type(layer.operator))

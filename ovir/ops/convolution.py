@@ -37,7 +37,7 @@ from ovir.ops.base.spatial import SlidingWindowBase, output_size
 class ConvolutionBase(SlidingWindowBase):
     """Base of all convolutions: their types, and the number of spatial axes."""
 
-    multiplied = ("filters",)
+    multiplied: ClassVar[tuple[str, ...]] = ("filters",)
     weights_from: ClassVar[int] = 1
     """The first axis of the filters that counts for the multiplications per element of the output, or of ``data`` in a
     transposed convolution."""
