@@ -29,11 +29,9 @@ if TYPE_CHECKING:
     from ovir.export.export_onnx import export_onnx
     from ovir.export.exported import Exported
     from ovir.graph.layers import Layer, Port
-    from ovir.graph.model import Model
     from ovir.hybrid.compiled import compile_model
-    from ovir.ir.reader import read_model
     from ovir.ir.writing.python_code import to_python
-    from ovir.ir.writing.save import save_model
+    from ovir.model import Model, read_model, save_model
     from ovir.ops.base.attributes import attribute
     from ovir.ops.base.operator import Operator
     from ovir.ops.base.registry import register
@@ -130,11 +128,9 @@ _NAMES = {
     "ovir.export.export_onnx": ("export_onnx",),
     "ovir.export.exported": ("Exported",),
     "ovir.graph.layers": ("Layer", "Port"),
-    "ovir.graph.model": ("Model",),
     "ovir.hybrid.compiled": ("compile_model",),
-    "ovir.ir.reader": ("read_model",),
     "ovir.ir.writing.python_code": ("to_python",),
-    "ovir.ir.writing.save": ("save_model",),
+    "ovir.model": ("Model", "read_model", "save_model"),
     "ovir.ops.base.attributes": ("attribute",),
     "ovir.ops.base.operator": ("Operator",),
     "ovir.ops.base.registry": ("register",),

@@ -10,7 +10,7 @@ from builder import ITERATOR, RESULT, Net, document, layer_text, output
 import ovir
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops import resolve
 
 

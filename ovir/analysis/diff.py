@@ -33,9 +33,8 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
 from ovir.ir.source import Source as File
+from ovir.model import Model, read_model
 
 Pair = tuple[int, int]
 

@@ -16,7 +16,7 @@ from ovir.core.shapes import PartialShape
 from ovir.graph.layers import Layer, Port
 from ovir.graph.names import legacy_name
 from ovir.graph.rt_info import RtInfo
-from ovir.inference.weights import compression_of
+from ovir.inference.layer_weights import compression_of
 from ovir.ir.rt_info import OLD_KEYS
 from ovir.ops.infrastructure import Const
 

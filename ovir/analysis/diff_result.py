@@ -9,7 +9,7 @@ from typing import Any, Literal
 from ovir.analysis.constant_differences import DataDifference
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 Status = Literal["added", "removed", "replaced", "moved", "changed"]
 STATUSES: tuple[Status, ...] = ("added", "removed", "replaced", "moved", "changed")

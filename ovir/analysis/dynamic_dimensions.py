@@ -13,7 +13,7 @@ from ovir.analysis.size_probes import Dependence, Given, Ids, Place, Sample, dep
 from ovir.core.progress import counted
 from ovir.core.values import is_small
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 
 _FEW = 4

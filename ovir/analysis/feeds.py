@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from ovir.core.arrays import Array
-from ovir.graph.input_names import distinct_names
-from ovir.graph.model import Model
+from ovir.graph.names import distinct_names
+from ovir.model import Model
 
 
 def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[str, Array]:
@@ -21,7 +21,7 @@ def random_inputs(model: Model | str | os.PathLike[str], seed: int = 0) -> dict[
     from ovir.analysis import random_inputs as generator  # so that the public names alone do not load it
 
     if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # a convenience only
+        from ovir.model import read_model  # a convenience only
 
         model = read_model(model)
     if not all(port.shape.is_static for port in model.inputs):

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from ovir.core.tensor_types import TensorType
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.base.bodies import BodyMap
 from ovir.ops.base.domains import Domain
 from ovir.ops.base.operator import Operator

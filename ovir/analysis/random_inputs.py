@@ -15,10 +15,10 @@ from ovir.core.arrays import Array
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType, f32
 from ovir.core.progress import counted, stage
-from ovir.core.shapes import PartialShape, as_shape
+from ovir.core.shapes import PartialShape, ShapeLike, as_shape
 from ovir.diagnostics.errors import ModelError
 from ovir.graph.layers import Port
-from ovir.graph.model import Model, ShapeLike
+from ovir.model import Model
 from ovir.ops.base.domains import Domain
 
 BATCH, OTHER = 1, 8

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ovir.analysis.tensor_stats import stats
 from ovir.core.arrays import Array
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 @dataclass

@@ -6,9 +6,9 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain, count
 
 from ovir.core.arrays import Array
-from ovir.graph.input_names import distinct_names
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.graph.names import distinct_names
+from ovir.model import Model
 from ovir.runtime.listeners import all_layers, full_name
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ovir.analysis.constant_differences import digest
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Const
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from ovir.core.dimensions import Dimension
 from ovir.core.progress import counted
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.base import opsets
 from ovir.ops.infrastructure import Const
 from ovir.runtime.listeners import all_layers

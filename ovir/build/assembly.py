@@ -6,49 +6,54 @@ import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from ovir.build.creation import Call, apply, create, port_of
+from ovir.build.creation import Call, create, port_of
 from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
-from ovir.diagnostics.errors import InputError
-from ovir.graph.connections import require_own_bodies
+from ovir.diagnostics.errors import InputError, ModelError
+from ovir.graph.connections import require_own_bodies, set_scopes
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, forget_readers, join
 from ovir.graph.names import repeated_names, take_name
-from ovir.graph.provided import builder
-from ovir.inference import models  # noqa: F401  # the models made here can infer
+from ovir.inference.models import infer_shapes
 from ovir.ops.infrastructure import Result
 
 
-class _Builder:
-    """The functions of this package that layers and models use; see ``ovir.graph.provided``."""
+def assembled(arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Layer], str]:
+    """Return the layers for the arguments of ``Model``, joined and numbered, and the name of the model.
 
-    apply = staticmethod(apply)
+    The layers are those that results and sinks depend on.
+    """
+    parts = _bind(arguments, keywords)
+    given = _layers(parts.parameters, "parameter", ("Parameter",))
+    ends = [_result(item) for item in _items(parts.results, "result")]
+    others = _reachable([*ends, *_layers(parts.sinks, "sink", ("Assign",))], given)
+    layers = [*given, *others, *ends]
+    for items, kind in ((given, "parameter"), (ends, "result")):
+        if len(set(items)) < len(items):
+            _refuse(f"a {kind} is listed twice")
+    _require_free(layers)
+    _require_own_names(layers)
+    _number(layers)
+    for layer in layers:
+        for port in layer.inputs:
+            assert port.source is not None
+            join(port.source, port)
+    return layers, parts.name
 
-    def assemble(self, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[list[Layer], str]:
-        """Return the layers that results and sinks depend on, joined and numbered, and the name of the model."""
-        parts = _bind(arguments, keywords)
-        given = _layers(parts.parameters, "parameter", ("Parameter",))
-        ends = [_result(item) for item in _items(parts.results, "result")]
-        others = _reachable([*ends, *_layers(parts.sinks, "sink", ("Assign",))], given)
-        layers = [*given, *others, *ends]
-        for items, kind in ((given, "parameter"), (ends, "result")):
-            if len(set(items)) < len(items):
-                _refuse(f"a {kind} is listed twice")
-        _require_free(layers)
-        _require_own_names(layers)
-        _number(layers)
-        for layer in layers:
-            for port in layer.inputs:
-                assert port.source is not None
-                join(port.source, port)
-        return layers, parts.name
 
-    def release(self, layers: Sequence[Layer]) -> None:
-        """Make the layers of a model that could not be made free again."""
-        for layer in layers:
+def infer_assembled(graph: LayerGraph) -> None:
+    """Infer a graph just made of ``assembled`` layers; if that fails, its layers are free again."""
+    for layer in graph.file_order:
+        set_scopes(layer)
+    try:
+        infer_shapes(graph)
+    except ModelError:
+        for layer in graph.file_order:
             layer.owner = None
             for port in layer.outputs:
                 forget_readers(port)
+        raise
 
 
 def _refuse(message: str, hint: str | None = None) -> NoReturn:
@@ -152,6 +157,3 @@ def _number(layers: Sequence[Layer]) -> None:
         layer.id = number
         if not layer.name:
             layer.name = take_name(f"{layer.type}_{number}", taken)
-
-
-builder.provide(_Builder())

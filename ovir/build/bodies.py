@@ -12,8 +12,8 @@ from typing import Any
 from ovir.build.creation import Call, add_input, infer, port_of, ports_of
 from ovir.build.values import as_type
 from ovir.diagnostics.codes import BODY
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, LayerOrPort, Port
-from ovir.graph.model import Model
 from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 
 
@@ -29,9 +29,9 @@ class _BodyLayer(Layer):
             call.fail("the layer already belongs to a model", hint="finish the layer before the Model is made of it")
         return call
 
-    def _set_body(self, key: str, body: Model) -> None:
+    def _set_body(self, key: str, body: LayerGraph) -> None:
         call = self._call(f"set_{_name(key)}".replace(" ", "_"), body=body)
-        if not isinstance(body, Model):
+        if not isinstance(body, LayerGraph):
             call.fail(f"expected a Model, got {body!r}")
         if body.holder is not None:
             call.fail("the model is already the body of a layer", hint="copy it with clone()")
@@ -41,11 +41,11 @@ class _BodyLayer(Layer):
         self.bodies[key] = body
         self._wire(key, BodyMap(parameter_count=len(body.inputs)))
 
-    def _body(self, call: Call, key: str) -> Model:
+    def _body(self, call: Call, key: str) -> LayerGraph:
         body = self.bodies.get(key)
         if body is None:
             call.fail(f"the layer has no {_name(key)} yet")
-        assert isinstance(body, Model)
+        assert isinstance(body, LayerGraph)
         return body
 
     def _wiring(self, key: str) -> BodyMap:
@@ -109,11 +109,11 @@ class IfLayer(_BodyLayer):
 
     __slots__ = ()
 
-    def set_then_body(self, body: Model) -> None:
+    def set_then_body(self, body: LayerGraph) -> None:
         """Set the body that runs if the condition is true."""
         self._set_body("then", body)
 
-    def set_else_body(self, body: Model) -> None:
+    def set_else_body(self, body: LayerGraph) -> None:
         """Set the body that runs if the condition is false."""
         self._set_body("else", body)
 
@@ -141,11 +141,11 @@ class IterationLayer(_BodyLayer):
 
     __slots__ = ()
 
-    def set_body(self, body: Model) -> None:
+    def set_body(self, body: LayerGraph) -> None:
         """Set the body that runs in each iteration."""
         self._set_body("body", body)
 
-    def set_function(self, func: Model) -> None:
+    def set_function(self, func: LayerGraph) -> None:
         """Set the body that runs in each iteration."""
         self._set_body("body", func)
 

@@ -20,7 +20,7 @@ from ovir.diagnostics.codes import USAGE, Code
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.graph.layers import Layer, Port, attach
+from ovir.graph.layers import Layer, Port, attach, set_arithmetic
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
@@ -261,3 +261,6 @@ def apply(type_name: str, *operands: Any) -> Layer:
     names = ("a", "b")[: len(operands)]
     call = Call(type_name, dict(zip(names, operands, strict=True)))
     return create(call, cls(), ports_of(call, cls, names, operands).values(), {})
+
+
+set_arithmetic(apply)

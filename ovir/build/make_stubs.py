@@ -16,8 +16,8 @@ from typing import Any
 from ovir import ops
 from ovir.build import special
 from ovir.build.arguments import REQUIRED, Argument, Kind, arguments_of
+from ovir.build.function_names import functions
 from ovir.build.functions import documentation
-from ovir.build.names import functions
 from ovir.core.dimensions import Dimension
 from ovir.core.element_types import ElementType
 from ovir.core.shapes import PartialShape

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ovir.build.names import functions
+from ovir.build.function_names import functions
 from ovir.diagnostics.spelling import did_you_mean
 
 

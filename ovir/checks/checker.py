@@ -32,11 +32,11 @@ from ovir.diagnostics.codes import (
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OWN_FAULT, InputError
-from ovir.graph.model import Model
 from ovir.inference.models import infer_into
 from ovir.ir.legacy import check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 Clock = Callable[[str, float], None]
@@ -84,7 +84,7 @@ def _collect(
     """Read the file, infer it and apply the rules; dispose of the model before returning."""
     diagnostics = Diagnostics()
     with stage("reading") as timed:
-        document = load(model, weights, diagnostics, need_weights=need_weights)
+        document = load(model, weights, Model, diagnostics, need_weights=need_weights)
         clock("reading", timed.seconds)
     if document is not None:
         with stage("inferring") as timed:
@@ -104,7 +104,7 @@ def _collect(
     return diagnostics
 
 
-def infer_recovering(document: Document, diagnostics: Diagnostics) -> None:
+def infer_recovering(document: Document[Model], diagnostics: Diagnostics) -> None:
     """Infer with declared types wherever they differ from inferred ones.
 
     If anything differs, infer again without them, as ``read_model`` and OpenVINO do, and report which layers they would

@@ -16,7 +16,7 @@ from ovir.checks.releases import (
 )
 from ovir.core.element_types import ElementType
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.listeners import all_layers
 
 

@@ -11,18 +11,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ovir.core.garbage import without_garbage_collection
-from ovir.core.shapes import as_shape
+from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import CODES, NO_WEIGHTS, VARIABLE_TYPE, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model, ShapeLike
-from ovir.inference.declared import about_other_shapes, reshape_undeclared
-from ovir.inference.models import infer_into, reshaped_parameters, set_parameters
+from ovir.inference.declared import about_other_shapes
+from ovir.inference.models import infer_into, reshape_undeclared, reshaped_parameters, set_parameters
 from ovir.ir.legacy import apply_legacy_io, check_names
 from ovir.ir.reader import Document, load
 from ovir.ir.source import Source
+from ovir.model import Model
 from ovir.ops.state import AssignBase, FixedReadValue, ReadValueBase
 from ovir.runtime.listeners import all_layers
 
@@ -96,7 +96,7 @@ def read_recovering(
     """
     diagnostics = Diagnostics()
     with without_garbage_collection():
-        document = load(model, weights, diagnostics, need_weights=need_weights)
+        document = load(model, weights, Model, diagnostics, need_weights=need_weights)
         if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
             diagnostics.raise_errors(ReadError)
         assert document is not None
@@ -115,7 +115,7 @@ def read_recovering(
     return result
 
 
-def _infer(result: Recovered, document: Document, diagnostics: Diagnostics, lacks_weights: bool) -> None:
+def _infer(result: Recovered, document: Document[Model], diagnostics: Diagnostics, lacks_weights: bool) -> None:
     """Infer like ``read_model``; if that fails, infer again with declared types where types are in doubt."""
     if not diagnostics.fatal:
         infer_into(document.model, found := Diagnostics(), trust_declared=lacks_weights, declared=result.declared)

@@ -10,7 +10,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 _NAMED = 3
 """How many other layers that fail for the same reason a message names."""

@@ -17,8 +17,8 @@ from ovir.diagnostics.codes import Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
-from ovir.ir.weights import Weights
+from ovir.ir.weights import WeightBytes
+from ovir.model import Model
 from ovir.ops.infrastructure import Blob, Const
 
 
@@ -28,7 +28,7 @@ class Context:
 
     root: etree._Element
     file: str | None
-    weights: Weights
+    weights: WeightBytes
     model: Model
     runtime: tuple[int, int] | None = None
     """The OpenVINO release that is meant to read the file, as (2022, 3)."""

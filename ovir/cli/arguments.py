@@ -15,10 +15,9 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.diagnostics.text import readable
-from ovir.graph.input_names import find_input
-from ovir.graph.model import Model
-from ovir.inference.declared import reshape_undeclared
-from ovir.ir.reader import read_model
+from ovir.graph.names import input_named
+from ovir.inference.models import reshape_undeclared
+from ovir.model import Model, read_model
 
 Commands = Any  # argparse has no public name for the type that add_subparsers returns
 
@@ -204,9 +203,9 @@ def parse_shapes(model: Model, texts: Sequence[str]) -> dict[int, PartialShape]:
         try:
             shape = PartialShape.parse(shape_text)
         except ValueError as error:
-            port = model.inputs[find_input(model, name) if name is not None else 0]
+            port = model.inputs[input_named(model, name) if name is not None else 0]
             raise_usage_error(f"--shape {text}: {error}", f"input '{port.any_name}' is {port.type} in the file")
-        index = find_input(model, name) if name is not None else 0
+        index = input_named(model, name) if name is not None else 0
         if index in shapes:
             raise_usage_error(f"--shape {text}: input '{model.inputs[index].any_name}' has two shapes")
         shapes[index] = shape

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.inference.constant_layers import constant_layers
+from ovir.model import Model
 from ovir.ops.base.traits import input_names
 from ovir.ops.infrastructure import Const
 

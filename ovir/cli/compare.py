@@ -28,7 +28,7 @@ from ovir.cli.workers import add_workers, opened_workers
 from ovir.debugging.compare import compare
 from ovir.debugging.comparison import Comparison
 from ovir.debugging.sides import Mode
-from ovir.graph.model import Model
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page

@@ -11,9 +11,9 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import NO_RESULT, Severity
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError
-from ovir.graph.model import Model
 from ovir.hybrid.compiled import ENGINES, compile_model
 from ovir.kernels.narrow import NARROW
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import matching_taps
 from ovir.runtime.results import Results

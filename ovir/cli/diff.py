@@ -15,7 +15,7 @@ from ovir.cli.output import print_message, say, say_json
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.text import plural, readable
-from ovir.ir.reader import read_model
+from ovir.model import read_model
 
 if TYPE_CHECKING:
     from ovir.reports.page import Page

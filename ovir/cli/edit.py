@@ -19,9 +19,8 @@ from ovir.diagnostics.codes import INTERNAL, OUT_OF_MEMORY, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural, readable
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
 from ovir.ir.writing.save import write_model
+from ovir.model import Model, read_model
 
 
 class Edit(NamedTuple):
@@ -123,7 +122,7 @@ def run(arguments: argparse.Namespace) -> int:
     warnings: list[Diagnostic] = []
     if path is not None:
         is_compressed = any(option == COMPRESS.option for option, _ in arguments.edits)
-        written, warnings = write_model(model, path, is_compressed)
+        written, warnings = write_model(model, path, is_compressed, Model)
     if arguments.json:
         edits = [{"option": edit.option, "value": edit.value, "result": edit.result} for edit in done]
         diagnostics = [found.to_dict() for found in warnings]

@@ -11,12 +11,11 @@ from ovir.cli.arguments import parse_shapes, raise_usage_error
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import NotFoundError
 from ovir.diagnostics.text import plural
-from ovir.editing.keys import tensor_names
-from ovir.graph.keys import TensorKey
+from ovir.editing.keys import TensorKey, tensor_names
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.io.literals import parse_literal
 from ovir.io.tensor_files import load_tensor, with_element_type
+from ovir.model import Model
 
 Report = Callable[[], str]
 """Returns what an edit has done, once the model is inferred."""

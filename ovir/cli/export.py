@@ -22,7 +22,7 @@ from ovir.cli.run_inputs import add_inputs, collect, save_inputs
 from ovir.cli.status import DONE, WRONG
 from ovir.core.arrays import Array
 from ovir.diagnostics.text import plural, readable
-from ovir.graph.model import Model
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.debugging.export_check import Verification

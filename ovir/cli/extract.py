@@ -14,11 +14,8 @@ from ovir.cli.outputs import output_file
 from ovir.cli.saved import saved_as_json
 from ovir.cli.status import DONE
 from ovir.diagnostics.text import readable
-from ovir.editing.keys import tensor_names
-from ovir.graph.keys import TensorKey
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
-from ovir.ir.writing.save import save_model
+from ovir.editing.keys import TensorKey, tensor_names
+from ovir.model import Model, read_model, save_model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 

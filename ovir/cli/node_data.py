@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ovir.cli.arguments import check_target, raise_usage_error
 from ovir.cli.outputs import output_file
 from ovir.core.files import write_text
-from ovir.graph.model import Model
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.analysis.profile import Profile

@@ -22,7 +22,7 @@ from ovir.cli.outputs import output_file
 from ovir.cli.progress import reported
 from ovir.cli.status import DONE, UNUSABLE, WRONG
 from ovir.diagnostics.text import plural, readable
-from ovir.graph.model import Model
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.debugging.precision import LayerSensitivity, Precision
@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _save(model: Model, found: Precision, path: str, lost: dict[str, str]) -> None:
     from ovir.debugging.exact_marks import with_exact_layers
-    from ovir.ir.writing.save import save_model
+    from ovir.model import save_model
 
     print_diagnostics(save_model(with_exact_layers(model, found.keep), path))
     print_message(readable(f"{path}: {plural(len(found.keep), 'layer')} marked to stay in f32"))

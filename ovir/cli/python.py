@@ -10,8 +10,8 @@ from ovir.cli.extensions import add_extension, load_extensions
 from ovir.cli.output import say
 from ovir.cli.outputs import output_file
 from ovir.diagnostics.text import plural, size_text
-from ovir.ir.reader import read_model
 from ovir.ir.writing.python_code import program_of, to_python
+from ovir.model import read_model
 
 
 def add_to(commands: Any) -> None:

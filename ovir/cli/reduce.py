@@ -16,8 +16,7 @@ from ovir.core.arrays import Array
 from ovir.debugging.reducing.checks import status_text
 from ovir.debugging.reducing.reduce import Reduction, reduce
 from ovir.diagnostics.text import plural, readable
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
+from ovir.model import Model, read_model
 
 _EPILOG = """\
   ovir reduce model.xml --check 'ovir run {}' -o small.xml

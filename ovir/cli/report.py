@@ -13,7 +13,7 @@ from ovir.cli.output import format_number, say, say_json, say_table
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.diagnostics.text import plural, readable
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.results import Results
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ from ovir.diagnostics.codes import BAD_INPUT, ENGINE, INTERNAL, NO_ENGINE, NOT_S
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, RunError
 from ovir.diagnostics.text import escaped, plural, readable
-from ovir.graph.input_names import find_input
-from ovir.graph.model import Model
+from ovir.graph.names import input_named
 from ovir.io.images import ENDINGS, LAYOUTS, RESIZES, Preparation, load_image
+from ovir.model import Model
 
 if TYPE_CHECKING:
     from ovir.analysis.random_inputs import RandomInput
@@ -118,7 +118,7 @@ def preparation(arguments: argparse.Namespace) -> Preparation:
 
 def save_inputs(path: str, model: Model, inputs: RunInputs) -> None:
     """Write the arrays under the names by which ``--input`` finds them again."""
-    from ovir.graph.input_names import distinct_names
+    from ovir.graph.names import distinct_names
     from ovir.io.tensor_files import save_npz
 
     names = distinct_names(model.inputs)
@@ -158,7 +158,7 @@ def _given(model: Model, arguments: argparse.Namespace) -> dict[int, Array]:
             _refuse_key_without_name(model, source)
             found = _archive(model, source)
         else:
-            index = find_input(model, name) if name is not None else 0
+            index = input_named(model, name) if name is not None else 0
             is_image = source.lower().endswith(ENDINGS)
             images += is_image
             found = {index: _image(model, index, source, arguments) if is_image else _one(model, index, source, text)}

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from typing import Any
 
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
 from ovir.ir.writing.pair import target_paths
+from ovir.model import Model
 
 
 def saved_as_json(model: Model, path: str | None, keys_before: Collection[str]) -> dict[str, Any]:

@@ -7,9 +7,8 @@ import argparse
 from ovir.cli.arguments import amount, parse_shapes, raise_usage_error, seconds
 from ovir.cli.output import print_diagnostics
 from ovir.debugging.sides import Against
-from ovir.graph.model import Model
-from ovir.inference.declared import reshape_undeclared
-from ovir.ir.reader import read_model
+from ovir.inference.models import reshape_undeclared
+from ovir.model import Model, read_model
 
 
 def add_device(parser: argparse.ArgumentParser) -> None:

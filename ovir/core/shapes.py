@@ -237,7 +237,11 @@ def static_shape(sizes: tuple[int, ...]) -> PartialShape:
     return PartialShape(sizes)
 
 
-def as_shape(value: PartialShape | Sequence[DimensionLike] | str) -> PartialShape:
+ShapeLike = PartialShape | Sequence[DimensionLike] | str
+"""A shape, a list such as ``[1, -1, "2..5"]``, or a text such as ``"1,?,2..5"``."""
+
+
+def as_shape(value: ShapeLike) -> PartialShape:
     """Return the shape of a list of dimensions or of a text, or a PartialShape as given; raise ValueError for anything
     else."""
     if isinstance(value, PartialShape):

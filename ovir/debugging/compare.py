@@ -30,7 +30,7 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, RunError
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 
 Progress = Callable[[int, int, str], None]

@@ -12,8 +12,7 @@ from typing import Protocol, Self
 from ovir.core.arrays import Array
 from ovir.core.interrupts import temporary_folder
 from ovir.engines.process import Engine, Loaded
-from ovir.graph.model import Model
-from ovir.ir.writing.save import save_model
+from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
 
 

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 
 from ovir.debugging.exact_forms import equal_form, lost_mark
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.constant_layers import constant_layers
+from ovir.model import Model
 
 _MARKS = (
     RtElement(

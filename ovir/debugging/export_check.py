@@ -18,7 +18,7 @@ from ovir.diagnostics.text import plural
 from ovir.export.exported import Exported
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession, Session
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep

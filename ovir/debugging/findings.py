@@ -10,7 +10,7 @@ from ovir.debugging.criterion import Criterion
 from ovir.debugging.others import OtherBase
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 @dataclass

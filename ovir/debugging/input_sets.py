@@ -13,8 +13,8 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.graph.model import Model
 from ovir.io.input_files import InputFile, find_inputs
+from ovir.model import Model
 from ovir.runtime.inputs import Feeds, collect_inputs
 
 Inputs = Feeds | Sequence[Mapping[Any, Any]] | Sequence[InputFile] | str | os.PathLike[str]

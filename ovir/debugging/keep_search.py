@@ -11,7 +11,7 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.debugging.output_errors import output_error, tensor_error
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.emulation import Emulation
 from ovir.runtime.partial import PartialRuns, Tensors
 

@@ -16,7 +16,7 @@ from ovir.diagnostics.errors import InputError, ReadError
 from ovir.diagnostics.text import plural
 from ovir.engines.process import Engine, Loaded
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 
 

@@ -12,9 +12,9 @@ from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
 from ovir.editing.transaction import infer_edited
 from ovir.graph.connections import set_scopes
-from ovir.graph.flat import restore
+from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join
-from ovir.graph.model import Model, independent
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import ReadValueBase
 

@@ -15,8 +15,8 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
-from ovir.graph.model import Model
 from ovir.kernels.narrow import NARROW
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
 
@@ -106,7 +106,7 @@ def precision(
         message = f"{to!r} cannot be emulated; expected {', '.join(TOLERANCES)}"
         raise InputError(diagnose(USAGE, message, hint=hint))
     if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # a convenience only
+        from ovir.model import read_model  # a convenience only
 
         model = read_model(model)
     sets = [load() for load in input_sets(model, inputs, samples, seed)]

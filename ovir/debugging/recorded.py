@@ -17,7 +17,7 @@ from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.executor import SeenStep
 
 _SHOWN = 5  # keys in a message

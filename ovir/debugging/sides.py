@@ -23,10 +23,9 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.engines.process import Engine
-from ovir.graph.model import Model
 from ovir.io.tensor_files import NpzReader, open_npz
-from ovir.ir.reader import read_model
 from ovir.ir.writing.save import upgraded
+from ovir.model import Model, read_model
 from ovir.runtime.executor import SeenStep
 
 Mode = Literal["isolated", "cumulative"]

@@ -9,9 +9,9 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.kernel_warnings import reporting_to
-from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.kernels.blas import single_thread
+from ovir.model import Model
 from ovir.runtime.bindings import Bindings
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.executor import SeenStep

@@ -1,9 +1,9 @@
-"""Finds the layers and tensors that arguments of edits name."""
+"""The types of the arguments that name layers and tensors of a model, and functions that find what they name."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NoReturn, TypeGuard, cast
+from typing import NoReturn, TypeAlias, TypeGuard, cast
 
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
@@ -11,12 +11,20 @@ from ovir.diagnostics.errors import InputError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
 from ovir.diagnostics.text import plural
 from ovir.editing.transaction import outermost, owner_of
-from ovir.graph.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+
+LayerKey: TypeAlias = str | int | Layer
+"""A layer, or its name, key or id."""
+TensorKey: TypeAlias = str | Layer | Port | tuple[LayerKey, int]
+"""The name of a tensor or a layer, a layer with the position of an output, or one of these objects."""
+TensorKeys: TypeAlias = TensorKey | Iterable[TensorKey]
+InputKey: TypeAlias = str | Layer | Port | tuple[LayerKey, int]
+"""An input port, a layer with the position of an input, or a layer alone where that says which input is meant."""
+InputKeys: TypeAlias = InputKey | Iterable[InputKey]
 
 
-def find_layer(model: Model, key: LayerKey) -> Layer:
+def find_layer(model: LayerGraph, key: LayerKey) -> Layer:
     """Return the layer of a model or its bodies with this name, key or id, or the layer itself."""
     if not isinstance(key, Layer):
         return model.layer(key)
@@ -25,7 +33,7 @@ def find_layer(model: Model, key: LayerKey) -> Layer:
     return key
 
 
-def find_tensors(model: Model, keys: TensorKeys, *, repeated: bool = False) -> list[Port]:
+def find_tensors(model: LayerGraph, keys: TensorKeys, *, repeated: bool = False) -> list[Port]:
     """Return the output ports of tensors; a layer stands for all its outputs.
 
     Raises InputError for a tensor that is given twice unless ``repeated`` is True, and NotFoundError for one that does
@@ -45,7 +53,7 @@ def find_tensors(model: Model, keys: TensorKeys, *, repeated: bool = False) -> l
     return found
 
 
-def find_tensor(model: Model, key: TensorKey) -> Port:
+def find_tensor(model: LayerGraph, key: TensorKey) -> Port:
     """Return the output port of one tensor; InputError for a layer with several outputs."""
     found = _tensors_of(model, key, tensor_names(model) if isinstance(key, str) else {})
     if len(found) != 1:
@@ -54,7 +62,7 @@ def find_tensor(model: Model, key: TensorKey) -> Port:
     return found[0]
 
 
-def _tensors_of(model: Model, key: TensorKey, names: Mapping[str, Port]) -> list[Port]:
+def _tensors_of(model: LayerGraph, key: TensorKey, names: Mapping[str, Port]) -> list[Port]:
     """Return the output ports that a key stands for: at least one. Tensor names come before names of layers."""
     if isinstance(key, Port):
         find_layer(model, key.layer)
@@ -68,7 +76,7 @@ def _tensors_of(model: Model, key: TensorKey, names: Mapping[str, Port]) -> list
     return [names[key]] if key in names else _outputs_of(_layer_named(model, key))
 
 
-def find_input(model: Model, key: InputKey) -> Port:
+def find_input(model: LayerGraph, key: InputKey) -> Port:
     """Return an input port; a layer stands for its only input."""
     found = _inputs_of(model, key)
     if len(found) != 1:
@@ -78,7 +86,7 @@ def find_input(model: Model, key: InputKey) -> Port:
     return found[0]
 
 
-def find_readers(model: Model, source: Port, keys: InputKeys) -> list[Port]:
+def find_readers(model: LayerGraph, source: Port, keys: InputKeys) -> list[Port]:
     """Return input ports that read a tensor; a layer stands for all of its inputs that do."""
     found: dict[Port, None] = {}
     for key in _as_list(keys, "readers", "input ports or layers", "input"):
@@ -92,7 +100,7 @@ def find_readers(model: Model, source: Port, keys: InputKeys) -> list[Port]:
     return list(found)
 
 
-def _inputs_of(model: Model, key: InputKey) -> list[Port]:
+def _inputs_of(model: LayerGraph, key: InputKey) -> list[Port]:
     """Return the input port of a key, or all input ports of a layer."""
     if isinstance(key, Port):
         find_layer(model, key.layer)
@@ -153,7 +161,7 @@ def _read_by(port: Port) -> Port:
 # --------------------------------------------------------------------------- names
 
 
-def tensor_names(model: Model) -> dict[str, Port]:
+def tensor_names(model: LayerGraph) -> dict[str, Port]:
     """Return the output port of each tensor of a model and its bodies by its names.
 
     The name of a tensor in a body follows the names of the layers around it, as ``loop/body/name``.
@@ -172,21 +180,21 @@ def tensor_names(model: Model) -> dict[str, Port]:
     return found
 
 
-def _layer_named(model: Model, key: str) -> Layer:
+def _layer_named(model: LayerGraph, key: str) -> Layer:
     try:
         return model.layer(key)
     except NotFoundError:
         refuse_unknown(model, key)
 
 
-def refuse_unknown(model: Model, key: str) -> NoReturn:
+def refuse_unknown(model: LayerGraph, key: str) -> NoReturn:
     """Raise NotFoundError for a name that neither a tensor nor a layer has."""
     known = [*dict.fromkeys((*(layer.key for layer in model.walk()), *tensor_names(model)))]
     message = f"no tensor and no layer is named {key!r}"
     raise NotFoundError(diagnose(USAGE, message, Place(model.path), hint=did_you_mean(key, known)))
 
 
-def _refuse_key(model: Model, key: object) -> NoReturn:
+def _refuse_key(model: LayerGraph, key: object) -> NoReturn:
     hint = "a tensor is given by its name, by the name of its layer, or as (layer, position of the output)"
     raise InputError(diagnose(USAGE, f"expected a tensor, got {key!r}", Place(model.path), hint=hint))
 

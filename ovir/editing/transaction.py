@@ -12,8 +12,8 @@ from typing import cast
 
 from ovir.diagnostics.codes import DECLARED_TYPE, EXCHANGED_INPUTS, INPUT_TYPE, OWN_TYPE
 from ovir.diagnostics.errors import ModelError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.graph.snapshot import Snapshot
 from ovir.inference.declared import SHAPES
 from ovir.inference.models import infer_model
@@ -32,7 +32,7 @@ class OpenEdits:
 
 
 @contextmanager
-def editing(model: Model, new: Iterable[Layer] = ()) -> Iterator[None]:
+def editing(model: LayerGraph, new: Iterable[Layer] = ()) -> Iterator[None]:
     """Combine edits of a model, or of the model around a body, to one: see the module.
 
     If the edits are undone, the layers ``new``, which belong to no model yet, become what they are now.
@@ -68,7 +68,7 @@ def _inner(edits: OpenEdits) -> Iterator[None]:
         raise
 
 
-def infer_edited(root: Model) -> None:
+def infer_edited(root: LayerGraph) -> None:
     """Infer a model after edits. That the file declares other types than result from the edits is not reported.
 
     Raises ModelError with the first error only, because others usually follow from it.
@@ -81,18 +81,18 @@ def infer_edited(root: Model) -> None:
     root.inference_diagnostics = [d for d in found if d.code not in _DECLARED or d in earlier]
 
 
-def with_types(model: Model) -> None:
+def with_types(model: LayerGraph) -> None:
     """Infer a model if edits of an open block have changed it since its last inference."""
     root = outermost(model)
     if root.open_edits is not None and any(graph.needs_inference for graph in root.graphs()):
         infer_edited(root)
 
 
-def outermost(model: Model) -> Model:
+def outermost(model: LayerGraph) -> LayerGraph:
     """Return the model itself, or the one around a body and all bodies between."""
-    return cast("Model", list(model.around())[-1])
+    return cast("LayerGraph", list(model.around())[-1])
 
 
-def owner_of(layer: Layer) -> Model:
+def owner_of(layer: Layer) -> LayerGraph:
     """Return the model or body that a layer is in."""
-    return cast("Model", layer.owner)
+    return cast("LayerGraph", layer.owner)

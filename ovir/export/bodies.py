@@ -10,7 +10,7 @@ import onnx_ir as ir
 from ovir.core.tensor_types import TensorType
 from ovir.export.graph import Graph
 from ovir.export.tensors import Tensor
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 @dataclass

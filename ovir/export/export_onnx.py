@@ -10,8 +10,8 @@ from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.export.exported import Exported
-from ovir.graph.model import Model
 from ovir.ir.writing.pair import target_paths
+from ovir.model import Model
 
 
 def export_onnx(
@@ -38,7 +38,7 @@ def export_onnx(
         from ovir.export.writing import ONNX, default_opset, write
 
     if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # only this convenience needs the reader
+        from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     if opset is not None and type(opset) is not int:

@@ -22,9 +22,9 @@ from ovir.export.graph import Graph, NotExportable
 from ovir.export.registry import exporter_of
 from ovir.export.tensors import Tensor
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.graph.names import default_name, take_name
 from ovir.graph.rt_info import RtInfo
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions

@@ -12,11 +12,8 @@ from ovir.diagnostics.codes import TOO_DEEP, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError, NotFoundError
 from ovir.diagnostics.spelling import did_you_mean
-from ovir.graph.file_order import FileOrder
-from ovir.graph.layers import Layer, Port
-from ovir.graph.order import dead_layers, topological_order
-from ovir.graph.ranks import NARROW, Ranks
-from ovir.graph.read_only import ReadOnlyDict, ReadOnlyList
+from ovir.graph.layers import Layer, Port, ReadOnlyDict, ReadOnlyList
+from ovir.graph.order import NARROW, FileOrder, Ranks, dead_layers, topological_order
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,7 +44,7 @@ class Dependent(Protocol):
         """Copy what is needed from the model, which is about to change."""
 
 
-class LayerGraph:
+class ConnectedLayers:
     """Layers and what is derived from their connections.
 
     Only the ports record connections: each input has a source, each output has readers. Everything else (edges, order,
@@ -100,7 +97,7 @@ class LayerGraph:
 
     @property
     def file_order(self) -> list[Layer]:
-        """Return the layers in the order of the file, in which edits put new layers behind those that they follow."""
+        """Return the layers in the order of the file, in which edits put new layers after those that they follow."""
         return ReadOnlyList(self._file_order)
 
     def _adopt(self, layer: Layer) -> None:
@@ -166,7 +163,7 @@ class LayerGraph:
         for body in [body for layer in self._file_order for body in layer.bodies.values()]:
             yield from body.graphs()
 
-    def around(self) -> Iterator[LayerGraph]:
+    def around(self) -> Iterator[ConnectedLayers]:
         """Yield this model and, if it is a body, the models around it, from the inside out."""
         graph: Any = self
         while graph is not None:
@@ -196,7 +193,7 @@ class LayerGraph:
 
     def require_depth(self) -> None:
         """Raise ModelError if bodies are nested more deeply than functions that call themselves can follow."""
-        graphs: list[LayerGraph] = [self]
+        graphs: list[ConnectedLayers] = [self]
         for _ in range(MAX_DEPTH + 1):
             holders = [layer for graph in graphs for layer in graph._file_order if layer.bodies]
             if not holders:
@@ -248,7 +245,7 @@ class LayerGraph:
             holder = self._by_own_key.get(key[:end])
             for name, body in holder.bodies.items() if holder is not None else ():
                 start = f"{name}/"
-                inner: LayerGraph = body
+                inner: ConnectedLayers = body
                 if key.startswith(start, end + 1) and (found := inner._keyed(key[end + 1 + len(start) :])) is not None:
                     return found
             end = key.find("/", end + 1)
@@ -305,7 +302,7 @@ class LayerGraph:
 
 def require_own_bodies(layers: Iterable[Layer]) -> None:
     """Raise InputError if a body belongs to two layers: what one of them does would change the other."""
-    holders: dict[LayerGraph, Layer] = {}
+    holders: dict[ConnectedLayers, Layer] = {}
     for layer in layers:
         for name, body in layer.bodies.items():
             other = body.holder or holders.setdefault(body, layer)

@@ -1,11 +1,11 @@
-"""Layers and their ports."""
+"""Layers and their ports, and the lists and dictionaries of a graph that callers can read but not change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol, SupportsIndex, TypeVar
 
 from ovir.core.element_types import ElementType, dynamic
 from ovir.core.shapes import PartialShape
@@ -13,13 +13,14 @@ from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.caller import caller
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
-from ovir.diagnostics.errors import OWN_FAULT, NotFoundError
+from ovir.diagnostics.errors import OWN_FAULT, InputError, NotFoundError
 from ovir.diagnostics.text import plural
-from ovir.graph.provided import builder
 from ovir.graph.rt_info import NO_RT_INFO, DeferredRtInfo, RtInfo
 
 if TYPE_CHECKING:
     from ovir.ops.base.operator import Operator
+
+T = TypeVar("T")
 
 UNKNOWN_TENSOR = TensorType(dynamic, PartialShape(None))
 
@@ -41,64 +42,66 @@ class Owner(Protocol):
 class Arithmetic:
     """The arithmetic of layers and of output ports: ``a + b`` is a new layer that adds them.
 
-    The other operand is a layer, a port, an array or a number; a number takes the element type of this operand.
+    The other operand is a layer, a port, an array or a number; a number takes the element type of this operand. The
+    new layer is created by the function of ``set_arithmetic``, because only packages above this one can infer it.
     """
 
     __slots__ = ()
     __array_ufunc__ = None  # so that ``array + layer`` is left to the layer
+    _apply: ClassVar[Callable[..., Layer]]
 
     def __add__(self, other: Any) -> Layer:
-        return _applied("Add", self, other)
+        return self._apply("Add", self, other)
 
     def __radd__(self, other: Any) -> Layer:
-        return _applied("Add", other, self)
+        return self._apply("Add", other, self)
 
     def __sub__(self, other: Any) -> Layer:
-        return _applied("Subtract", self, other)
+        return self._apply("Subtract", self, other)
 
     def __rsub__(self, other: Any) -> Layer:
-        return _applied("Subtract", other, self)
+        return self._apply("Subtract", other, self)
 
     def __mul__(self, other: Any) -> Layer:
-        return _applied("Multiply", self, other)
+        return self._apply("Multiply", self, other)
 
     def __rmul__(self, other: Any) -> Layer:
-        return _applied("Multiply", other, self)
+        return self._apply("Multiply", other, self)
 
     def __truediv__(self, other: Any) -> Layer:
-        return _applied("Divide", self, other)
+        return self._apply("Divide", self, other)
 
     def __rtruediv__(self, other: Any) -> Layer:
-        return _applied("Divide", other, self)
+        return self._apply("Divide", other, self)
 
     def __mod__(self, other: Any) -> Layer:
-        return _applied("FloorMod", self, other)
+        return self._apply("FloorMod", self, other)
 
     def __rmod__(self, other: Any) -> Layer:
-        return _applied("FloorMod", other, self)
+        return self._apply("FloorMod", other, self)
 
     def __pow__(self, other: Any) -> Layer:
-        return _applied("Power", self, other)
+        return self._apply("Power", self, other)
 
     def __rpow__(self, other: Any) -> Layer:
-        return _applied("Power", other, self)
+        return self._apply("Power", other, self)
 
     def __matmul__(self, other: Any) -> Layer:
-        return _applied("MatMul", self, other)
+        return self._apply("MatMul", self, other)
 
     def __rmatmul__(self, other: Any) -> Layer:
-        return _applied("MatMul", other, self)
+        return self._apply("MatMul", other, self)
 
     def __neg__(self) -> Layer:
-        return _applied("Negative", self)
+        return self._apply("Negative", self)
 
     def __abs__(self) -> Layer:
-        return _applied("Abs", self)
+        return self._apply("Abs", self)
 
 
-def _applied(type_name: str, *operands: Any) -> Layer:
-    layer: Layer = builder().apply(type_name, *operands)
-    return layer
+def set_arithmetic(apply: Callable[..., Layer]) -> None:
+    """Set the function that returns a new layer for the type of an operation and its operands."""
+    Arithmetic._apply = staticmethod(apply)
 
 
 @dataclass(eq=False, slots=True)
@@ -364,3 +367,46 @@ def path_text(layers: Sequence[Layer]) -> str:
 
 
 _SHOWN = 10  # number of layers at each end
+
+
+# --------------------------------------------------------------------------- read-only lists and dictionaries
+
+
+class ReadOnlyList(list[T]):
+    """A list that is derived from a model; copies of it are plain lists."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[list[T]], tuple[list[T]]]:
+        return list, (list(self),)
+
+
+class ReadOnlyDict(dict[str, Any]):
+    """The attributes of a layer; copies of it are plain dictionaries."""
+
+    __slots__ = ()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[type[dict[str, Any]], tuple[dict[str, Any]]]:
+        return dict, (dict(self),)
+
+
+def _refuse_list(self: object, *arguments: object, **keywords: object) -> NoReturn:
+    message = "this list of a model cannot be changed"
+    hint = "change a copy, list(...), or edit the model: Model.add_layer, Model.remove_layer"
+    raise InputError(diagnose(USAGE, message, hint=hint))
+
+
+def _refuse_dict(self: object, *arguments: object, **keywords: object) -> NoReturn:
+    message = "the attributes of a layer cannot be changed: its operator has its own values"
+    hint = "replace the layer by one with other attributes: Model.replace_layer"
+    raise InputError(diagnose(USAGE, message, hint=hint))
+
+
+_BOTH = ("clear", "pop", "__setitem__", "__delitem__")
+_LIST = ("append", "extend", "insert", "remove", "reverse", "sort", "__iadd__", "__imul__")
+_DICT = ("popitem", "setdefault", "update", "__ior__")
+
+for _name in (*_BOTH, *_LIST):
+    setattr(ReadOnlyList, _name, _refuse_list)
+for _name in (*_BOTH, *_DICT):
+    setattr(ReadOnlyDict, _name, _refuse_dict)

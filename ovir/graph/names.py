@@ -1,9 +1,10 @@
-"""Names of layers and tensors: free ones, default ones, and names that two tensors share."""
+"""Names of layers and tensors: free ones, default ones, names that two tensors share, and names of inputs."""
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
 
 # --------------------------------------------------------------------------- free names
@@ -71,3 +72,22 @@ def make_names_unique(layers: Sequence[Layer]) -> None:
     taken = {name for layer in layers for port in (*layer.outputs, *layer.inputs) for name in port.own_names}
     for name, _, port in list(repeated_names(layers)):
         port.own_names = port.own_names - {name} | {take_name(name, taken, 1)}
+
+
+# --------------------------------------------------------------------------- names of inputs
+
+
+def distinct_names(inputs: Sequence[Port]) -> list[str]:
+    """Return a name for each input that stands for no other: a tensor name, or else the number of its position."""
+    names: list[str] = []
+    for i, port in enumerate(inputs):
+        others = {name for k, other in enumerate(inputs) if k != i for name in (*other.names, other.layer.name)}
+        own = [name for name in (port.any_name, *sorted(port.names), port.layer.name) if name and name not in others]
+        names.append(own[0] if own else str(i))
+    return names
+
+
+def input_named(model: LayerGraph, name: str) -> int:
+    """Return the position of an input, given by name or by the number of its position; raise NotFoundError."""
+    known = any(name in port.names or name == port.layer.name for port in model.inputs)
+    return model.input_index(int(name) if name.isdecimal() and not known else name)

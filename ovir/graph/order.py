@@ -1,4 +1,4 @@
-"""Algorithms on the connections of layers: topological order, paths, dead layers.
+"""The orders of layers: the topological order with the algorithms around it, the order of the file, and ranks.
 
 An Assign must run after the ReadValues of its variable although no edge connects them.
 """
@@ -150,3 +150,127 @@ def _cycle_error(layers: Sequence[Layer], done: set[Layer], by_state: dict[Layer
     at = cycle.index(first)
     cycle = [*cycle[at:], *cycle[:at], first]
     return ModelError(diagnose(CYCLE, f"these layers depend on each other: {path_text(cycle)}", first.place))
+
+
+# --------------------------------------------------------------------------- the order of the file
+
+
+class FileOrder:
+    """Layers in the order of the file.
+
+    An edit is only recorded; the next access to ``layers`` carries out all of them in one pass. So a sequence of edits
+    takes time in proportion to their number, not to the number of layers each.
+    """
+
+    def __init__(self, layers: Iterable[Layer]) -> None:
+        self._layers = list(layers)
+        self._after: dict[Layer, list[Layer]] = {}
+        """The layers inserted after a layer, the nearest one last."""
+        self._removed: set[Layer] = set()
+
+    @property
+    def layers(self) -> list[Layer]:
+        """Return the layers in order; the list must not be changed."""
+        if self._after or self._removed:
+            self._layers = self._edited()
+            self._after = {}
+            self._removed = set()
+        return self._layers
+
+    def append(self, layer: Layer) -> None:
+        """Add a layer after all others."""
+        self.layers.append(layer)
+
+    def insert(self, layer: Layer, before: Layer) -> None:
+        """Insert a layer directly after the layer ``before``."""
+        if layer in self._removed:
+            self._layers = self.layers
+        self._after.setdefault(before, []).append(layer)
+
+    def remove(self, layer: Layer) -> None:
+        self._removed.add(layer)
+
+    def _edited(self) -> list[Layer]:
+        result: list[Layer] = []
+        for first in self._layers:
+            pending = [first]
+            while pending:
+                layer = pending.pop()
+                if layer not in self._removed:
+                    result.append(layer)
+                pending.extend(self._after.get(layer, ()))
+        return result
+
+
+# --------------------------------------------------------------------------- ranks
+
+NARROW, WIDE = 1 << 60, 1 << 600
+"""Differences of the ranks of successive layers; a wide one has room for more edits, but takes more memory."""
+
+
+class Ranks:
+    """The rank of each layer is above the ranks of the layers that feed it; unrelated layers may have equal ranks.
+
+    Edits keep the ranks up to date: a layer gets a rank between those around it. Only if there is none, all ranks have
+    to be made anew.
+    """
+
+    def __init__(self, order: Sequence[Layer], gap: int) -> None:
+        """Set the ranks of layers that are in topological order."""
+        self._gap = gap
+        self._ranks = {layer: i * gap for i, layer in enumerate(order, 1)}
+        self.only_edges = not any(
+            layer.type == "Assign" and any(port.readers for port in layer.outputs) for layer in order
+        )
+        """Whether no path leads through the state, that is from a ReadValue through the Assign of its variable."""
+
+    def place(self, layer: Layer) -> bool:
+        """Give a layer a rank that suits its connections; return False if there is none."""
+        sources = [self._ranks[port.source.layer] for port in layer.inputs if port.source is not None]
+        readers = [self._ranks[reader.layer] for port in layer.outputs for reader in port.readers]
+        if not sources:  # it goes to the front, so that the layers that will read it come after it
+            self._ranks[layer] = min([0, *(rank - 1 for rank in readers)])
+            return True
+        low = max(sources)
+        high = min(readers, default=low + 2 * self._gap)
+        if high - low < 2:
+            return False
+        self._ranks[layer] = (low + high) // 2
+        return True
+
+    def remove(self, layer: Layer) -> None:
+        del self._ranks[layer]
+
+    def backward(self, source: Layer, targets: Iterable[Layer]) -> list[Layer]:
+        """Return the targets that are not ranked above ``source``."""
+        limit = self._ranks[source]
+        return [layer for layer in targets if self._ranks[layer] <= limit]
+
+    def may_reach(self, starts: Sequence[Layer], end: Layer) -> bool:
+        """Return whether a path leads from any of ``starts`` to ``end``.
+
+        The search begins at both sides and stops when one of them has nowhere left to go, because most edits connect a
+        layer with few others around it.
+        """
+        ahead, behind = set(starts), {end}
+        if end in ahead:
+            return True
+        lowest, highest = min(self._ranks[layer] for layer in starts), self._ranks[end]
+        forward = self._walk(list(ahead), ahead, highest, is_forward=True)
+        backward = self._walk([end], behind, lowest, is_forward=False)
+        return any(one in behind or other in ahead for one, other in zip(forward, backward, strict=False))
+
+    def _walk(self, pending: list[Layer], seen: set[Layer], limit: int, *, is_forward: bool) -> Iterator[Layer]:
+        """Yield the other end of each edge that is met, and add the layers there to ``seen``."""
+        while pending:
+            layer = pending.pop()
+            if is_forward:
+                others = (reader.layer for port in layer.outputs for reader in port.readers)
+            else:
+                others = (port.source.layer for port in layer.inputs if port.source is not None)
+            for other in others:
+                rank = self._ranks[other]
+                if other not in seen and (rank <= limit if is_forward else rank >= limit):
+                    seen.add(other)
+                    pending.append(other)
+                yield other

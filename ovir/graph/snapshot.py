@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ovir.graph.file_order import FileOrder
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-
-if TYPE_CHECKING:
-    from ovir.graph.model import Model
+from ovir.graph.order import FileOrder
 
 _OF_LAYER = ("id", "name", "type", "version", "attributes", "operator", "rt_info_source", "scope", "owner")
 _OF_PORT = (
@@ -46,9 +44,9 @@ class Snapshot:
     connected with nothing.
     """
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: LayerGraph) -> None:
         self._model = model
-        self._models: list[tuple[Model, _ModelState]] = []
+        self._models: list[tuple[LayerGraph, _ModelState]] = []
         self._layers: dict[Layer, _LayerState] = {}
         self._ports: list[tuple[Port, list[Any], dict[Port, None] | None]] = []
         self._add_models(model)
@@ -61,7 +59,7 @@ class Snapshot:
                 for body in layer.bodies.values():
                     self._add_models(body)
 
-    def _add_models(self, model: Model) -> None:
+    def _add_models(self, model: LayerGraph) -> None:
         for graph in model.graphs():
             state = _state_of(graph)
             self._models.append((graph, state))
@@ -97,7 +95,7 @@ class Snapshot:
             _release(layer)
 
 
-def _state_of(graph: Model) -> _ModelState:
+def _state_of(graph: LayerGraph) -> _ModelState:
     layers = list(graph._file_order)
     derived = {"_order", "_by_id", "_ranks", "_first_named"}  # edits keep them up to date in place
     fields = {name: value for name, value in vars(graph).items() if name not in derived}

@@ -10,7 +10,7 @@ from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.packages import require_packages
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.bindings import InputShapes, States
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.emulation import Emulation
@@ -38,7 +38,7 @@ def compile_model(
     """
     require_engine(engine)
     if not isinstance(model, Model):
-        from ovir.ir.reader import read_model  # only this convenience needs the reader
+        from ovir.model import read_model  # only this convenience needs the reader
 
         model = read_model(model)
     if engine == "numpy":

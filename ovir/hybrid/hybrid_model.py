@@ -12,10 +12,10 @@ from ovir.diagnostics.errors import RunError
 from ovir.export.exported import Exported
 from ovir.export.exporter import export_part
 from ovir.export.session import OnnxRuntimeSession
-from ovir.graph.flat import restore
+from ovir.graph.copies import independent, restore
 from ovir.graph.layers import Layer, Port, join, separate
-from ovir.graph.model import Model, independent
 from ovir.hybrid.partition import Part
+from ovir.model import Model
 from ovir.ops.base.operator import Operator
 
 

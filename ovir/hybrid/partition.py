@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ovir.export.exporter import is_known_size
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
+from ovir.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 _ENDS = "Parameter", "Result"

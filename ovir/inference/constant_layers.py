@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.ops.infrastructure import Const
 
 
@@ -38,7 +38,7 @@ def constant_layers(layer: Layer, most: int | None = None) -> list[Layer] | None
     return list(found)
 
 
-def all_constant_layers(model: Model) -> set[Layer]:
+def all_constant_layers(model: LayerGraph) -> set[Layer]:
     """Return the layers of a model that are computed from constants alone, the constants included; Results are not."""
     found: set[Layer] = set()
     for layer in model.layers:

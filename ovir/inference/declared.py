@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from ovir.core.element_types import dynamic
 from ovir.core.shapes import PartialShape
@@ -20,7 +19,6 @@ from ovir.diagnostics.codes import (
 )
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.graph.layers import Port
-from ovir.graph.model import Model, ShapeLike
 
 SHAPES = (DECLARED_SHAPE, OWN_SHAPE, INPUT_SHAPE)
 """The codes of differences between declared and inferred shapes."""
@@ -113,13 +111,6 @@ def _origin(port: Port) -> str:
         return ""
     edge = f" by the edge on line {port.edge_line}" if port.edge_line is not None else ""
     return f" ({port.source.layer.title}{edge})"
-
-
-def reshape_undeclared(model: Model, shapes: Mapping[Any, ShapeLike]) -> None:
-    """Give inputs other shapes. That what the file declares differs for these is not reported."""
-    earlier = model.inference_diagnostics
-    model.reshape(shapes)
-    model.inference_diagnostics = about_other_shapes(earlier, model.inference_diagnostics)
 
 
 def about_other_shapes(earlier: Iterable[Diagnostic], later: Iterable[Diagnostic]) -> list[Diagnostic]:

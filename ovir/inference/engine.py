@@ -19,8 +19,8 @@ from ovir.diagnostics.codes import INFERENCE, INPUT_COUNT, INTERNAL, SIZE_OVERFL
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.graph.model import Model
 from ovir.inference.cache import InferenceCache, as_tuple
 from ovir.inference.declared import declared_type
 from ovir.inference.known_values import ValueLog, with_known_values
@@ -51,7 +51,7 @@ class Engine:
         self._log = log
         self._cache = log.cache = InferenceCache()
 
-    def infer(self, model: Model, given: Sequence[TensorType] | None = None) -> list[TensorType]:
+    def infer(self, model: LayerGraph, given: Sequence[TensorType] | None = None) -> list[TensorType]:
         """Infer the layers in order and return the types of the results.
 
         ``given`` has the types of the parameters of a body.
@@ -114,7 +114,7 @@ class Engine:
 class _Body:
     """A body, as the inference of its operation sees it."""
 
-    def __init__(self, body: Model, engine: Engine) -> None:
+    def __init__(self, body: LayerGraph, engine: Engine) -> None:
         self._body = body
         self._engine = engine
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 
 
-def exact_layers(model: Model) -> set[Layer]:
+def exact_layers(model: LayerGraph) -> set[Layer]:
     """Return the layers of a model, without its bodies, from which sizes and positions are computed.
 
     The search goes from inputs that give sizes, such as the pattern of a Reshape, towards the inputs of the model. It

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
+from ovir.core.garbage import without_garbage_collection
 from ovir.core.progress import stage
-from ovir.core.shapes import as_shape
+from ovir.core.shapes import ShapeLike, as_shape
 from ovir.diagnostics.codes import USAGE, VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model, ShapeLike, inference
-from ovir.graph.read_only import ReadOnlyDict
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.inference.declared import about_other_shapes
 from ovir.inference.engine import Engine
 from ovir.inference.known_values import ValueLog
 from ovir.inference.policy import Policy
@@ -22,11 +23,23 @@ from ovir.ops.base.operator import Operator
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import ReadValueBase
 
-if TYPE_CHECKING:
-    from ovir.graph.weights import Weights
+
+def infer_shapes(model: LayerGraph) -> None:
+    """Infer a model; see ``Model.infer_shapes``."""
+    model.require_depth()
+    model.prepare_change()
+    with without_garbage_collection():
+        model.inference_diagnostics = infer_model(model)
 
 
-def infer_model(model: Model) -> list[Diagnostic]:
+def reshape_undeclared(model: LayerGraph, shapes: Mapping[Any, ShapeLike]) -> None:
+    """Give inputs other shapes. That what the file declares differs for these is not reported."""
+    earlier = model.inference_diagnostics
+    reshape(model, shapes)
+    model.inference_diagnostics = about_other_shapes(earlier, model.inference_diagnostics)
+
+
+def infer_model(model: LayerGraph) -> list[Diagnostic]:
     """Infer every port of a model; return the warnings and infos.
 
     Raises ModelError with all errors.
@@ -38,7 +51,7 @@ def infer_model(model: Model) -> list[Diagnostic]:
 
 
 def infer_into(
-    model: Model, diagnostics: Diagnostics, *, trust_declared: bool = False, declared: set[Port] | None = None
+    model: LayerGraph, diagnostics: Diagnostics, *, trust_declared: bool = False, declared: set[Port] | None = None
 ) -> list[Diagnostic]:
     """Infer every port of a model and add all diagnostics to ``diagnostics``; return those that are not errors.
 
@@ -61,27 +74,29 @@ def infer_into(
     return found.non_fatal
 
 
-def reshape_model(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> list[Diagnostic]:
-    """Set the shapes of inputs, by name, position or Port, and infer again; return the warnings and infos.
+def reshape(model: LayerGraph, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
+    """Give inputs other shapes and infer again; see ``Model.reshape``.
 
-    If an error is raised, the model has not changed. Within a block of edits, which infers at its end, only the shapes
-    are set.
+    Within a block of edits, which infers at its end, only the shapes are set.
     """
-    if model.open_edits is not None:
-        set_parameters(reshaped_parameters(model, shapes))
-        return model.inference_diagnostics
-    before = {port.layer: port.layer.operator for port in model.inputs}
-    wanted = reshaped_parameters(model, shapes)
-    try:
-        set_parameters(wanted)
-        return infer_model(model)
-    except Exception:
-        set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
-        infer_model(model)
-        raise
+    model.require_depth()
+    model.prepare_change()
+    with without_garbage_collection():
+        wanted = reshaped_parameters(model, shapes if isinstance(shapes, Mapping) else {0: shapes})
+        if model.open_edits is not None:
+            set_parameters(wanted)
+            return
+        before = {port.layer: port.layer.operator for port in model.inputs}
+        try:
+            set_parameters(wanted)
+            model.inference_diagnostics = infer_model(model)
+        except Exception:
+            set_parameters({layer: op for layer, op in before.items() if isinstance(op, Parameter)})
+            infer_model(model)
+            raise
 
 
-def infer_moment(model: Model, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]) -> None:
+def infer_moment(model: LayerGraph, shapes: Sequence[ShapeLike], states: Mapping[str, tuple[int, ...] | None]) -> None:
     """Infer a model for one call: for the shapes of its inputs, in order, and of the values of variables before it.
 
     A variable that has no value yet (None) has the type of its initial value. Raises ModelError; that a variable is
@@ -98,7 +113,7 @@ def infer_moment(model: Model, shapes: Sequence[ShapeLike], states: Mapping[str,
         raise ModelError(*errors)
 
 
-def reshaped_parameters(model: Model, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:
+def reshaped_parameters(model: LayerGraph, shapes: Mapping[str | int | Port, ShapeLike]) -> dict[Layer, Parameter]:
     """Return the Parameters with other shapes, by layer; raise InputError for what is no input."""
     wanted: dict[Layer, Parameter] = {}
     for key, shape in shapes.items():
@@ -125,21 +140,3 @@ def set_parameters(parameters: Mapping[Layer, Parameter]) -> None:
     for layer, operator in parameters.items():
         layer.operator = operator
         layer.attributes = ReadOnlyDict({**layer.attributes, "shape": operator.shape})
-
-
-def find_weights(model: Model) -> list[Weights]:
-    """Return the weights of a model; see ``Model.weights``."""
-    from ovir.inference.weights import weights_of  # commands do not need it
-
-    return weights_of(model)
-
-
-class _Inference:
-    """The functions of this package that models use; see ``ovir.graph.model``."""
-
-    infer = staticmethod(infer_model)
-    reshape = staticmethod(reshape_model)
-    find_weights = staticmethod(find_weights)
-
-
-inference.provide(_Inference())

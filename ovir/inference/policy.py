@@ -15,8 +15,8 @@ from ovir.diagnostics.codes import EDGE_PORT, INFERENCE, UNFED_INPUT, Severity
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.text import plural
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import UNKNOWN_TENSOR, Layer, Port
-from ovir.graph.model import Model
 from ovir.inference.declared import agrees, difference, input_differences
 from ovir.inference.engine import Engine, Types, set_outputs
 from ovir.ops.infrastructure import Const, Parameter
@@ -166,7 +166,7 @@ class Policy:
                 chosen[port.index] = self.type_after_contradiction(port, tensor, is_own)
         set_outputs(layer, chosen)
 
-    def compare_bodies(self, model: Model) -> None:
+    def compare_bodies(self, model: LayerGraph) -> None:
         """Report ports in bodies that declare other types than inferred; call this when these types are final."""
         for layer in model.layers:
             for body in layer.bodies.values():

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ovir.diagnostics.codes import NO_READ_VALUE, VARIABLE_TYPE
 from ovir.diagnostics.collector import Diagnostics
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.ops.state import AssignBase, ReadValueBase
 
 
@@ -16,7 +16,7 @@ def _may_read(layer: Layer, variable_id: str) -> bool:
     return layer.type == "ReadValue" or layer.attributes.get("variable_id") == variable_id
 
 
-def check_variables(model: Model, diagnostics: Diagnostics) -> None:
+def check_variables(model: LayerGraph, diagnostics: Diagnostics) -> None:
     """Report Assigns without a ReadValue, and Assigns whose input contradicts the type that the ReadValue declares."""
     assigns = [layer for layer in model.layers if layer.type == "Assign"]
     declared = {op.variable_id: layer for layer in model.layers if isinstance(op := layer.operator, ReadValueBase)}

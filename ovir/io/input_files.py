@@ -13,11 +13,11 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT, UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
-from ovir.graph.input_names import distinct_names, find_input
-from ovir.graph.model import Model
+from ovir.graph.names import distinct_names, input_named
 from ovir.io.images import ENDINGS as IMAGES
 from ovir.io.images import Preparation, load_image
 from ovir.io.tensor_files import load_npz, load_tensor, with_element_type
+from ovir.model import Model
 
 ENDINGS = (".npz", ".npy", *IMAGES)
 """The endings of files that hold inputs."""
@@ -67,7 +67,7 @@ def read_archive(model: Model, path: str) -> tuple[dict[int, Array], list[str]]:
         if key in others:
             continue
         try:
-            index = find_input(model, key)
+            index = input_named(model, key)
         except InputError as error:
             raise InputError(*(replace(wrong, file=path, line=None) for wrong in error.diagnostics)) from None
         if index in found:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from ovir.diagnostics.codes import EXTENSION, UNKNOWN_OPSET, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.ops.base.extensions import TOKENIZERS, is_extension, is_extension_version
 from ovir.ops.base.opsets import NEWEST_OPSET
 from ovir.ops.base.registry import registered_by_user
@@ -16,7 +16,7 @@ HOW_TO_REGISTER = "register the operations with `ovir.register`, in a module tha
 """The hint for layers that need an extension."""
 
 
-def missing_extensions(model: Model) -> list[Diagnostic]:
+def missing_extensions(model: LayerGraph) -> list[Diagnostic]:
     """Return up to two diagnostics for the layers of a model and its bodies that need an extension.
 
     One is for layers of version "extension". It is an info if the file declares the element types of all their outputs,
@@ -60,7 +60,7 @@ def _needs(layers: Sequence[Layer]) -> str:
     return " and ".join(needs)
 
 
-def _unregistered(model: Model) -> Sequence[Layer]:
+def _unregistered(model: LayerGraph) -> Sequence[Layer]:
     found = []
     for layer in model.walk():
         is_missing = layer.operator is None and registered_by_user(layer.type, layer.version) is None

@@ -39,13 +39,12 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.spelling import closest, did_you_mean
-from ovir.graph.layers import Layer, Port
-from ovir.graph.read_only import ReadOnlyDict
+from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.ir.attributes import ALWAYS_KNOWN, is_shared, misspelt_attributes, other_version
 from ovir.ir.edges import Gaps
 from ovir.ir.elements import Ids, items_of, line_of, read_as, tag_of, unsigned
 from ovir.ir.rt_info import RtInfoText, read_rt_info
-from ovir.ir.weights import Weights
+from ovir.ir.weights import WeightBytes
 from ovir.ops.base import opsets
 from ovir.ops.base.attributes import ChoiceError, split_names
 from ovir.ops.base.extensions import is_extension
@@ -56,7 +55,7 @@ from ovir.ops.infrastructure import Const
 class LayerReader:
     """Reads the layers of one document; texts that occur in many layers are parsed once."""
 
-    def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics) -> None:
+    def __init__(self, file: str | None, weights: WeightBytes, diagnostics: Diagnostics) -> None:
         self.file = file
         self.weights = weights
         self.diagnostics = diagnostics
@@ -365,7 +364,7 @@ class LayerReader:
     def _constant(self, op: Const, layer: Layer) -> None:
         weights, offset, size = self.weights, op.offset, op.size
         if "value" in layer.attributes:
-            weights = Weights.of(op.value.encode())
+            weights = WeightBytes.of(op.value.encode())
             offset, size = 0, weights.data.size
         try:
             op.constant_data = weights.constant(op.element_type, op.shape, offset, size)

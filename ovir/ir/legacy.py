@@ -20,19 +20,18 @@ from ovir.diagnostics.codes import NAME_COLLISION, PRE_PROCESS, Code
 from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, OperatorError
-from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, ReadOnlyDict
 from ovir.graph.names import legacy_name
-from ovir.graph.read_only import ReadOnlyDict
 from ovir.ir.elements import line_of
-from ovir.ir.weights import Weights
+from ovir.ir.weights import WeightBytes
 from ovir.ops.base.attributes import parse_float
 from ovir.ops.infrastructure import Const, Parameter
 
 N = TypeVar("N", int, float)
 
 
-def _add(model: Model, layer: Layer, sources: Sequence[Port] = ()) -> Port:
+def _add(model: LayerGraph, layer: Layer, sources: Sequence[Port] = ()) -> Port:
     """Add a layer with one output to the model, connect its inputs with ``sources``, and return its output."""
     layer.file = model.path
     return model.add_layer(layer, sources).outputs[0]
@@ -41,7 +40,9 @@ def _add(model: Model, layer: Layer, sources: Sequence[Port] = ()) -> Port:
 # --------------------------------------------------------------------------- <pre-process>
 
 
-def apply_pre_process(model: Model, element: etree._Element, weights: Weights, diagnostics: Diagnostics) -> None:
+def apply_pre_process(
+    model: LayerGraph, element: etree._Element, weights: WeightBytes, diagnostics: Diagnostics
+) -> None:
     """Subtract the means of a ``<pre-process>`` from an input: one number or one image per channel.
 
     If the element is wrong, report it and leave the model unchanged.
@@ -65,7 +66,7 @@ def apply_pre_process(model: Model, element: etree._Element, weights: Weights, d
 class _PreProcess:
     """Reads a ``<pre-process>``; raises ModelError if it contradicts the model."""
 
-    def __init__(self, model: Model, element: etree._Element, weights: Weights) -> None:
+    def __init__(self, model: LayerGraph, element: etree._Element, weights: WeightBytes) -> None:
         self.model = model
         self.element = element
         self.weights = weights
@@ -167,7 +168,7 @@ def _parameter(port: Port) -> Parameter:
 # --------------------------------------------------------------------------- inputs and outputs
 
 
-def check_names(model: Model, diagnostics: Diagnostics) -> None:
+def check_names(model: LayerGraph, diagnostics: Diagnostics) -> None:
     """Report names of inputs and outputs of a version 10 file that are ambiguous; OpenVINO refuses such a file.
 
     Such a file may name inputs and outputs by their layers, so a layer name must not be the name of another tensor.
@@ -189,7 +190,7 @@ def _claim(name: str, port: Port, owner: dict[str, Port], diagnostics: Diagnosti
         diagnostics.report(NAME_COLLISION, message, port.layer.place, hint)
 
 
-def apply_legacy_io(model: Model) -> None:
+def apply_legacy_io(model: LayerGraph) -> None:
     """Give the model the inputs and outputs that OpenVINO gives a file of version 10, after shapes have been inferred.
 
     An f16 input becomes f32. An output of i64, u64 or u32 becomes i32, any other output f32. Names of layers become
@@ -220,7 +221,7 @@ def apply_legacy_io(model: Model) -> None:
             model.move_readers(port, _add(model, _convert(model, name, f16), [port]))
 
 
-def _convert(model: Model, name: str, element_type: ElementType) -> Layer:
+def _convert(model: LayerGraph, name: str, element_type: ElementType) -> Layer:
     return operation(model.next_id, name, "Convert", 1, destination_type=element_type)
 
 

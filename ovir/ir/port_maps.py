@@ -32,8 +32,8 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import ModelError
 from ovir.diagnostics.spelling import closest
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.ir.elements import line_of, read_as, tag_of
 from ovir.ops.base.bodies import BackEdge, BodyMap, InputMap, OutputMap
 
@@ -66,7 +66,7 @@ _OLD_KEYS = {"internal_port_id", "from-port", "to-port"}
 
 
 def read_body_map(
-    element: etree._Element, tags: BodyTags, layer: Layer, body: Model, file: str | None, diagnostics: Diagnostics
+    element: etree._Element, tags: BodyTags, layer: Layer, body: LayerGraph, file: str | None, diagnostics: Diagnostics
 ) -> BodyMap | None:
     """Return the wiring of one body, with ids resolved to positions; None after reporting errors."""
     reader = _MapReader(layer, body, file, diagnostics)
@@ -92,7 +92,7 @@ def read_body_map(
 
 
 class _MapReader:
-    def __init__(self, layer: Layer, body: Model, file: str | None, diagnostics: Diagnostics) -> None:
+    def __init__(self, layer: Layer, body: LayerGraph, file: str | None, diagnostics: Diagnostics) -> None:
         self.layer = layer
         self.body = body
         self.file = file

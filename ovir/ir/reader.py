@@ -1,4 +1,4 @@
-"""Reads files of IR versions 10 and 11 into a Model.
+"""Reads files of IR versions 10 and 11 into a graph of layers.
 
 No file is trusted: entities are not expanded, nothing is fetched, and every number is checked before it is used. All
 diagnostics are collected; ``read_model`` raises the errors among them.
@@ -7,7 +7,7 @@ diagnostics are collected; ``read_model`` raises the errors among them.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from lxml import etree
 
@@ -30,40 +30,35 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ModelError, ReadError
 from ovir.diagnostics.text import exact_size_text
 from ovir.graph.connections import MAX_DEPTH
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.inference.models import infer_into
 from ovir.ir.edges import Gaps, connect, parse_edges
 from ovir.ir.elements import line_of, tag_of
 from ovir.ir.extensions import missing_extensions
 from ovir.ir.layers import LayerReader
-from ovir.ir.legacy import apply_legacy_io, apply_pre_process, check_names
 from ovir.ir.port_maps import BODY_OPERATIONS, read_body_map
 from ovir.ir.repair import cut_cycles, layers_by_id
 from ovir.ir.rt_info import read_model_info
 from ovir.ir.source import Source, find_weights, parse_xml
-from ovir.ir.weights import Weights
+from ovir.ir.weights import WeightBytes
+
+G = TypeVar("G", bound=LayerGraph)
 
 
-def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
-    """Read an IR file, infer the type and shape of every port, and return the Model.
-
-    ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
-    An open file is read from its position on. ``weights`` is a path, bytes, another buffer or an open file; by default,
-    the .bin next to the .xml is used. With ``legacy_io``, a file of version 10 is read as OpenVINO reads it: f16 inputs
-    become f32, other types of inputs and outputs f32 or i32.
-
-    Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
-    """
+def read(source: Source, weights: Any, kind: type[G], *, legacy_io: bool = False) -> G:
+    """Read an IR file as a graph of a class, and infer it; see ``ovir.read_model``."""
     diagnostics = Diagnostics()
     with without_garbage_collection():
-        document = load(model, weights, diagnostics)
+        document = load(source, weights, kind, diagnostics)
         if document is None or any(CODES[d.code].unusable and d.code != NO_WEIGHTS.id for d in diagnostics):
             diagnostics.raise_errors(ReadError)
         assert document is not None
         result = document.model
         found = infer_into(result, diagnostics, trust_declared=bool(diagnostics.fatal))
         if result.version == 10:
+            from ovir.ir.legacy import apply_legacy_io, check_names
+
             check_names(result, diagnostics)
             if legacy_io and not diagnostics.fatal:
                 apply_legacy_io(result)
@@ -81,31 +76,33 @@ def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -
 
 
 @dataclass(frozen=True)
-class Document:
+class Document(Generic[G]):
     """A file that has been read but not inferred."""
 
     root: etree._Element
     file: str | None
-    weights: Weights
-    model: Model
+    weights: WeightBytes
+    model: G
 
 
-def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights: bool = True) -> Document | None:
-    """Read a file and add what is wrong to ``diagnostics``; return None if there is no model.
+def load(
+    source: Source, weights: Any, kind: type[G], diagnostics: Diagnostics, *, need_weights: bool = True
+) -> Document[G] | None:
+    """Read a file as a graph of a class, and add what is wrong to ``diagnostics``; return None if there is no model.
 
     Without ``need_weights`` no weights are opened, and constants have no data.
     """
     try:
         with stage("reading"):
-            root, name = parse_xml(model, diagnostics)
-            found = Weights.none("of weights")
+            root, name = parse_xml(source, diagnostics)
+            found = WeightBytes.none("of weights")
             if need_weights:
                 try:
                     found = find_weights(name, weights)
                 except ReadError as error:
                     diagnostics.extend(error.diagnostics)
                     need_weights = False
-            reader = _Reader(name, found, diagnostics, need_weights)
+            reader = _Reader(name, found, kind, diagnostics, need_weights)
             return Document(root, name, found, reader.document(root))
     except (ReadError, ModelError) as error:
         diagnostics.extend(error.diagnostics)
@@ -115,12 +112,15 @@ def load(model: Source, weights: Any, diagnostics: Diagnostics, *, need_weights:
 # --------------------------------------------------------------------------- the document
 
 
-class _Reader:
+class _Reader(Generic[G]):
     """Reads one document."""
 
-    def __init__(self, file: str | None, weights: Weights, diagnostics: Diagnostics, need_weights: bool) -> None:
+    def __init__(
+        self, file: str | None, weights: WeightBytes, kind: type[G], diagnostics: Diagnostics, need_weights: bool
+    ) -> None:
         self.file = file
         self.weights = weights
+        self.kind = kind
         self.diagnostics = diagnostics
         self.need_weights = need_weights
         self.layers = LayerReader(file, weights, diagnostics)
@@ -128,12 +128,14 @@ class _Reader:
     def at(self, element: etree._Element) -> Place:
         return Place(self.file, line_of(element))
 
-    def document(self, root: etree._Element) -> Model:
+    def document(self, root: etree._Element) -> G:
         """Read the whole file: layers and edges, pre-processing, and which weights are missing."""
         version = self._version(root)
         model = self.network(root, "", version, Gaps())
         self.diagnostics.extend(missing_extensions(model))
         if (pre_process := root.find("pre-process")) is not None and self.need_weights:
+            from ovir.ir.legacy import apply_pre_process  # which only files of version 10 have
+
             apply_pre_process(model, pre_process, self.weights, self.diagnostics)
         if self.need_weights:
             self._missing_weights()
@@ -151,7 +153,7 @@ class _Reader:
             hint = "put the .bin next to the .xml, or give its path as the weights"
             self.diagnostics.report(NO_WEIGHTS, message, place, hint)
 
-    def _short_weights(self, model: Model) -> None:
+    def _short_weights(self, model: LayerGraph) -> None:
         """Report constants past the end of the weights; many of them are reported as one diagnostic, because they have
         one cause."""
         found = self.layers.past_end
@@ -183,7 +185,7 @@ class _Reader:
             hint = "a newer release of ovir may read it"
         raise ReadError(diagnose(IR_VERSION, message, self.at(root), hint=hint))
 
-    def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> Model:
+    def network(self, element: etree._Element, scope: str, version: int, gaps: Gaps, depth: int = 0) -> G:
         """Read the layers and edges of a <net> or a body; what cannot be read is added to ``gaps``."""
         known = self.diagnostics.added
         found: list[Layer] = []
@@ -219,7 +221,7 @@ class _Reader:
         layers = layers_by_id(found, edges, gaps, self.diagnostics)
         connect(edges, layers, gaps, self.file, self.diagnostics)
         cut_cycles(layers, self.diagnostics)
-        return Model.of_layers(
+        return self.kind.of_layers(
             layers.values(),
             name=element.get("name", ""),
             version=version,
@@ -252,7 +254,7 @@ class _Reader:
                 layer.operator.wiring = {**layer.operator.wiring, key: wiring}
 
 
-def _count_constants(model: Model) -> int:
+def _count_constants(model: LayerGraph) -> int:
     return sum(layer.type == "Const" for layer in model.walk())
 
 
@@ -262,4 +264,4 @@ _STRUCTURE_CODES = ("OVIR1", "OVIR2")
 _MANY_PAST_END = 5  # constants past the end; more than these have a common cause
 
 
-__all__ = ["Document", "load", "read_model"]
+__all__ = ["Document", "load", "read"]

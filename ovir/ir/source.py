@@ -17,7 +17,7 @@ from ovir.diagnostics.collector import Diagnostics
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ReadError
 from ovir.ir.elements import SAFE, xml_parser
-from ovir.ir.weights import Weights, open_regular, refuse_path_as_bytes
+from ovir.ir.weights import WeightBytes, open_regular, refuse_path_as_bytes
 
 Source = str | os.PathLike[str] | bytes | bytearray | memoryview | BinaryIO
 """The path of an .xml, its content (bytes, or a text that begins with ``<``), or an open file."""
@@ -205,15 +205,15 @@ _SYNTAX_HINTS: dict[int, str] = {
 }
 
 
-def find_weights(name: str | None, weights: Any) -> Weights:
+def find_weights(name: str | None, weights: Any) -> WeightBytes:
     """Return the given weights (a path, a buffer or an open file), else the .bin next to the .xml, else no weights."""
     if isinstance(weights, (str, os.PathLike)):
-        return Weights.open(weights)
+        return WeightBytes.open(weights)
     if hasattr(weights, "read") and isinstance(content := _rest(weights), bytes):
-        return Weights.of(content)
+        return WeightBytes.of(content)
     if weights is not None:
-        return Weights.of(weights)
+        return WeightBytes.of(weights)
     if name is None:
-        return Weights.none("of weights")
+        return WeightBytes.none("of weights")
     beside = os.path.splitext(name)[0] + ".bin"
-    return Weights.open(beside) if os.path.exists(beside) else Weights.none(beside)
+    return WeightBytes.open(beside) if os.path.exists(beside) else WeightBytes.none(beside)

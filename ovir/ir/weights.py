@@ -48,7 +48,7 @@ class FileVersion(NamedTuple):
     """The time of its last change in nanoseconds."""
 
 
-class Weights:
+class WeightBytes:
     """The bytes of all constants; nothing is read before it is used."""
 
     def __init__(self, data: Bytes, name: str, missing: bool = False, file: FileVersion | None = None) -> None:
@@ -59,7 +59,7 @@ class Weights:
         self._constants: dict[tuple[ElementType, tuple[int, ...], int, int], Constant] = {}
 
     @classmethod
-    def open(cls, path: str | os.PathLike[str]) -> Weights:
+    def open(cls, path: str | os.PathLike[str]) -> WeightBytes:
         """Map a file; ReadError if it cannot be read or is a git-LFS pointer."""
         name = os.fsdecode(path)
         try:
@@ -83,7 +83,7 @@ class Weights:
         return cls(np.frombuffer(data, np.uint8), name, file=version)
 
     @classmethod
-    def of(cls, buffer: Any) -> Weights:
+    def of(cls, buffer: Any) -> WeightBytes:
         """Return weights that are in memory: any object with the buffer protocol, InputError for anything else."""
         refuse_path_as_bytes(buffer)
         try:
@@ -97,11 +97,11 @@ class Weights:
         return cls(np.frombuffer(buffer, np.uint8) if view.nbytes else np.empty(0, np.uint8), "weights")
 
     @classmethod
-    def none(cls, expected: str) -> Weights:
+    def none(cls, expected: str) -> WeightBytes:
         """Return empty weights; they are an error only if a constant needs some."""
         return cls(np.empty(0, np.uint8), expected, missing=True)
 
-    def __deepcopy__(self, memo: Any) -> Weights:
+    def __deepcopy__(self, memo: Any) -> WeightBytes:
         return self  # immutable, and possibly large
 
     def check(self, element_type: ElementType, shape: tuple[int, ...], offset: int, size: int) -> None:
@@ -197,7 +197,7 @@ class Constant:
 
 
 def _constant_of(data: bytes, element_type: ElementType, shape: tuple[int, ...]) -> Constant:
-    return Constant(Weights.of(data).data, element_type, shape, 0, len(data))
+    return Constant(WeightBytes.of(data).data, element_type, shape, 0, len(data))
 
 
 def decode(raw: Bytes, element_type: ElementType, shape: Sequence[int]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OvirError
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.reports.diagnostic_table import TONES, add_diagnostics, counts_text, layers_by_title, worst_tone
 from ovir.reports.layer_table import add_layers
 from ovir.reports.page import Column, Fact, Page, Table

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ovir.debugging.comparison import Comparison, LayerDifference, OutputDifference, TensorDifference
 from ovir.diagnostics.text import plural
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.reports.charts import Chart, bars
 from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
 from ovir.reports.error_charts import element_errors, error_curve, layer_errors

@@ -7,7 +7,7 @@ from typing import Any
 
 from ovir.diagnostics.text import escaped, readable, shown
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 class LayerIndex:

@@ -15,7 +15,7 @@ from ovir.core.arrays import Array
 from ovir.debugging.watch import Watch
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.reports.charts import Chart, bars, curve, histogram
 from ovir.reports.diagnostic_table import add_diagnostics, layers_by_title
 from ovir.reports.layer_table import add_layers

@@ -17,7 +17,6 @@ from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.kernel_warnings import reporting_to
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
 from ovir.inference.models import infer_moment
 from ovir.kernels import parallel
 from ovir.runtime.binder import Prepared
@@ -40,6 +39,7 @@ from ovir.runtime.results import Results, listed, output_keys
 from ovir.runtime.state import Variable, Variables
 
 if TYPE_CHECKING:
+    from ovir.model import Model
     from ovir.runtime.recipe import Recipe
 
 

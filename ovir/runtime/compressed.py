@@ -12,8 +12,8 @@ import numpy as np
 
 from ovir.core.arrays import Array
 from ovir.core.element_types import f32
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.gather import GatherBase
 from ovir.ops.grouped_matmul import GroupedMatMul
@@ -26,7 +26,7 @@ _PANEL = 1 << 22
 
 
 def readers_by_rows(
-    model: Model, found: Decompressions, is_tapped: Callable[[Layer], bool]
+    model: LayerGraph, found: Decompressions, is_tapped: Callable[[Layer], bool]
 ) -> dict[Layer, tuple[Port, Kernel]]:
     """Return the layers that need only some rows of their weights at a time, each with the port of the weights and a
     kernel without that input.

@@ -20,8 +20,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, bf16, f16, f32
 from ovir.core.values import MAX_ELEMENTS
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.ops.base.traits import ALL
 from ovir.ops.convert import in_f32
 from ovir.ops.infrastructure import Const
@@ -180,7 +180,7 @@ class Decompressions:
 
 
 def find_decompressions(
-    model: Model, is_tapped: Callable[[Layer], bool], keep_compressed: bool = False
+    model: LayerGraph, is_tapped: Callable[[Layer], bool], keep_compressed: bool = False
 ) -> Decompressions:
     """Return all compressed weights of the model; layers whose own output is tapped are not absorbed."""
     decompressing: dict[Layer, int] = {}  # how many layers run to decompress the output of each

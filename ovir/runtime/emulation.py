@@ -17,8 +17,8 @@ from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.spelling import did_you_mean
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.inference.exact_layers import exact_layers
 from ovir.kernels.narrow import LARGEST_F16, NARROW, narrowed
 from ovir.ops.base.operator import Operator
@@ -81,7 +81,7 @@ class EmulatedSteps:
     first and rounded where a layer reads them.
     """
 
-    def __init__(self, model: Model, emulation: Emulation) -> None:
+    def __init__(self, model: LayerGraph, emulation: Emulation) -> None:
         self.emulation = emulation
         self._of_sizes = exact_layers(model) & _from_shapes(model)
         self._rounded: set[Port] = set()
@@ -164,7 +164,7 @@ def _is_wide(port: Port) -> bool:
     return port.element_type in _WIDE or port.element_type.is_dynamic
 
 
-def _from_shapes(model: Model) -> set[Layer]:
+def _from_shapes(model: LayerGraph) -> set[Layer]:
     """Return the layers that follow from constants and from shapes of tensors alone."""
     found: set[Layer] = set()
     for layer in model.layers:

@@ -9,8 +9,8 @@ import numpy as np
 from ovir.core.arrays import Array
 from ovir.core.tensor_types import TensorType, constant_type
 from ovir.diagnostics.errors import OperatorError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.inference.cache import as_tuple
 from ovir.ops.base.operator import Operator
 
@@ -27,7 +27,7 @@ _TIME, _TIME_PER_BYTE = 1e8, 4
 class FoldingBudget:
     """Decides which constants of one model or body are folded. What it refuses is computed in each run instead."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: LayerGraph) -> None:
         constants = (layer.outputs[0] for layer in model.layers if layer.type == "Const" and layer.outputs)
         self._left = _TOTAL + _TOTAL_GROWTH * sum(_most_bytes(port.type) or 0 for port in constants)
 

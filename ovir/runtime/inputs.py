@@ -16,8 +16,8 @@ from ovir.diagnostics.codes import BAD_INPUT
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError
 from ovir.diagnostics.text import plural
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
 from ovir.kernels.blocked import contiguous_copy
 
 Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
@@ -26,7 +26,7 @@ Feeds = Mapping[Any, Any] | Sequence[Any] | Array | None
 class InputCollector:
     """Collects the arrays of a model's inputs, quickly for keys, types and shapes that it has seen before."""
 
-    def __init__(self, model: Model, index_of: Callable[[Any], int]) -> None:
+    def __init__(self, model: LayerGraph, index_of: Callable[[Any], int]) -> None:
         """Prepare for a model; ``index_of`` returns the position that the key of a mapping means, or raises
         InputError."""
         self._model = model
@@ -77,7 +77,7 @@ class InputCollector:
 _MOST_SHAPES = 1000  # the largest number of shapes and keys that are cached
 
 
-def collect_inputs(model: Model, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:
+def collect_inputs(model: LayerGraph, feeds: Feeds, index_of: Callable[[Any], int]) -> list[Array]:
     """Return one array for each input of the model, in order; raise InputError if one does not match.
 
     ``index_of`` returns the position that the key of a mapping means, or raises InputError.
@@ -110,11 +110,11 @@ def _listed(ports: Sequence[Port]) -> str:
     return ", ".join(f"'{port.any_name}' {port.type}" for port in ports) or "none"
 
 
-def _refuse(model: Model, message: str, hint: str | None = None) -> NoReturn:
+def _refuse(model: LayerGraph, message: str, hint: str | None = None) -> NoReturn:
     raise InputError(diagnose(BAD_INPUT, message, Place(model.path), hint=hint))
 
 
-def _fit(model: Model, port: Port, value: Any) -> Array:
+def _fit(model: LayerGraph, port: Port, value: Any) -> Array:
     element_type = port.element_type
     what = f"input '{port.any_name}'"
     array = _as_type(model, what, _as_array(model, what, value, element_type), element_type)
@@ -127,7 +127,7 @@ def _fit(model: Model, port: Port, value: Any) -> Array:
     return array
 
 
-def _as_array(model: Model, what: str, value: Any, element_type: ElementType) -> Array:
+def _as_array(model: LayerGraph, what: str, value: Any, element_type: ElementType) -> Array:
     """Return the value as a plain array in C order, aligned and in the byte order of this machine.
 
     Sums of products depend on the layout of memory in their last digits; with one layout results do not.
@@ -150,7 +150,7 @@ def _as_array(model: Model, what: str, value: Any, element_type: ElementType) ->
     return array if flags.c_contiguous and flags.aligned else contiguous_copy(array)
 
 
-def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -> Array:
+def _as_type(model: LayerGraph, what: str, array: Array, element_type: ElementType) -> Array:
     """Convert the array to the model's type if the type can hold every value, else raise InputError.
 
     A float is rounded, but a finite one must stay finite, and must not be clipped.
@@ -179,7 +179,7 @@ def _as_type(model: Model, what: str, array: Array, element_type: ElementType) -
     _refuse(model, f"{what} takes {element_type}, got an array of {array.dtype}", hint)
 
 
-def _refuse_lost(model: Model, what: str, array: Array, lost: Array, element_type: ElementType) -> NoReturn:
+def _refuse_lost(model: LayerGraph, what: str, array: Array, lost: Array, element_type: ElementType) -> NoReturn:
     low, high = (f"{bound:.6g}" if element_type.is_real else str(bound) for bound in value_range(element_type))
     count, value = int(np.count_nonzero(lost)), array[lost].ravel()[0]
     share = f"{count:,} of the {plural(array.size, 'value')} of the {array.dtype} array"

@@ -12,8 +12,8 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import USAGE, Code, Severity
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
 from ovir.diagnostics.errors import InputError, OperatorError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 
 MAX_REPORTS = 1000
 """The largest number of reports of one run; a loop can meet more excluded values than anybody reads."""
@@ -63,7 +63,7 @@ def sees_tensors(listener: Listener) -> bool:
     return bool(getattr(listener, "sees_tensors", True))
 
 
-def show_inputs(listeners: Sequence[Listener], model: Model, arrays: Sequence[Array]) -> None:
+def show_inputs(listeners: Sequence[Listener], model: LayerGraph, arrays: Sequence[Array]) -> None:
     """Call ``see_inputs`` of the listeners that have it."""
     for listener in listeners:
         if (see := getattr(listener, "see_inputs", None)) is not None:
@@ -85,7 +85,7 @@ class Tap:
     If a layer runs several times, for example in a Loop, its last outputs are kept.
     """
 
-    def __init__(self, names: Sequence[str], model: Model) -> None:
+    def __init__(self, names: Sequence[str], model: LayerGraph) -> None:
         self.arrays: dict[str, list[Array]] = {}
         self._targets: dict[str, list[tuple[str, int | None]]] = {}
         """By full name of a layer: the names that were asked for, and which of its outputs each stands for."""
@@ -99,7 +99,7 @@ class Tap:
         self.wanted_steps = frozenset(self._targets)
         """The full names of the layers to run as steps."""
 
-    def see_inputs(self, model: Model, arrays: Sequence[Array]) -> None:
+    def see_inputs(self, model: LayerGraph, arrays: Sequence[Array]) -> None:
         """Copy parameters, which are not steps: their values are known before the run."""
         for port, array in zip(model.inputs, arrays, strict=True):
             self.did_run(port.layer, (), (array,))
@@ -113,7 +113,7 @@ class Tap:
             self.arrays[name] = [np.array(array) for array in wanted]
 
 
-def _tappable(model: Model) -> dict[str, tuple[Layer, int | None]]:
+def _tappable(model: LayerGraph) -> dict[str, tuple[Layer, int | None]]:
     """Return by name the layers that can be tapped, and which output is meant where it is not all of them.
 
     A Result is no step of a run: it stands for the tensor that it reads. Names of layers go before names of tensors.
@@ -154,12 +154,12 @@ def full_name(layer: Layer) -> str:
     return layer.key
 
 
-def all_layers(model: Model) -> Iterator[Layer]:
+def all_layers(model: LayerGraph) -> Iterator[Layer]:
     """Return an iterator over the layers of a model and of all its bodies."""
     return model.walk()
 
 
-def matching_taps(model: Model, pattern: str) -> list[str]:
+def matching_taps(model: LayerGraph, pattern: str) -> list[str]:
     """Return the names to tap that a regular expression finds: full names of layers, and of tensors whose layer has
     another name. A Result is left out where the tensor that it reads is found, too."""
     found: dict[str, Layer] = {}

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from ovir.core.arrays import Array
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.runtime.binder import Prepared
 from ovir.runtime.emulation import EmulatedSteps, Emulation
 from ovir.runtime.executor import Executor
@@ -47,7 +47,7 @@ class PartialRuns:
     A step is known by its number. All runs start from the initial state of variables.
     """
 
-    def __init__(self, model: Model, emulation: Emulation) -> None:
+    def __init__(self, model: LayerGraph, emulation: Emulation) -> None:
         """Plan the model twice: in f32, and emulated so that each step rounds all of its inputs, whatever has computed
         them."""
         self.model = model

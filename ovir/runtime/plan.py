@@ -15,8 +15,8 @@ from ovir.core.progress import counted
 from ovir.diagnostics.codes import NOT_SUPPORTED, UNFED_INPUT
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError, RunError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.ops.base.operator import Kernel, Operator
 from ovir.ops.state import ReadValueBase
 from ovir.runtime.decompression import find_decompressions
@@ -32,7 +32,7 @@ from ovir.runtime.step import Step
 class Plan:
     """What an executor needs to run a model."""
 
-    model: Model
+    model: LayerGraph
     ports: list[Port]
     """The port of each slot."""
     parameters: list[int]
@@ -93,13 +93,13 @@ model for several shapes share them; they live as long as a plan uses them."""
 
 
 def make_plan(
-    model: Model,
+    model: LayerGraph,
     keep: Collection[str] = (),
     *,
     keep_compressed: bool = False,
     folded: Folded | None = None,
     emulation: Emulation | None = None,
-    original: Model | None = None,
+    original: LayerGraph | None = None,
 ) -> Plan:
     """Plan a model that has been inferred. If it is a copy of an ``original``, listeners see the layers of that one.
 
@@ -116,7 +116,7 @@ def make_plan(
     return builder.finish()
 
 
-def known_tensors(model: Model, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
+def known_tensors(model: LayerGraph, skipped: Collection[Layer] = ()) -> dict[Port, Array]:
     """Return the tensors of a model that are known before any run, with the values that runs use.
 
     Tensors that follow from ``skipped`` layers are left out, as are tensors of dead layers, tensors inside of a
@@ -175,7 +175,7 @@ def _emulated(prepare: Callable[[], Callable[..., Any]], rounding: Rounding) -> 
 class _Builder:
     def __init__(
         self,
-        model: Model,
+        model: LayerGraph,
         keep: Collection[str],
         keep_compressed: bool,
         folded: Folded,
@@ -329,7 +329,7 @@ class _Builder:
         sized = [port for i, port in enumerate(layer.inputs) if port.type.constant is None or not op.reads_value(i)]
         return len(sized) > 1 and any(not port.shape.is_static for port in sized)
 
-    def _plan_of(self, body: Model, original: Model | None) -> Plan:
+    def _plan_of(self, body: LayerGraph, original: LayerGraph | None) -> Plan:
         return make_plan(
             body,
             self.keep,

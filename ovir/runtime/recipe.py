@@ -28,8 +28,8 @@ from ovir.core.modules import can_be_imported, load_module
 from ovir.diagnostics.codes import UNREADABLE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import ReadError
-from ovir.graph.model import Model
-from ovir.ir.weights import Constant, FileVersion, Weights
+from ovir.graph.layer_graph import LayerGraph
+from ovir.ir.weights import Constant, FileVersion, WeightBytes
 from ovir.ops.base.operator import Operator
 
 Buffer = bytes | memoryview | pickle.PickleBuffer
@@ -54,7 +54,13 @@ class Recipe:
 
     @classmethod
     def of(
-        cls, kind: type[Compiled], model: Model, options: dict[str, Any], *, embedded: bool = False, token: str = ""
+        cls,
+        kind: type[Compiled],
+        model: LayerGraph,
+        options: dict[str, Any],
+        *,
+        embedded: bool = False,
+        token: str = "",
     ) -> Recipe:
         """Return the recipe of a model that a class of compiled models compiles with these options.
 
@@ -175,9 +181,9 @@ def _constant_in(
 
 
 @lru_cache(8)
-def _weights(file: FileVersion) -> Weights:
+def _weights(file: FileVersion) -> WeightBytes:
     """Map a file of weights; raise ReadError unless it is as it was when the recipe was made."""
-    weights = Weights.open(file.path)
+    weights = WeightBytes.open(file.path)
     if weights.file != file:
         raise ReadError(diagnose(UNREADABLE, "the weights have changed since the model was read", Place(file.path)))
     return weights

@@ -15,7 +15,7 @@ from ovir.diagnostics.codes import BAD_INPUT, USAGE
 from ovir.diagnostics.diagnostic import Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.runtime.inputs import collect_inputs
 
 _PROBES = 5, 7

@@ -12,8 +12,8 @@ from ovir.debugging.criterion import Criterion
 from ovir.debugging.findings import Findings
 from ovir.debugging.input_sets import InputSet, input_sets
 from ovir.debugging.sides import Against, DeviceSide, Mode, as_model, open_side
-from ovir.graph.model import Model
 from ovir.io.input_files import InputFile
+from ovir.model import Model
 from ovir.workers.executors import Crew
 from ovir.workers.tasks import map_tasks
 

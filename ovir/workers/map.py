@@ -17,8 +17,7 @@ from ovir.diagnostics.codes import UNWRITABLE, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, WriteError
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
+from ovir.model import Model, read_model
 from ovir.runtime.compiled import CompiledModel
 from ovir.runtime.listeners import Tap
 from ovir.runtime.recipe import Recipe

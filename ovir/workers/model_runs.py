@@ -15,8 +15,8 @@ from ovir.core.arrays import Array
 from ovir.diagnostics.codes import BAD_INPUT, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, OvirError, ReadError
-from ovir.graph.model import Model
 from ovir.io.tensor_files import load_npz, load_tensor
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel, InferRequest
 from ovir.runtime.recipe import Recipe, is_open, open_compiled
 from ovir.workers.batches import Batched, differs, join_batch

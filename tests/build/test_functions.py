@@ -15,8 +15,8 @@ import pytest
 
 import ovir
 from ovir import opset13 as ops
+from ovir.build.function_names import functions
 from ovir.build.make_stubs import COMMAND, FOLDER, stub_text
-from ovir.build.names import functions
 from ovir.ops.base.opsets import NEWEST_OPSET, OPERATIONS
 
 OPSETS = range(1, NEWEST_OPSET + 1)

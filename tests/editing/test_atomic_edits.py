@@ -10,7 +10,7 @@ import pytest
 from edited import everything, layer, operation, run, sample, with_body
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 
 Refused = tuple[Callable[[Model], Any], type[ovir.OvirError], str]
 

@@ -11,7 +11,7 @@ from edited import everything, layer, operation, sample, with_body
 import ovir
 from ovir import opset13 as ops
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 ONES = [np.ones((2, 3), np.float32)] * 2
 

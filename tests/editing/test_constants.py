@@ -14,7 +14,7 @@ from edited import run, sample
 
 import ovir
 from ovir import opset13 as ops
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 def compressed() -> Model:

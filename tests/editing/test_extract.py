@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 def names(ports: list[ovir.Port]) -> list[str]:

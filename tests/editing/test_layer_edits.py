@@ -8,8 +8,8 @@ from builder import Net
 from edited import layer, operation, run, sample, with_body
 
 import ovir
-from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
+from ovir.model import Model
 
 ONES = [np.ones((2, 3), np.float32)] * 2
 

@@ -8,7 +8,7 @@ from edited import everything, run, sample, with_body
 
 import ovir
 from ovir import opset13 as ops
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 def test_layer_and_tensor_of_a_name_are_renamed() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 
 numbers = st.integers(0, 40)
 

@@ -16,7 +16,7 @@ from test_edits import chain, derived_of
 
 import ovir
 from ovir.core.tensor_types import TensorType
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 

@@ -7,10 +7,9 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.graph import ranks
-from ovir.graph.file_order import FileOrder
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.graph.order import FileOrder, Ranks
+from ovir.model import Model
 from ovir.ops.activation import ReLU
 
 
@@ -39,9 +38,9 @@ def require_order(model: Model) -> None:
 
 def count_sorting(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     made: list[int] = []
-    original = ranks.Ranks.__init__
+    original = Ranks.__init__
     monkeypatch.setattr(
-        ranks.Ranks, "__init__", lambda self, order, gap: made.append(len(order)) or original(self, order, gap)
+        Ranks, "__init__", lambda self, order, gap: made.append(len(order)) or original(self, order, gap)
     )
     return made
 

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ovir
-from ovir.graph.flat import flatten, restore
+from ovir.graph.copies import flatten, restore
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.activation import ReLU
 from ovir.ops.arithmetic import Add
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 
 XML = "examples/xml/digits.xml"
 

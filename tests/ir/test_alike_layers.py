@@ -12,9 +12,9 @@ import ovir
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.codes import Severity
 from ovir.diagnostics.collector import Diagnostics
-from ovir.graph.model import Model
 from ovir.ir.reader import load
 from ovir.ir.weights import decode
+from ovir.model import Model
 
 
 def blocks(count: int = 4, **names: str) -> Net:
@@ -165,7 +165,7 @@ def test_constants_of_one_place_share_their_bytes() -> None:
     net.count += 1
     net.result(net.op("Add", first, (1, 0)))
     diagnostics = Diagnostics()
-    document = load(net.xml().encode(), bytes(net.blob), diagnostics)
+    document = load(net.xml().encode(), bytes(net.blob), Model, diagnostics)
     assert document is not None
     one, other = (document.model.layer(name).operator for name in ("const0", "again"))
     assert one is not None

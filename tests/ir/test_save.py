@@ -11,7 +11,7 @@ from builder import Net, document, layer_text
 
 import ovir
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.infrastructure import Const, Parameter, Result
 from ovir.ops.pooling import MaxPool1
 

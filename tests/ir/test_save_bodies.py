@@ -9,7 +9,7 @@ import pytest
 from builder import Net
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 
 BAD = Path(__file__).parent.parent / "data" / "bad"
 BIN = (BAD / "OVIR610_output_purpose.bin").read_bytes()

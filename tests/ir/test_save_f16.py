@@ -11,7 +11,7 @@ from builder import Net
 import ovir
 from ovir.core.arrays import Array
 from ovir.diagnostics.diagnostic import Diagnostic
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 def added(*constants: Array, **names: str) -> Net:

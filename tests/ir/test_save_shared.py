@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ovir
-from ovir.graph.model import Model
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 _SHARED = Path(os.environ.get("OVIR_SHARED", Path(__file__).parents[3] / "shared"))

@@ -5,7 +5,7 @@ import pytest
 
 from ovir.core.element_types import ElementType
 from ovir.diagnostics.errors import OperatorError, ReadError
-from ovir.ir.weights import Weights, decode
+from ovir.ir.weights import WeightBytes, decode
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_broken_strings(raw: bytes, message: str) -> None:
 
 
 def test_aligned_data_is_a_view_and_misaligned_a_copy() -> None:
-    weights = Weights.of(bytes(range(64)))
+    weights = WeightBytes.of(bytes(range(64)))
     f32 = ElementType.parse("f32")
     base = weights.data.ctypes.data
     assert weights.constant(f32, (4,), 8 - base % 4, 16).array().flags.owndata is False
@@ -75,4 +75,4 @@ def test_git_lfs_pointer(tmp_path: Path) -> None:
     path = tmp_path / "model.bin"
     path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 1\n")
     with pytest.raises(ReadError, match="git-LFS pointer"):
-        Weights.open(path)
+        WeightBytes.open(path)

@@ -62,7 +62,7 @@ ADDED = {
     "ir/legacy.py": {"Convert", "Subtract"},
     "ir/writing/half.py": {"Convert"},
     "graph/layers.py": {"Abs", "Add", "Divide", "FloorMod", "MatMul", "Multiply", "Negative", "Power", "Subtract"},
-    "build/names.py": set(OPERATIONS),
+    "build/function_names.py": set(OPERATIONS),
     "debugging/exact_forms.py": {
         *(
             "Add",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from ovir.build.names import function_name, functions
+from ovir.build.function_names import function_name, functions
 from ovir.graph.layers import Layer
 from ovir.ops.base.opsets import NEWEST_OPSET
 

@@ -13,8 +13,8 @@ from ovir.build.code.wiring import FIXED_INPUTS, wiring_statements
 from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType
 from ovir.core.progress import counted
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.graph.names import take_name
 from ovir.ops.base.opsets import NEWEST_OPSET
 
@@ -22,7 +22,7 @@ from ovir.ops.base.opsets import NEWEST_OPSET
 class Program:
     """The code for a model."""
 
-    def __init__(self, model: Model) -> None:
+    def __init__(self, model: LayerGraph) -> None:
         self.arrays: dict[str, Array] = {}
         """The large constants by their names in the .npz."""
         self._functions = Functions(model.walk())
@@ -41,7 +41,7 @@ class Program:
         self.arrays[key] = as_stored(array, element_type)
         return f'weights["{key}"]'
 
-    def _head(self, model: Model, statements: Sequence[str]) -> Iterator[str]:
+    def _head(self, model: LayerGraph, statements: Sequence[str]) -> Iterator[str]:
         name = literal(model.name)
         can_be_quoted = model.name and '"""' not in name and "\\" not in name
         yield f'"""Build the model {name}."""' if can_be_quoted else '"""Build a model."""'
@@ -54,7 +54,7 @@ class Program:
         if self.arrays:
             yield from ('weights = np.load(Path(__file__).with_suffix(".npz"))', "")
 
-    def _statements(self, model: Model, variables: Variables, start: str) -> Iterator[str]:
+    def _statements(self, model: LayerGraph, variables: Variables, start: str) -> Iterator[str]:
         """Yield the statements that create the layers of a model or body, and the model."""
         statements = Statements(self._functions, variables, self)
         alive = [layer for layer in model.layers if not layer.is_dead or layer.type == "Parameter"]
@@ -88,7 +88,7 @@ class Program:
             if port.own_names:
                 yield f"{name}[{port.index}].names = {literal(port.own_names)}"
 
-    def _add_function(self, name: str, body: Model) -> None:
+    def _add_function(self, name: str, body: LayerGraph) -> None:
         """Add the function that returns a body, behind the functions of the bodies inside of it."""
         lines = list(self._statements(body, Variables(self._taken), "return "))
         text = textwrap.indent("\n".join(lines), "    ")

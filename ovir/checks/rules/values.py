@@ -24,7 +24,7 @@ from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.diagnostics.errors import OperatorError
 from ovir.diagnostics.text import plural
 from ovir.graph.layers import Port
-from ovir.ir.weights import Weights
+from ovir.ir.weights import WeightBytes
 from ovir.ops.base.domains import Divisor
 
 _SCANNED = {f16, bf16, f32, f64}
@@ -78,7 +78,7 @@ def _neighbours(context: Context) -> Iterator[list[Constant]]:
         yield run
 
 
-def _are_finite(run: list[Constant], weights: Weights) -> bool:
+def _are_finite(run: list[Constant], weights: WeightBytes) -> bool:
     """Return whether a run of adjacent constants is finite, in one pass."""
     first, last = run[0].op, run[-1].op
     dtype = first.element_type.to_dtype()

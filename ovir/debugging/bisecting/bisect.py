@@ -17,8 +17,8 @@ from ovir.debugging.input_sets import Inputs
 from ovir.debugging.reducing import candidates
 from ovir.debugging.reducing.stage import Stage
 from ovir.debugging.sides import Against, DeviceSide, as_model, open_side, sets_for
-from ovir.graph.model import Model
 from ovir.ir.writing.pair import target_paths
+from ovir.model import Model
 
 
 def bisect(

@@ -9,7 +9,7 @@ from ovir.debugging.criterion import Criterion
 from ovir.debugging.tensor_comparison import TensorComparison
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 @dataclass(frozen=True)

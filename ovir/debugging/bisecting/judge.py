@@ -16,7 +16,7 @@ from ovir.debugging.walk import Walk, WalkPlan
 from ovir.diagnostics.errors import ModelError, RunError
 from ovir.engines.process import EngineMissingError
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 class Judge:

@@ -16,10 +16,9 @@ from ovir.debugging.reducing.candidates import count
 from ovir.debugging.reducing.search import Search
 from ovir.debugging.reducing.stage import Stage
 from ovir.diagnostics.errors import RunError
-from ovir.graph.input_names import distinct_names
-from ovir.graph.model import Model
+from ovir.graph.names import distinct_names
 from ovir.io.tensor_files import save_npz
-from ovir.ir.writing.save import save_model
+from ovir.model import Model, save_model
 from ovir.runtime.compiled import CompiledModel
 
 _ARRAYS = ("_input.npz", "_expected.npz", "_actual.npz")

@@ -14,10 +14,10 @@ import numpy as np
 from ovir.analysis.tensor_stats import as_numbers
 from ovir.debugging.reducing.stage import Stage
 from ovir.diagnostics.errors import OvirError
-from ovir.editing.constants import as_constant, put_constant
+from ovir.editing.constant_edits import as_constant, put_constant
 from ovir.editing.transaction import owner_of
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
+from ovir.model import Model
 
 LayerPath = tuple[int | str, ...]
 """The ids and names of bodies that lead to a layer: ``(7,)``, or ``(7, "body", 3)``. Candidates keep them."""

@@ -18,9 +18,7 @@ from ovir.debugging.reducing.stage import Stage
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError
-from ovir.graph.model import Model
-from ovir.ir.reader import read_model
-from ovir.ir.writing.save import save_model
+from ovir.model import Model, read_model, save_model
 
 
 @dataclass(frozen=True)

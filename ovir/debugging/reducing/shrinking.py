@@ -11,7 +11,7 @@ from ovir.analysis.tensor_stats import as_numbers
 from ovir.core.arrays import Array
 from ovir.core.shapes import PartialShape
 from ovir.debugging.reducing.stage import Stage
-from ovir.editing.constants import set_data
+from ovir.editing.constant_edits import set_data
 from ovir.graph.layers import Layer
 from ovir.ops.infrastructure import Const
 

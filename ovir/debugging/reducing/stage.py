@@ -10,8 +10,8 @@ from ovir.analysis.feeds import random_inputs
 from ovir.core.arrays import Array
 from ovir.diagnostics.errors import OvirError
 from ovir.graph.layers import Port
-from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
+from ovir.model import Model
 from ovir.runtime.compiled import CompiledModel
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
+from ovir.model import Model
 
 
 def diagnostics_by_layer(model: Model, diagnostics: Iterable[Diagnostic]) -> dict[Layer, list[Diagnostic]]:

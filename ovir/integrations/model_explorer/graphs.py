@@ -12,10 +12,10 @@ import numpy as np
 from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.diagnostic import Diagnostic
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.integrations.model_explorer.faults import diagnostics_by_layer
 from ovir.integrations.model_explorer.groups import Path, group_paths
 from ovir.integrations.model_explorer.nodes import Node, NodeMaker
+from ovir.model import Model
 from ovir.ops.infrastructure import Const
 
 MAIN = "model"

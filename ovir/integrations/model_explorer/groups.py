@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.inference.constant_layers import all_constant_layers
 from ovir.integrations.model_explorer.blocks import Block, find_blocks
+from ovir.model import Model
 
 Path = tuple[str, ...]
 """The names of the groups around a layer, from the outside in."""

@@ -15,8 +15,8 @@ from ovir.core.shapes import static_shape
 from ovir.core.tensor_types import TensorType
 from ovir.diagnostics.codes import F16_OVERFLOW
 from ovir.diagnostics.diagnostic import Diagnostic, diagnose
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.inference.exact_layers import exact_layers
 from ovir.ir.writing.sources import Source, source_of
@@ -47,7 +47,7 @@ _LARGEST_RELATIVE_ERROR = 1e-4
 """The same for constants of one number, in relation to it: they are often scales that all other numbers depend on."""
 
 
-def compress_to_f16(model: Model) -> list[Diagnostic]:
+def compress_to_f16(model: LayerGraph) -> list[Diagnostic]:
     """Store constants of f32 and f64 as f16 where OpenVINO does; return warnings about those that stay.
 
     OpenVINO changes no model with quantized or compressed weights, and no constant that sizes depend on, that would
@@ -74,7 +74,7 @@ def compress_to_f16(model: Model) -> list[Diagnostic]:
 _COMPRESSED = (i4, u4, i8, u8, nf4, f8e4m3, f8e5m2)
 
 
-def _is_optimized(model: Model) -> bool:
+def _is_optimized(model: LayerGraph) -> bool:
     """Return whether the model is quantized, or has weights that are decompressed with a scale."""
     return any(
         op.quantizes or (op.scales and _is_scaled(layer))
@@ -212,7 +212,7 @@ class Loss(NamedTuple):
         return is_inexact or self.outside >= _MOST_OUTSIDE
 
 
-def _compress(model: Model, layer: Layer, op: Const, warnings: list[Diagnostic], whole: set[int]) -> None:
+def _compress(model: LayerGraph, layer: Layer, op: Const, warnings: list[Diagnostic], whole: set[int]) -> None:
     """Replace a Const by one of f16 and a Convert, which gets its name and its readers, if OpenVINO does so."""
     source = HalfSource(source_of(layer, op, whole), op.element_type.to_dtype())
     if not source.size:

@@ -8,8 +8,8 @@ from typing import Any
 from ovir.core.progress import counted
 from ovir.core.shapes import PartialShape
 from ovir.core.tensor_types import TensorType
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
 from ovir.graph.rt_info import RtElement, RtInfo
 from ovir.ir.port_maps import BODY_OPERATIONS
 from ovir.ir.rt_info import OLD_KEYS, RtInfoText
@@ -43,7 +43,7 @@ class NetWriter:
         self._kinds: dict[tuple[str, str], str] = {}
         """Types and versions of layers as attributes."""
 
-    def write(self, model: Model) -> str:
+    def write(self, model: LayerGraph) -> str:
         """Return the text of the .xml, after all constants have been written."""
         self._path = model.path
         self._lines = ['<?xml version="1.0"?>\n', f'<net name="{escaped(model.name)}" version="{VERSION}">\n']
@@ -51,7 +51,7 @@ class NetWriter:
         self._lines.append("</net>\n")
         return "".join(self._lines)
 
-    def _net(self, model: Model, depth: int) -> None:
+    def _net(self, model: LayerGraph, depth: int) -> None:
         """Add what is inside of a <net> or a body, with so many tabs before it."""
         tabs = "\t" * depth
         add = self._lines.append

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from ovir.diagnostics.codes import BODY
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import ModelError
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.ir.port_maps import BodyTags
 from ovir.ops.base.bodies import BodyMap, Entry
 
 
 def port_map_lines(layer: Layer, key: str, tags: BodyTags, depth: int) -> Iterator[str]:
     """Yield the lines of the port map and the back edges of one body, with so many tabs before them."""
-    body: Model = layer.bodies[key]
+    body: LayerGraph = layer.bodies[key]
     wiring = None if layer.operator is None else layer.operator.wiring.get(key)
     if wiring is None:
         message = f"it is not known how the body '{key}' is connected with the layer"
@@ -34,7 +34,7 @@ def port_map_lines(layer: Layer, key: str, tags: BodyTags, depth: int) -> Iterat
         yield f"{tabs}</{tags.back_edges}>\n"
 
 
-def _entries(wiring: BodyMap, body: Model, input_count: int) -> list[tuple[bool, str]]:
+def _entries(wiring: BodyMap, body: LayerGraph, input_count: int) -> list[tuple[bool, str]]:
     """Return the entries of the port map, each with whether it is a special port without an external one."""
     found = []
     for item in wiring.inputs:

@@ -7,14 +7,14 @@ import os
 import numpy as np
 
 from ovir.build.code.program import Program
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer
-from ovir.graph.model import Model
 from ovir.graph.names import make_names_unique, repeated_names
 from ovir.ir.writing.pair import CODE, target_paths, writing_pair
 from ovir.ir.writing.save import upgraded
 
 
-def to_python(model: Model, path: str | os.PathLike[str]) -> None:
+def to_python(model: LayerGraph, path: str | os.PathLike[str]) -> None:
     """Write Python code that builds the model; running it leaves the Model in ``model``.
 
     Constants of many elements are written to the .npz of the same name. Names of layers and tensors, bodies and
@@ -32,7 +32,7 @@ def to_python(model: Model, path: str | os.PathLike[str]) -> None:
             np.savez(data[0], **program.arrays)  # type: ignore[arg-type]  # mypy takes them for allow_pickle
 
 
-def program_of(model: Model) -> Program:
+def program_of(model: LayerGraph) -> Program:
     """Return the code for a model; one of version 10 is upgraded, as the code has no rules of versions.
 
     Tensor names that an earlier tensor has get a number, because ``Model`` takes a name for one tensor only.
@@ -45,5 +45,5 @@ def program_of(model: Model) -> Program:
     return Program(model)
 
 
-def _alive(graph: Model) -> list[Layer]:
+def _alive(graph: LayerGraph) -> list[Layer]:
     return [layer for layer in graph.layers if not layer.is_dead or layer.type == "Parameter"]

@@ -1,45 +1,37 @@
-"""Saves models: the public function and the steps before and after writing."""
+"""Saves models: the steps before and after writing."""
 
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 from ovir.core.garbage import without_garbage_collection
 from ovir.diagnostics.codes import INFERENCE, USAGE
 from ovir.diagnostics.diagnostic import Diagnostic, Place, diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.graph.model import Model
-from ovir.inference.models import infer_model
+from ovir.graph.layer_graph import LayerGraph
+from ovir.inference.models import infer_model, infer_shapes
 from ovir.ir.legacy import apply_legacy_io
-from ovir.ir.reader import read_model
+from ovir.ir.reader import read
 from ovir.ir.writing.blobs import BlobWriter
 from ovir.ir.writing.half import compress_to_f16
 from ovir.ir.writing.net import NetWriter
 from ovir.ir.writing.pair import target_paths, writing_pair
 
-
-def save_model(
-    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool = False
-) -> list[Diagnostic]:
-    """Write a model as IR version 11: an .xml and the .bin next to it; return the warnings.
-
-    ``model`` may also be the path of an .xml. A model of version 10 is upgraded: what OpenVINO does to the inputs and
-    outputs of such a file becomes part of the model. A model that was edited is inferred first.
-
-    The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
-    give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
-    """
-    return write_model(model, output_model, compress_to_fp16)[1]
+G = TypeVar("G", bound=LayerGraph)
 
 
 def write_model(
-    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool
-) -> tuple[Model, list[Diagnostic]]:
-    """Write a model; return what the file holds, which may have other layers, and the warnings of ``save_model``."""
+    model: G | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool, kind: type[G]
+) -> tuple[G, list[Diagnostic]]:
+    """Write a model, or one that is read as a graph of class ``kind``; see ``ovir.save_model``.
+
+    Return what the file holds, which may have other layers than the model, and the warnings.
+    """
     target_paths(output_model)
     if isinstance(model, (str, os.PathLike)):
-        model = read_model(model)
-    if not isinstance(model, Model):
+        model = read(model, None, kind)
+    if not isinstance(model, LayerGraph):
         message = f"expected a Model or the path of an .xml, got {type(model).__name__}"
         raise InputError(diagnose(USAGE, message))
     with without_garbage_collection():
@@ -53,7 +45,7 @@ def write_model(
     return prepared, warnings
 
 
-def _prepared(model: Model) -> Model:
+def _prepared(model: G) -> G:
     """Return the model as a file of the present version describes it: inferred, and without implicit conversions."""
     if model.has_gaps:
         message = "the model cannot be saved: parts of it could not be read"
@@ -62,12 +54,12 @@ def _prepared(model: Model) -> Model:
     return upgraded(model)
 
 
-def _infer_edited(model: Model) -> None:
+def _infer_edited(model: LayerGraph) -> None:
     if any(part.needs_inference for part in model.graphs()):
-        model.infer_shapes()
+        infer_shapes(model)
 
 
-def upgraded(model: Model) -> Model:
+def upgraded(model: G) -> G:
     """Return a model of version 11 that says itself what OpenVINO does to inputs and outputs of version 10."""
     if model.version != 10:
         return model

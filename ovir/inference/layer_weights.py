@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from ovir.core.arrays import Array
-from ovir.core.element_types import bf16, f16, f32
+from ovir.core.element_types import ElementType, bf16, f16, f32
+from ovir.core.shapes import PartialShape
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port
-from ovir.graph.model import Model
-from ovir.graph.weights import Weights
 from ovir.inference.constant_layers import constant_layers
 from ovir.ops.base.domains import Index
 from ovir.ops.base.operator import Operator
@@ -22,14 +23,56 @@ _MOST_LAYERS = 100
 """Layers between a constant and the layer that reads it as weights; exporters write fewer than ten."""
 
 
-def weights_of(model: Model) -> list[Weights]:
+@dataclass(frozen=True)
+class Weights:
+    """The weights that one input of a layer reads."""
+
+    input: Port
+    """The input port of the layer that reads them."""
+    constant: Layer
+    """The Const that holds the numbers of the file, without scales and zero points."""
+    compression: str
+    """The compression to undo, such as ``u4 with scale and zero point, groups of 128``; ``none`` for nothing."""
+
+    @property
+    def layer(self) -> Layer:
+        """Return the layer that reads the weights."""
+        return self.input.layer
+
+    @property
+    def shape(self) -> PartialShape:
+        """Return the shape that the layer reads."""
+        return self.input.shape
+
+    @property
+    def element_type(self) -> ElementType:
+        """Return the element type that the layer reads."""
+        return self.input.element_type
+
+    @property
+    def stored_type(self) -> ElementType:
+        """Return the element type of the numbers in the file."""
+        return self.constant.outputs[0].element_type
+
+    @property
+    def array(self) -> Array:
+        """Return the weights as the layer reads them, decompressed anew at each call.
+
+        As in a run, decompression computes f16 and bf16 in f32, and weights restored from them are f32. Constants that
+        need no decompression are returned as they are, read-only.
+        """
+        assert self.input.source is not None
+        return _array(self.input.source)
+
+
+def weights_of(model: LayerGraph) -> list[Weights]:
     """Return the weights of all products, convolutions and gathers of a model and its bodies."""
     found = []
     for layer in model.walk():
         for port in _weight_inputs(layer):
             if port.source is not None and (chain := _constant_chain(port.source)) is not None:
                 constant = _main_constant(port.source)
-                found.append(Weights(port, constant, _compression(port, constant, chain), _array))
+                found.append(Weights(port, constant, _compression(port, constant, chain)))
     return found
 
 

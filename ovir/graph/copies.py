@@ -1,4 +1,4 @@
-"""Layers as flat data, for copies and pickles of a model.
+"""Copies of layers, and layers as flat data for copies and pickles of a model.
 
 The ports of a chain of layers refer to each other, thousands of levels deep. Flat data stores a connection as a
 position instead, so that neither ``pickle`` nor ``copy.deepcopy`` recurses along the chain.
@@ -6,6 +6,7 @@ position instead, so that neither ``pickle`` nor ``copy.deepcopy`` recurses alon
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -101,3 +102,34 @@ def _layer(item: FlatLayer) -> Layer:
             number, shape, element_type, names, line, info, inferred = port
             target.append(Port(layer, index, number, is_output, shape, element_type, names, line, info, inferred))
     return layer
+
+
+def independent(layers: Sequence[Layer], memo: dict[int, Any]) -> list[FlatLayer]:
+    """Return copies of layers, with their bodies, that share only the data of weights with them."""
+    return [
+        layer._replace(
+            attributes=copy.deepcopy(layer.attributes, memo),
+            operator=copy.deepcopy(layer.operator, memo),
+            bodies={key: copy.deepcopy(body, memo) for key, body in layer.bodies.items()},
+        )
+        for layer in flatten(layers)
+    ]
+
+
+def picklable(layers: Sequence[Layer]) -> list[FlatLayer]:
+    """Return layers as flat data without known values and without functions, which cannot be pickled."""
+    return [
+        layer._replace(
+            rt_info=origin.rt_info,
+            inputs=[_without_value(port) for port in layer.inputs],
+            outputs=[_without_value(port) for port in layer.outputs],
+        )
+        for layer, origin in zip(flatten(layers), layers, strict=True)
+    ]
+
+
+def _without_value(port: FlatPort) -> FlatPort:
+    """Return the port without its known value, which may refer to large data."""
+    if port.inferred is None or port.inferred.value is None:
+        return port
+    return port._replace(inferred=TensorType(port.inferred.element_type, port.inferred.shape))

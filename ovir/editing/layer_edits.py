@@ -1,8 +1,9 @@
-"""Brings layers that belong to no model into one: made by hand, or by the functions of an opset.
+"""Replaces, inserts and removes layers, and brings in layers that belong to no model.
 
-The functions of an opset connect a layer with what it reads: tensors of the model, or other new layers, such as
-constants, which are brought in as well. Where a new layer reads a Parameter that is in no model, as in
-``ops.relu(ops.parameter([1, 8]))``, the Parameter stands for what the edit connects with that input.
+The names of an output of the model go with that output. New layers are made by hand, or by the functions of an opset,
+which connect a layer with what it reads: tensors of the model, or other new layers, such as constants, which are
+brought in as well. Where a new layer reads a Parameter that is in no model, as in ``ops.relu(ops.parameter([1, 8]))``,
+the Parameter stands for what the edit connects with that input.
 """
 
 from __future__ import annotations
@@ -10,10 +11,108 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NoReturn
 
-from ovir.editing.keys import refuse
+from ovir.diagnostics.text import plural
+from ovir.editing.keys import (
+    InputKey,
+    InputKeys,
+    LayerKey,
+    TensorKey,
+    TensorKeys,
+    find_input,
+    find_layer,
+    find_readers,
+    find_tensor,
+    find_tensors,
+    refuse,
+)
+from ovir.editing.transaction import editing, owner_of
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, separate
-from ovir.graph.model import Model
 from ovir.graph.names import free_name
+
+
+def replace(model: LayerGraph, layer: LayerKey, new: Layer) -> Layer:
+    """Replace a layer; see ``Model.replace``."""
+    old = find_layer(model, layer)
+    graph = owner_of(old)
+    added = NewLayers(graph, new, replaced=old)
+    if old.type == "Result" and new.type != "Result":
+        hint = "to compute something before this output, use insert_after with the tensor that it reads"
+        refuse(f"an output of the model cannot be replaced by a layer of type {new.type}", old, hint)
+    is_connected = any(port.source is not None for port in new.inputs)
+    with editing(model, added.layers):
+        sources = added.include([port.source for port in old.inputs])
+        graph.replace_layer(old, new, sources if is_connected else None)
+        for before, after in zip(old.outputs, new.outputs, strict=False):
+            after.own_names = after.own_names or before.own_names
+    return new
+
+
+def insert_after(
+    model: LayerGraph, port: TensorKey, layer: Layer, others: TensorKeys, readers: InputKeys | None
+) -> Layer:
+    """Insert a layer after a tensor; see ``Model.insert_after``."""
+    source = find_tensor(model, port)
+    moved = source.readers if readers is None else find_readers(model, source, readers)
+    return _insert(model, source, layer, find_tensors(model, others, repeated=True), moved)
+
+
+def insert_before(model: LayerGraph, port: InputKey, layer: Layer, others: TensorKeys) -> Layer:
+    """Insert a layer before an input; see ``Model.insert_before``."""
+    target = find_input(model, port)
+    if target.source is None:
+        refuse(f"input {target.index} of this layer has no source", target.layer)
+    return _insert(model, target.source, layer, find_tensors(model, others, repeated=True), [target])
+
+
+def _insert(model: LayerGraph, source: Port, layer: Layer, others: Sequence[Port], readers: Sequence[Port]) -> Layer:
+    graph = owner_of(source.layer)
+    new = NewLayers(graph, layer)
+    if not (layer.inputs and layer.outputs):
+        refuse("the layer needs an input and an output to be inserted", layer)
+    if len(others) >= len(layer.inputs):
+        refuse(f"the layer has {plural(len(layer.inputs), 'input')}, got {plural(1 + len(others), 'source')}", layer)
+    with editing(model, new.layers):
+        reads_source = source in new.reads
+        sources = new.include([source, *others])
+        if source not in sources and not reads_source:
+            refuse("the new layer does not read the tensor that it is inserted after", layer)
+        if sources[0] is source:
+            graph.insert_layer_after(source, layer, sources[1:], readers=readers)
+        else:
+            graph.add_layer(layer, sources)
+            graph.move_readers(source, layer.outputs[0], readers)
+        if _feeds_result(layer.outputs[0]):
+            _move_names(source, layer.outputs[0])
+    return layer
+
+
+def remove(model: LayerGraph, layer: LayerKey) -> None:
+    """Remove a layer; see ``Model.remove``."""
+    old = find_layer(model, layer)
+    graph = owner_of(old)
+    if old.type == "Result" and graph.holder is None and len(graph.outputs) == 1:
+        refuse("the only output of a model cannot be removed", old, "make another tensor an output before: add_outputs")
+    with editing(model):
+        source = old.inputs[0].source if old.inputs else None
+        outputs = [port for port in old.outputs if _feeds_result(port)]
+        graph.remove_layer(old, bypass=True)
+        for port in outputs:
+            if source is not None:
+                _move_names(port, source)
+
+
+def _feeds_result(port: Port) -> bool:
+    return any(reader.layer.type == "Result" for reader in port.readers)
+
+
+def _move_names(source: Port, target: Port) -> None:
+    target.own_names |= source.own_names
+    source.own_names = frozenset()
+
+
+# --------------------------------------------------------------------------- new layers
+
 
 _DEPENDENCE_HINT = (
     "a new Parameter stands for a tensor that the edit connects, if the new layers do not read it themselves"
@@ -23,7 +122,7 @@ _DEPENDENCE_HINT = (
 class NewLayers:
     """A layer that belongs to no model, and the new layers that it depends on."""
 
-    def __init__(self, graph: Model, layer: Layer, *, replaced: Layer | None = None) -> None:
+    def __init__(self, graph: LayerGraph, layer: Layer, *, replaced: Layer | None = None) -> None:
         """Check that the layers can become part of ``graph``, where the last one may take the place of a layer."""
         if not isinstance(layer, Layer):
             refuse(f"expected a layer, got {layer!r}")

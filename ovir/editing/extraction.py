@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Generic, TypeVar, cast
 
 from ovir.build.making import parameter, result
 from ovir.diagnostics.codes import USAGE
 from ovir.diagnostics.diagnostic import diagnose
 from ovir.diagnostics.errors import InputError, ModelError
-from ovir.editing.keys import find_tensors, refuse
+from ovir.editing.keys import TensorKeys, find_tensors, refuse
 from ovir.editing.transaction import infer_edited, owner_of, with_types
 from ovir.graph.connections import set_scopes
-from ovir.graph.flat import restore
-from ovir.graph.keys import TensorKeys
+from ovir.graph.copies import independent, restore
+from ovir.graph.layer_graph import LayerGraph
 from ovir.graph.layers import Layer, Port, join, path_text, separate
-from ovir.graph.model import Model, independent
 from ovir.graph.names import default_name, free_name, name_tensors, result_name, take_name
 from ovir.ops.infrastructure import Parameter
 from ovir.ops.state import AssignBase, ReadValueBase
 
+G = TypeVar("G", bound=LayerGraph)
 
-def extract(model: Model, inputs: TensorKeys | None, outputs: TensorKeys | None) -> Model:
+
+def extract(model: G, inputs: TensorKeys | None, outputs: TensorKeys | None) -> G:
     """Return the part of a model between inputs and outputs; see ``Model.extract``."""
     with_types(model)
     cut = None if inputs is None else find_tensors(model, inputs)
@@ -37,8 +39,8 @@ def extract(model: Model, inputs: TensorKeys | None, outputs: TensorKeys | None)
     return _Part(graph, cut, needed.layers, has_own_results=outputs is None).model(wanted)
 
 
-def _graph_of(model: Model, ports: Sequence[Port]) -> Model:
-    """Return the model or body that all tensors are in."""
+def _graph_of(model: G, ports: Sequence[Port]) -> G:
+    """Return the model or body that all tensors are in: a graph of the same class."""
     found = list(dict.fromkeys(owner_of(port.layer) for port in ports)) or [model]
     if len(found) > 1:
         names = " and ".join(f"'{graph.scope.rstrip('/')}'" if graph.scope else "the model itself" for graph in found)
@@ -46,7 +48,7 @@ def _graph_of(model: Model, ports: Sequence[Port]) -> Model:
         raise InputError(
             diagnose(USAGE, f"a part cannot cross the border of a body: got tensors of {names}", hint=hint)
         )
-    return found[0]
+    return cast("G", found[0])
 
 
 class _Needed:
@@ -122,11 +124,11 @@ def _path(start: Layer, end: Layer, among: Collection[Layer]) -> list[Layer]:
     return path[::-1]
 
 
-class _Part:
+class _Part(Generic[G]):
     """The copy of some layers of a model."""
 
     def __init__(
-        self, graph: Model, cut: Sequence[Port] | None, needed: Collection[Layer], *, has_own_results: bool
+        self, graph: G, cut: Sequence[Port] | None, needed: Collection[Layer], *, has_own_results: bool
     ) -> None:
         self._graph = graph
         self._cut = cut
@@ -138,7 +140,7 @@ class _Part:
         self._next_id = graph.next_id
         self._layer_names = {layer.name for layer in (*self._inner, *self._own_inputs)}
 
-    def model(self, wanted: Sequence[Port]) -> Model:
+    def model(self, wanted: Sequence[Port]) -> G:
         """Return the part as a model with these outputs."""
         graph = self._graph
         results = self._own_results(wanted)
@@ -156,7 +158,7 @@ class _Part:
                     join(tensors[a.source], b, a.edge_line)
         ends = self._results(wanted, results, copies, tensors)
         inner = [copies[layer] for layer in self._inner]
-        part = Model.of_layers(
+        part = type(graph).of_layers(
             [*inputs, *inner, *ends],
             name=graph.name,
             path=graph.path,

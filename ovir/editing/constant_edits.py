@@ -1,0 +1,171 @@
+"""Constants: with other data, or in place of what is known before any run, compressed weights among it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NoReturn
+
+from numpy.typing import ArrayLike
+
+from ovir.build.making import constant, constant_attributes
+from ovir.build.values import as_array_like
+from ovir.core.arrays import Array
+from ovir.core.element_types import boolean
+from ovir.diagnostics.text import plural
+from ovir.editing.keys import LayerKey, find_layer, refuse
+from ovir.editing.transaction import editing, owner_of, with_types
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, Port, ReadOnlyDict
+from ovir.graph.names import take_name
+from ovir.inference.constant_layers import constant_layers, is_function
+from ovir.ops.infrastructure import Const
+from ovir.runtime.plan import known_tensors
+
+
+def set_constant(model: LayerGraph, layer: LayerKey, array: ArrayLike) -> Layer:
+    """Give a constant other data; see ``Model.set_constant``."""
+    found = find_layer(model, layer)
+    operator = _constant_of(found, array)
+    with editing(model):
+        if isinstance(found.operator, Const):
+            set_data(found, operator)
+            return found
+        if len(found.outputs) != 1 or constant_layers(found) is None:
+            _refuse_layer(found)
+        return put_constant(found, operator)
+
+
+def _constant_of(layer: Layer, value: ArrayLike) -> Const:
+    try:
+        return Const.of(*as_array_like(value, layer.outputs[0].element_type if layer.outputs else None))
+    except (ValueError, TypeError, OverflowError) as error:
+        refuse(f"the constant cannot be set: {error}", layer, "an array of NumPy sets another element type")
+
+
+def _refuse_layer(layer: Layer) -> NoReturn:
+    hint = "name a Const, or a layer with one output that is computed from constants alone"
+    if constant_layers(layer) is not None:
+        refuse(f"an array cannot replace this layer, which has {plural(len(layer.outputs), 'output')}", layer, hint)
+    refuse("the layer is no constant: it depends on inputs or the state of the model", layer, hint)
+
+
+def set_data(layer: Layer, operator: Const) -> None:
+    """Give a Const another operator; what the file declares of the old one is removed."""
+    owner_of(layer).needs_inference = True
+    layer.operator = operator
+    layer.attributes = ReadOnlyDict(constant_attributes(operator))
+    for port in (*layer.outputs, *(reader for output in layer.outputs for reader in output.readers)):
+        port.declared_shape = port.declared_element_type = None
+
+
+def put_constant(layer: Layer, operator: Const) -> Layer:
+    """Replace a layer with one output by a Const of the same name; remove the layers that only fed it."""
+    graph = owner_of(layer)
+    sources = [port.source for port in layer.inputs if port.source is not None]
+    new = constant(layer.id, layer.name, operator)
+    new.outputs[0].own_names = layer.outputs[0].own_names
+    new.outputs[0].rt_info = layer.outputs[0].rt_info
+    graph.replace_layer(layer, new, [])
+    remove_unread(graph, sources)
+    return new
+
+
+def remove_unread(graph: LayerGraph, ports: Collection[Port]) -> None:
+    """Remove the layers of these ports, and then those before them, if they are pure and nothing reads them."""
+    pending = [port.layer for port in ports]
+    while pending:
+        layer = pending.pop()
+        is_needed = layer.operator is None or not layer.operator.pure or any(port.readers for port in layer.outputs)
+        if layer.owner is not graph or is_needed:
+            continue
+        sources = [port.source for port in layer.inputs if port.source is not None]
+        graph.remove_layer(layer)
+        pending += [port.layer for port in sources]
+
+
+def as_constant(port: Port, array: Array) -> Const | None:
+    """Return the Const for the known value of a tensor; None if the array has another type than inference expects."""
+    if port.element_type.is_dynamic or port.element_type.to_dtype() != array.dtype:
+        return None
+    return Const.of(array, port.element_type, copy=False)
+
+
+# --------------------------------------------------------------------------- folding
+
+
+def fold_constants(model: LayerGraph, decompress: bool) -> list[Layer]:
+    """Replace all known tensors by constants; see ``Model.fold_constants``."""
+    return _folded(model, lambda graph: known_tensors(graph, () if decompress else _decompressing(graph)))
+
+
+def decompress(model: LayerGraph) -> list[Layer]:
+    """Replace compressed weights by constants; see ``Model.decompress``."""
+
+    def weights(graph: LayerGraph) -> dict[Port, Array]:
+        layers = _decompressing(graph)
+        known = known_tensors(graph) if layers else {}
+        return {port: array for port, array in known.items() if port.layer in layers}
+
+    return _folded(model, weights)
+
+
+def _folded(model: LayerGraph, find: Callable[[LayerGraph], Mapping[Port, Array]]) -> list[Layer]:
+    with_types(model)
+    found = [(graph, _ends(find(graph))) for graph in model.graphs()]
+    with editing(model):
+        return [
+            new
+            for graph, ends in found
+            for layer, values in ends
+            if layer.owner is graph  # it may have become unread
+            for new in _fold(graph, layer, values)
+        ]
+
+
+def _ends(known: Mapping[Port, Array]) -> list[tuple[Layer, dict[Port, Const]]]:
+    """Return the layers whose outputs become constants: those that a layer reads which is not known itself."""
+    layers = {port.layer for port in known}
+    found: dict[Layer, dict[Port, Const]] = {}
+    for port, array in known.items():
+        is_read = any(reader.layer not in layers for reader in port.readers)
+        if is_read and not isinstance(port.layer.operator, Const):
+            operator = as_constant(port, array)
+            if operator is not None:
+                found.setdefault(port.layer, {})[port] = operator
+    return list(found.items())
+
+
+def _fold(graph: LayerGraph, layer: Layer, values: Mapping[Port, Const]) -> Iterator[Layer]:
+    if len(layer.outputs) == 1:
+        yield put_constant(layer, next(iter(values.values())))
+        return
+    names = {other.name for other in graph.layers}
+    for port, operator in values.items():
+        new = constant(graph.next_id, take_name(f"{layer.name}.{port.index}", names), operator)
+        new.outputs[0].own_names, port.own_names = port.own_names, frozenset()
+        graph.move_readers(port, graph.add_layer(new).outputs[0])
+        yield new
+    remove_unread(graph, layer.outputs)
+
+
+def _decompressing(graph: LayerGraph) -> Collection[Layer]:
+    """Return the layers of a model that compute with compressed weights before any run.
+
+    Weights are compressed if a constant is converted to a wider floating-point type.
+    """
+    found: set[Layer] = set()
+    fixed: set[Layer] = set()
+    for layer in graph.layers:
+        sources = [port.source.layer for port in layer.inputs if port.source is not None]
+        if not is_function(layer) or not fixed.issuperset(sources):
+            continue
+        fixed.add(layer)
+        converts = layer.operator is not None and layer.operator.converts
+        if not found.isdisjoint(sources) or (converts and _widens(layer)):
+            found.add(layer)
+    return found
+
+
+def _widens(layer: Layer) -> bool:
+    before, after = layer.inputs[0].element_type, layer.outputs[0].element_type
+    return after.is_real and before.bits < after.bits and before != boolean

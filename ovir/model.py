@@ -1,0 +1,307 @@
+"""The model that users hold: a graph of layers with the methods that read, infer, build and edit it.
+
+Packages below this module work on ``LayerGraph``. What they make of a graph has the class of that graph, and what they
+make of nothing, as the reader does, has the class that they are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from ovir.diagnostics.errors import ModelError
+from ovir.graph.layer_graph import LayerGraph
+from ovir.graph.layers import Layer, LayerOrPort, Port, set_arithmetic
+
+if TYPE_CHECKING:
+    import os
+
+    from numpy.typing import ArrayLike
+
+    from ovir.core.shapes import ShapeLike
+    from ovir.diagnostics.diagnostic import Diagnostic
+    from ovir.editing.keys import InputKey, InputKeys, LayerKey, TensorKey, TensorKeys
+    from ovir.inference.layer_weights import Weights
+    from ovir.ir.source import Source
+
+
+class Model(LayerGraph):
+    """A named graph of layers, together with the diagnostics of reading and inferring it. ``read_model`` makes it.
+
+    ``Model(results, parameters, name)`` makes it from layers that the functions of an opset have created, and infers
+    it. ``results`` are Results, or layers and output ports that get one each; ``parameters`` are all Parameters that
+    they depend on, in the order of the inputs. ``sinks`` are the Assigns, which may also come second, as in
+    ``Model(results, sinks, parameters, name)``. Raises InputError for other arguments and for layers of another model.
+
+    The graph is acyclic. There are two kinds of edits. ``extract``, ``rename``, ``add_outputs``, ``set_constant``,
+    ``replace``, ``insert_after``, ``insert_before``, ``remove``, ``fold_constants``, ``decompress``, ``prune`` and
+    ``strip_rt_info`` leave an inferred model, or raise an OvirError and change nothing. The primitive edits
+    ``connect``, ``disconnect``, ``move_readers``, ``add_layer``, ``insert_layer_after``, ``remove_layer``,
+    ``replace_layer``, ``rename_layers`` and ``rename_tensors`` do not infer: call ``infer_shapes`` after them, or use
+    ``editing``. Edits raise InputError for a layer, tensor or port that the model does not have and for a name that is
+    taken, and ModelError if the model that they leave would be wrong.
+
+    A layer is given by its name, key or id, or as a Layer. A tensor is given by its name, by the name of its layer, as
+    ``(layer, position of the output)``, or as a Port; where a tensor and a layer have the same name, it means the
+    tensor. Names such as ``loop/body/name`` refer to bodies; an edit of a body infers the model around it.
+
+    An edit of the first kind copies the connections of the model and infers all of it. Put many edits into one block of
+    ``editing``.
+    """
+
+    @overload
+    def __init__(
+        self,
+        results: Sequence[LayerOrPort] | LayerOrPort,
+        parameters: Sequence[LayerOrPort],
+        name: str = "",
+        *,
+        sinks: Sequence[LayerOrPort] = (),
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        results: Sequence[LayerOrPort] | LayerOrPort,
+        sinks: Sequence[LayerOrPort],
+        parameters: Sequence[LayerOrPort],
+        name: str = "",
+    ) -> None: ...
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        from ovir.build.assembly import assembled, infer_assembled
+
+        layers, name = assembled(arguments, keywords)
+        super().__init__(layers, name=name)
+        infer_assembled(self)
+
+    # ----- inference
+
+    def infer_shapes(self) -> None:
+        """Infer the type and shape of every port, as ``read_model`` has done; call this after edits.
+
+        Raises ModelError if inference fails.
+        """
+        from ovir.inference.models import infer_shapes
+
+        infer_shapes(self)
+
+    def reshape(self, shapes: Mapping[Any, ShapeLike] | ShapeLike) -> None:
+        """Give inputs other shapes and infer again.
+
+        ``shapes`` maps the name, position or Port of an input to its shape; a model with one input also takes a single
+        shape. A shape is a PartialShape, a list such as ``[1, -1, "2..5"]`` or a text such as ``"1,?,2..5"``.
+
+        Raises InputError for an input that the model does not have and for a text that is no shape, and ModelError if a
+        layer refuses the shapes. The model has not changed then.
+        """
+        from ovir.inference.models import reshape
+
+        reshape(self, shapes)
+
+    def weights(self) -> list[Weights]:
+        """Return the weights of all products, convolutions and gathers, those in bodies included.
+
+        Each entry names the layer, its input port, the shape, the element type in the file and what compresses it. Its
+        ``array`` decompresses it anew each time. A constant that several layers read is listed for each of them.
+        """
+        from ovir.inference.layer_weights import weights_of
+
+        return weights_of(self)
+
+    # ----- edits, each of which leaves an inferred model or changes nothing
+
+    def editing(self) -> AbstractContextManager[None]:
+        """Combine edits to one: the model is inferred at the end of the ``with`` block.
+
+        If the block raises, or if the model cannot be inferred at its end, nothing has changed. Primitive edits
+        can be part of it.
+        """
+        from ovir.editing.transaction import editing
+
+        return editing(self)
+
+    def extract(self, inputs: TensorKeys | None = None, outputs: TensorKeys | None = None) -> Self:
+        """Return a new model that computes ``outputs`` from ``inputs``; this model does not change.
+
+        Both are tensors in the order that they have in the new model. An input that no Parameter has becomes a new
+        Parameter of the inferred type. Without ``inputs``, the part has those Parameters of this model that it needs;
+        without ``outputs``, it has all Results. The layers in between keep names, ids and bodies, and share the data of
+        their weights. A ReadValue keeps its Assign if the part can compute what that assigns. Tensors of a body give a
+        part of that body.
+
+        Raises InputError if an output depends on a Parameter that is not among the inputs.
+        """
+        from ovir.editing.extraction import extract
+
+        return extract(self, inputs, outputs)
+
+    def rename(self, names: Mapping[str, str]) -> None:
+        """Rename layers and tensors, inputs and outputs included; ``names`` maps present to new names.
+
+        A name that both a layer and a tensor have is changed for both. Names can be exchanged. Raises InputError for a
+        name that another layer or tensor has.
+        """
+        from ovir.editing.model_edits import rename
+
+        rename(self, names)
+
+    def add_outputs(self, outputs: TensorKeys) -> list[Port]:
+        """Make tensors outputs of the model, and return the ports of ``model.outputs`` that belong to them.
+
+        A tensor that already is an output keeps its Result. A tensor without a name gets the name of its layer.
+        """
+        from ovir.editing.model_edits import add_outputs
+
+        return add_outputs(self, outputs)
+
+    def set_constant(self, layer: LayerKey, array: ArrayLike) -> Layer:
+        """Give a Const other data, and return it; the array decides on element type and shape.
+
+        Numbers and lists of numbers take the element type that the constant has, and so do arrays of uint8 for u1, u3,
+        u6 and nf4, which are held in such arrays.
+
+        For a layer that is computed from constants alone, such as the last one of a decompression, the array takes the
+        place of its output: the layer becomes a Const, and layers that only fed it are removed. To change the stored
+        numbers of compressed weights instead, name their Const.
+        """
+        from ovir.editing.constant_edits import set_constant
+
+        return set_constant(self, layer, array)
+
+    def replace(self, layer: LayerKey, new: Layer) -> Layer:
+        """Replace a layer by ``new``, which belongs to no model, and return ``new``.
+
+        ``new`` may be made by the functions of an opset: ``model.replace("act", ops.gelu(tensor, "tanh"))``. It brings
+        in the new layers that it depends on. Inputs that are not connected, or that read a new Parameter, read what
+        the inputs of the old layer read. Outputs without names get the names of the old ones. The layers that only fed
+        the old one remain; see ``prune``. An input of the model cannot be replaced by another Parameter, nor an output
+        by a layer that is no Result.
+        """
+        from ovir.editing.layer_edits import replace
+
+        return replace(self, layer, new)
+
+    def insert_after(
+        self, port: TensorKey, layer: Layer, others: TensorKeys = (), *, readers: InputKeys | None = None
+    ) -> Layer:
+        """Insert a layer between a tensor and its readers, or only ``readers``, and return the layer.
+
+        The layer must belong to no model. Functions of an opset make one that reads the tensor itself:
+        ``model.insert_after(tensor, ops.relu(tensor))``; it brings in the new layers that it depends on. If its inputs
+        are not connected, the tensor feeds the first one, and ``others`` those after it. The readers then read its
+        first output. The tensor keeps its names, but the names of an output of the model go with that output. An input
+        that reads a new Parameter counts as not connected, unless the layer reads the tensor itself, too.
+
+        ``readers`` are input ports, ``(layer, position of the input)``, or layers, which stand for all of their inputs
+        that read the tensor.
+        """
+        from ovir.editing.layer_edits import insert_after
+
+        return insert_after(self, port, layer, others, readers)
+
+    def insert_before(self, port: InputKey, layer: Layer, others: TensorKeys = ()) -> Layer:
+        """Insert a layer between one input and its source, and return the layer; see ``insert_after``.
+
+        The input is given as a port or as ``(layer, position of the input)``; a layer stands for its only input.
+        """
+        from ovir.editing.layer_edits import insert_before
+
+        return insert_before(self, port, layer, others)
+
+    def remove(self, layer: LayerKey) -> None:
+        """Remove a layer. If anything reads it, that reads the layer's first input instead.
+
+        The names of an output of the model go with that output. The only output of a model cannot be removed.
+        """
+        from ovir.editing.layer_edits import remove
+
+        remove(self, layer)
+
+    def fold_constants(self, *, decompress: bool = False) -> list[Layer]:
+        """Replace what is known before any run by constants, and return these.
+
+        The values are the same as in runs, which leave out what takes too much memory or time. Weights stay compressed
+        unless ``decompress`` is True. Shapes that follow from the present shapes of the inputs become constants too:
+        reshape the model before.
+        """
+        from ovir.editing.constant_edits import fold_constants
+
+        return fold_constants(self, decompress)
+
+    def decompress(self) -> list[Layer]:
+        """Replace compressed weights by constants of the decompressed numbers, and return these."""
+        from ovir.editing.constant_edits import decompress
+
+        return decompress(self)
+
+    def prune(self) -> list[Layer]:
+        """Remove the dead layers of the model and its bodies, and return them.
+
+        Parameters remain, as they are part of the model's interface: ``remove`` removes one that nothing reads. A
+        ReadValue remains as long as there is an Assign of its variable.
+        """
+        from ovir.editing.model_edits import prune
+
+        return prune(self)
+
+    def strip_rt_info(self) -> None:
+        """Remove all runtime information of the model, its layers, ports and bodies.
+
+        This includes what other programs act on, such as layouts and the marks of compressed weights.
+        """
+        from ovir.editing.model_edits import strip_rt_info
+
+        strip_rt_info(self)
+
+    # ----- pickles
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        if self.revision:
+            try:
+                self.infer_shapes()  # pickles do not contain known values
+            except ModelError:
+                return  # it was pickled between two edits: keep the types of the pickle
+
+
+def read_model(model: Source, weights: Any = None, *, legacy_io: bool = False) -> Model:
+    """Read an IR file, infer the type and shape of every port, and return the Model.
+
+    ``model`` is the path of the .xml, its content (bytes, or a text that begins with ``<``), or an open file.
+    An open file is read from its position on. ``weights`` is a path, bytes, another buffer or an open file; by default,
+    the .bin next to the .xml is used. With ``legacy_io``, a file of version 10 is read as OpenVINO reads it: f16 inputs
+    become f32, other types of inputs and outputs f32 or i32.
+
+    Raises ReadError if the file cannot be read as IR, and ModelError if the model is wrong. Both have all diagnostics.
+    """
+    from ovir.ir.reader import read
+
+    return read(model, weights, Model, legacy_io=legacy_io)
+
+
+def save_model(
+    model: Model | str | os.PathLike[str], output_model: str | os.PathLike[str], compress_to_fp16: bool = False
+) -> list[Diagnostic]:
+    """Write a model as IR version 11: an .xml and the .bin next to it; return the warnings.
+
+    ``model`` may also be the path of an .xml. A model of version 10 is upgraded: what OpenVINO does to the inputs and
+    outputs of such a file becomes part of the model. A model that was edited is inferred first.
+
+    The files replace older ones only when both are complete; they may be the files of the model itself. Equal models
+    give equal files. Raises WriteError if they cannot be written, and ModelError if the model is wrong.
+    """
+    from ovir.ir.writing.save import write_model
+
+    return write_model(model, output_model, compress_to_fp16, Model)[1]
+
+
+def _apply(type_name: str, *operands: Any) -> Layer:
+    """Return a new layer that applies an operation to layers, ports, arrays or numbers."""
+    from ovir.build.creation import apply
+
+    return apply(type_name, *operands)
+
+
+set_arithmetic(_apply)
