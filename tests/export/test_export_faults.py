@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ from export_comparison import check_exported  # noqa: E402  (it imports these pa
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.exporter import export_model  # noqa: E402
 from ovir.export.graph import Graph  # noqa: E402
+from ovir.export.writing import default_opset  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.sizes import compute  # noqa: E402
-from ovir.export.writing import default_opset  # noqa: E402
 
 RANDOM = np.random.default_rng(5)
 both_opsets = pytest.mark.parametrize("opset", [17, default_opset()])
@@ -131,3 +132,42 @@ def test_functions_of_narrow_integers_keep_their_low_bits(kind: str, opset: int)
     net.result(made)
     feeds = [np.arange(4).astype(ElementType.parse(kind).to_dtype())]
     assert check_exported(net.model(), feeds, opset) is None
+
+
+FARTHEST = {"i32": [2**31 - 1, -(2**31)], "i64": [2**63 - 1, 2**31 - 1, 2**63 - 2, -(2**63)]}
+"""Ends that mean more than a position in onnxruntime, and others that are as far."""
+MASKS = dict.fromkeys(("begin_mask", "end_mask", "new_axis_mask", "shrink_axis_mask", "ellipsis_mask"), "0")
+
+
+@both_opsets
+@pytest.mark.parametrize("computed", ["", "start", "stop", "step", "start stop step"])
+@pytest.mark.parametrize("kind", ["i32", "i64"])
+def test_ends_of_slices_are_positions_whatever_the_step_is(kind: str, computed: str, opset: int) -> None:
+    net = Net()
+    data, other = net.parameter("data", "?"), net.parameter("other", "?")
+    feeds = [np.arange(4, dtype=np.float32), -np.arange(1, 5, dtype=np.float32)]
+    ends = [*FARTHEST[kind], 1, -1]
+    for numbers in product(ends, ends, (-1, -2, 1)):
+        given = []
+        for name, number in zip(("start", "stop", "step"), numbers, strict=True):
+            array = np.array([number], ElementType.parse(kind).to_dtype())
+            if name in computed:
+                given.append(net.parameter(f"{name}{len(feeds)}", "1", kind))
+                feeds.append(array)
+            else:
+                given.append(net.const(array))
+        part = net.op("Slice", data, *given, opset=8)
+        net.result(part)
+        net.result(net.op("StridedSlice", data, *given, **MASKS))
+        net.result(net.op("SliceScatter", other, part, *given, opset=15))
+    assert check_exported(net.model(), feeds, opset) is None
+
+
+@both_opsets
+@pytest.mark.parametrize("mode", ["index", "mask"])
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_reverse_of_few_elements(size: int, mode: str, opset: int) -> None:
+    net = Net()
+    axes = net.const([1]) if mode == "index" else net.const(np.array([False, True]), "boolean")
+    made = net.op("Reverse", net.parameter("x", "2,?"), axes, mode=mode)
+    check(net, made, [RANDOM.random((2, size), np.float32)], opset)

@@ -28,8 +28,24 @@ def _sliced(
 ) -> Tensor:
     if axes is None and start.shape.size().is_static:
         axes = graph.constant(np.arange(start.shape.size().length))
-    listed = (None if tensor is None else as_list(graph, tensor) for tensor in (start, stop, axes, step))
-    return graph.Slice(data, *listed)
+    along = None if axes is None else as_list(graph, axes)
+    return _strided(graph, data, as_list(graph, start), as_list(graph, stop), along, as_list(graph, step))
+
+
+_TO_THE_END = 2**31 - 1, LAST
+"""The stops that onnxruntime reads as the end that the step leads to, which is the beginning for a negative step."""
+
+
+def _strided(graph: Graph, data: Tensor, starts: Tensor, stops: Tensor, axes: Tensor | None, steps: Tensor) -> Tensor:
+    """Return a slice whose stops are positions, however large they are and whatever the steps are."""
+    if steps.constant is None or (steps.constant < 0).any():
+        if stops.constant is not None:
+            beyond = np.isin(stops.constant, _TO_THE_END)
+            stops = graph.constant(np.where(beyond, LAST - 1, stops.constant))
+        else:
+            marked = graph.Or(*(graph.Equal(stops, mark) for mark in _TO_THE_END))
+            stops = graph.Where(marked, LAST - 1, stops)
+    return graph.Slice(data, starts, stops, axes, steps)
 
 
 # --------------------------------------------------------------------------- SliceScatter
@@ -123,7 +139,7 @@ def strided_slice(
     plan = _plan(graph, op, data, begins, ends, strides)
     if plan.axes:
         vectors = (vector(graph, sizes) for sizes in (plan.starts, plan.stops, plan.axes, plan.steps))
-        data = graph.Slice(data, *vectors)
+        data = _strided(graph, data, *vectors)
     for axis, place in reversed(plan.dropped):
         index = np.array(place, np.int64) if isinstance(place, int) else graph.Squeeze(place, [0])
         data = graph.Gather(data, index, axis=axis)
