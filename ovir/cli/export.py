@@ -35,7 +35,7 @@ def add_to(commands: Any) -> None:
         "export",
         run,
         "write the model as ONNX",
-        "  ovir export model.xml -o model.onnx                        the newest opset that onnxruntime runs\n"
+        "  ovir export model.xml -o model.onnx                        in the default opset\n"
         "  ovir export model.xml -o model.onnx --opset 17 --verify    and compare with onnxruntime\n"
         "\nVariables become pairs of inputs and outputs. docs/onnx.md lists what is exported, and as what.\n",
     )
@@ -49,7 +49,7 @@ def add_to(commands: Any) -> None:
         "--opset",
         type=int,
         metavar="N",
-        help="the version of ONNX's operators, from 17 on (default: the newest that the installed onnxruntime runs)",
+        help="the version of ONNX's operators, from 17 on (default: the newest that ovir was tested with)",
     )
     parser.add_argument(
         "--external-data", action="store_true", help="write the weights to MODEL.onnx.data (always above 2 GB)"

@@ -23,10 +23,10 @@ def export_onnx(
 ) -> Exported:
     """Write a model to an ONNX file, and return it with the names of its inputs, outputs and variables.
 
-    ``opset`` is the version of ONNX's operators, at least 17; by default the newest that the installed onnxruntime
-    runs. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB in any case, the weights are
-    written to a second file, ``<path>.data``. Variables become pairs of inputs and outputs. The file is checked with
-    ``onnx.checker.check_model(full_check=True)``.
+    ``opset`` is the version of ONNX's operators, at least 17; by default the newest that this release was tested with
+    and that the installed packages run. ``path`` ends in ``.onnx``. With ``external_data``, and for weights above 2 GB
+    in any case, the weights are written to a second file, ``<path>.data``. Variables become pairs of inputs and
+    outputs. The file is checked with ``onnx.checker.check_model(full_check=True)``.
 
     Raises ExportError, with a diagnostic for each layer that ONNX cannot express, before anything is written, and
     WriteError if the file cannot be written. Raises InputError for another ending, for an opset that is not known, and
@@ -35,7 +35,8 @@ def export_onnx(
     require_packages("the export", "onnx", "onnx", "onnx_ir")
     with stage("loading onnx"):
         from ovir.export.exporter import export_model
-        from ovir.export.writing import ONNX, default_opset, write
+        from ovir.export.opsets import default_opset
+        from ovir.export.writing import ONNX, write
 
     if not isinstance(model, Model):
         from ovir.model import read_model  # only this convenience needs the reader

@@ -19,6 +19,7 @@ from ovir.diagnostics.errors import ExportError, InputError
 from ovir.export.bodies import Body, ExportableBody
 from ovir.export.exported import Exported
 from ovir.export.graph import Graph, NotExportable
+from ovir.export.opsets import OLDEST_OPSET
 from ovir.export.registry import exporter_of
 from ovir.export.tensors import Tensor
 from ovir.graph.layers import Layer, Port
@@ -30,8 +31,6 @@ from ovir.ops.state import AssignBase, ReadValueBase
 from ovir.runtime.decompression import find_decompressions
 
 NARROW = (f16, bf16)
-OLDEST_OPSET = 17
-"""The lowest opset of ONNX that models are exported to."""
 
 
 def export_model(model: Model, opset: int) -> Exported:

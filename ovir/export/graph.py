@@ -14,13 +14,15 @@ from ovir.core.arrays import Array
 from ovir.core.element_types import ElementType, f8e4m3, f8e5m2, f8e8m0, f16, f32, i64, string
 from ovir.core.shapes import PartialShape, static_shape
 from ovir.diagnostics.text import filled
+from ovir.export.kernels import kernel_types
 from ovir.export.tensors import UNKNOWN, Tensor
-from ovir.export.types import computed_as, data_type, has_kernel, held_as, kernel_types, since, spelled, spelling
+from ovir.export.types import computed_as, data_type, has_kernel, held_as, since, spelled, spelling
 
 Operand = Tensor | Array | np.generic | bool | int | float | Sequence[int] | Sequence[float] | None
 """An input of a node: a tensor, what becomes a constant, or None for an optional input that is left out."""
 _BOUND_TYPES = frozenset(("Cast", "If", "Loop", "Scan"))
-"""Operators that run in the types they are given: another one would need another Cast, or differ from the bodies."""
+"""Operators that run in the types that they are given: a Cast before a Cast would need another one, without end, and
+bodies have types of their own."""
 _SHARED = 64
 """Equal constants of at most this many elements are stored once."""
 
@@ -242,12 +244,14 @@ class Graph:
     def _computed(self, schema: Any, variable: str, element_type: ElementType, is_fixed: bool) -> ElementType:
         """Return the type in which an operator computes the tensors of a type variable."""
         allowed = _allowed(schema, variable)
-        kernels = kernel_types(schema.name, self.opset, variable)
-        found = computed_as(element_type, allowed, kernels)
+        kernels = kernel_types(schema.name, schema.since_version, variable)
+        found: ElementType | None
         if schema.name in _BOUND_TYPES:
             found = element_type if spelling(element_type) in allowed else None
-        if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
-            found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
+        else:
+            found = computed_as(element_type, allowed, kernels)
+            if is_fixed and found == f16 and kernels is not None and spelling(f16) not in kernels:
+                found = f32  # onnxruntime casts f16 itself, but after it has computed what depends on constants only
         if found and self._needs_kernels and kernels is not None and not has_kernel(found, kernels):
             self.fail("onnxruntime has no kernel of {} for element type {}", schema.name, element_type)
         if found is None and spelled(variable) == i64 and element_type.is_integral:

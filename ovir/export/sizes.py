@@ -104,6 +104,8 @@ def as_scalar(graph: Graph, tensor: Size) -> Tensor:
         return graph.constant(np.int64(tensor))
     if tensor.rank == 0:
         return tensor
+    count = tensor.shape.size()
+    graph.require(not count.is_static or count.length == 1, "one element is needed, got shape {}", tensor.shape)
     if tensor.constant is not None:
         return graph.constant(tensor.constant.reshape(()), tensor.element_type)
     return graph.shaped(graph.Reshape(tensor, graph.constant(np.zeros(0, np.int64))), PartialShape([]))

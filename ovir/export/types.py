@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import resources
-
 import onnx_ir as ir
 
 from ovir.core.element_types import (
@@ -153,33 +150,3 @@ def computed_as(
 def has_kernel(element_type: ElementType, kernels: frozenset[str]) -> bool:
     """Return whether onnxruntime computes a type, given the types of its kernels; it computes f16 in f32."""
     return spelling(element_type) in kernels or (element_type == f16 and spelling(f32) in kernels)
-
-
-def kernel_types(op_type: str, opset: int, variable: str) -> frozenset[str] | None:
-    """Return the types of a type variable for which onnxruntime's CPU provider has kernels.
-
-    They are empty if there are kernels for other opsets only, and None for an operator without kernels, which may be a
-    function of others, or for a variable without a choice.
-    """
-    kernels = _kernels().get(op_type)
-    if kernels is None:
-        return None
-    for first, last, variables in kernels:
-        if first <= opset <= last:
-            return variables.get(variable)
-    return frozenset()
-
-
-@cache
-def _kernels() -> dict[str, list[tuple[int, int, dict[str, frozenset[str]]]]]:
-    """Return the table that ``ovir.export.make_kernel_table`` writes."""
-    table: dict[str, list[tuple[int, int, dict[str, frozenset[str]]]]] = {}
-    text = resources.files("ovir.export").joinpath("kernels.tsv").read_text(encoding="utf-8")
-    for line in text.splitlines():
-        if line.startswith("#"):
-            continue
-        op_type, first, last, *variables = line.split("\t")
-        types = {name: frozenset(f"tensor({t})" for t in listed.split(","))
-                 for name, listed in (variable.split("=") for variable in variables)}  # fmt: skip
-        table.setdefault(op_type, []).append((int(first), int(last), types))
-    return table

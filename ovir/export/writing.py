@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from functools import cache
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,8 +21,6 @@ from ovir.ir.writing.pair import Kind, writing_pair
 ONNX = Kind("ONNX model", ".onnx", ".onnx.data", "weights")
 LARGEST_FILE = 2**31 - 2**20
 """The size from which weights do not fit into one protobuf message, with room for the nodes."""
-_NEWEST_KNOWN = 26
-"""The newest opset that is released and that onnxruntime runs, for machines without onnxruntime."""
 
 
 def write(exported: Exported, path: str | os.PathLike[str], *, external_data: bool) -> None:
@@ -63,25 +60,3 @@ def _check(written: Path, path: str) -> None:
     except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
         message = f"the exported model is not valid ONNX: {error}"
         raise ExportError(diagnose(INTERNAL, message, Place(path), hint=OWN_FAULT)) from None
-
-
-@cache
-def default_opset() -> int:
-    """Return the newest opset of ONNX that the installed onnxruntime runs."""
-    try:
-        import onnxruntime
-    except ImportError:
-        return _NEWEST_KNOWN
-    newest = onnx.defs.onnx_opset_version()
-    for opset in range(newest, _NEWEST_KNOWN - 10, -1):
-        info = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1])
-        result = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1])
-        graph = onnx.helper.make_graph([onnx.helper.make_node("Identity", ["x"], ["y"])], "probe", [info], [result])
-        imports = [onnx.helper.make_opsetid("", opset)]
-        probe = onnx.helper.make_model_gen_version(graph, opset_imports=imports)
-        try:
-            onnxruntime.InferenceSession(probe.SerializeToString(), providers=["CPUExecutionProvider"])
-        except Exception:  # onnxruntime raises classes of its own, which share no public base
-            continue
-        return opset
-    return _NEWEST_KNOWN

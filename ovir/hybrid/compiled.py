@@ -65,7 +65,7 @@ class HybridModel(CompiledModel):
 
     def _make_plan(self, model: Model, keep: Collection[str] = (), original: Model | None = None) -> Plan:
         from ovir.export.exporter import layers_without_export
-        from ovir.export.writing import default_opset
+        from ovir.export.opsets import default_opset
         from ovir.hybrid.hybrid_model import PartRefused, hybrid_model
         from ovir.hybrid.partition import find_parts
 

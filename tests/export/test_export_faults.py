@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from builder import Net
 
+import ovir
+from ovir import opset13 as ops
+
 for package in ("onnx", "onnx_ir", "onnxruntime"):
     pytest.importorskip(package, reason=f"the comparison of exported models needs {package}")
 
@@ -17,7 +20,7 @@ from export_comparison import check_exported  # noqa: E402  (it imports these pa
 from ovir.core.element_types import ElementType  # noqa: E402
 from ovir.export.exporter import export_model  # noqa: E402
 from ovir.export.graph import Graph  # noqa: E402
-from ovir.export.writing import default_opset  # noqa: E402
+from ovir.export.opsets import default_opset  # noqa: E402
 from ovir.export.session import OnnxRuntimeSession  # noqa: E402
 from ovir.export.sizes import compute  # noqa: E402
 
@@ -171,3 +174,15 @@ def test_reverse_of_few_elements(size: int, mode: str, opset: int) -> None:
     axes = net.const([1]) if mode == "index" else net.const(np.array([False, True]), "boolean")
     made = net.op("Reverse", net.parameter("x", "2,?"), axes, mode=mode)
     check(net, made, [RANDOM.random((2, size), np.float32)], opset)
+
+
+@pytest.mark.parametrize("size", [0, 2])
+def test_condition_without_one_element_is_refused(size: int) -> None:
+    x = ops.parameter([size], np.float32, name="x")
+    layer = ops.if_op(ops.less(x, x))
+    then, other = (ovir.Model([ops.constant(np.float32(number))], []) for number in (1, 2))
+    layer.set_then_body(then)
+    layer.set_else_body(other)
+    chosen = layer.set_output(then.outputs[0], other.outputs[0].layer)
+    with pytest.raises(ovir.ExportError, match=rf"If, opset8.*one element is needed, got shape \[{size}\]"):
+        export_model(ovir.Model([chosen], [x]), 17)

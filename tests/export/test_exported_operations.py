@@ -15,9 +15,9 @@ for package in ("onnx", "onnx_ir", "onnxruntime"):
 
 from export_comparison import check_exported  # noqa: E402  (it imports these packages)
 
+from ovir.export.opsets import default_opset  # noqa: E402
 from ovir.export.registry import exporter_of  # noqa: E402
 from ovir.export.table import rows, with_table  # noqa: E402
-from ovir.export.writing import default_opset  # noqa: E402
 from ovir.ops import find  # noqa: E402
 
 EXPORTED = [

@@ -22,8 +22,8 @@ from onnx.backend.test.case.node import collect_testcases
 
 import ovir
 from ovir.export.exporter import export_model
+from ovir.export.opsets import default_opset
 from ovir.export.session import OnnxRuntimeSession, ReferenceSession
-from ovir.export.writing import default_opset
 
 warnings.simplefilter("ignore")
 core = ov.Core()

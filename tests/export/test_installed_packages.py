@@ -1,0 +1,107 @@
+"""What an export takes from the installed packages: the default opset, and the types of the kernels of onnxruntime."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from builder import Net
+
+import ovir
+
+for package in ("onnx", "onnx_ir", "onnxruntime"):
+    pytest.importorskip(package, reason=f"the export and its engine need {package}")
+
+import onnx  # noqa: E402
+import onnxruntime  # noqa: E402
+
+from ovir.core.element_types import f16, f32  # noqa: E402
+from ovir.export import graph as graph_module  # noqa: E402
+from ovir.export import kernels, opsets  # noqa: E402
+from ovir.export.exporter import export_model  # noqa: E402
+from ovir.export.graph import Graph, NotExportable  # noqa: E402
+from ovir.export.kernels import kernel_types  # noqa: E402
+from ovir.export.opsets import TESTED_OPSET, default_opset  # noqa: E402
+from ovir.export.session import OnnxRuntimeSession  # noqa: E402
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_remembered() -> Iterator[None]:
+    for function in (default_opset, kernels._kernels):
+        function.cache_clear()
+    yield
+    for function in (default_opset, kernels._kernels):
+        function.cache_clear()
+
+
+def test_default_opset_is_run_and_tested() -> None:
+    net = Net()
+    net.result(net.op("SoftMax", net.parameter("x", "2,4"), opset=8, axis="-1"))
+    assert 17 <= default_opset() <= min(TESTED_OPSET, onnx.defs.onnx_opset_version())
+    OnnxRuntimeSession(export_model(net.model(), default_opset()))
+
+
+def test_default_opset_with_an_older_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 19)
+    assert default_opset() == 19
+
+
+def test_default_opset_with_an_onnxruntime_that_refuses_newer_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    def opened(model: bytes, **options: object) -> None:
+        if onnx.ModelProto.FromString(model).opset_import[0].version > 20:
+            raise ValueError("opset 20 is the newest")
+
+    monkeypatch.setattr(onnxruntime, "InferenceSession", opened)
+    assert default_opset() == 20
+
+
+def test_newer_packages_do_not_change_the_default_opset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(onnx.defs, "onnx_opset_version", lambda: 99)
+    monkeypatch.setattr(opsets, "_is_run", lambda opset: True)
+    assert default_opset() == TESTED_OPSET
+
+
+def test_types_of_kernels() -> None:
+    known = kernel_types("Softmax", 13, "T")
+    assert known is not None
+    assert "tensor(float)" in known
+    assert "tensor(int64)" not in known
+
+
+@pytest.mark.parametrize(("operator", "version"), [("Softmax", 99), ("Cast", 99), ("NoSuchOperator", 13)])
+def test_nothing_is_known_of_versions_without_kernels(operator: str, version: int) -> None:
+    assert kernel_types(operator, version, "T") is None
+
+
+def test_export_without_onnxruntime(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("onnxruntime", "onnxruntime.capi.onnxruntime_pybind11_state"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert kernel_types("Softmax", 13, "T") is None
+    assert default_opset() == min(TESTED_OPSET, onnx.defs.onnx_opset_version())
+    assert len(export_model(sum_of_halves(), default_opset()).onnx.graph) > 0
+
+
+def sum_of_halves() -> ovir.Model:
+    """Return a model with arithmetic on f16 constants, as compressed models have it."""
+    net = Net()
+    scaled = net.op("Multiply", net.const(np.ones(100, np.float16)), net.const(np.array(2, np.float16)))
+    net.result(net.op("Add", net.parameter("x", "100"), net.op("Convert", scaled, destination_type="f32")))
+    return net.model()
+
+
+@pytest.mark.parametrize("known", [frozenset({"tensor(float)"}), frozenset({"tensor(int64)"}), None])
+@pytest.mark.parametrize("opset", [17, onnx.defs.onnx_opset_version()])
+def test_casts_end_whatever_kernels_there_are(
+    monkeypatch: pytest.MonkeyPatch, opset: int, known: frozenset[str] | None
+) -> None:
+    monkeypatch.setattr(graph_module, "kernel_types", lambda *_: known)
+    assert len(export_model(sum_of_halves(), opset).onnx.graph) > 0
+
+
+def test_cast_of_a_type_that_it_does_not_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph_module, "_allowed", lambda schema, variable: frozenset({"tensor(float)", "tensor(bool)"}))
+    graph = Graph(17)
+    with pytest.raises(NotExportable, match="Cast of opset 17 does not take element type f16"):
+        graph.cast(graph.constant(np.ones(100, np.float16), f16), f32)
